@@ -15,14 +15,10 @@ from minicluster.lazy_dataclass import dataclass
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]
 
+DRAWS_PER_PACKET = 8  # latency, loss, duplicate, reorder … each has a draw of its own
+LATENCY, LOSS, DUPLICATE, DUPLICATE_LATENCY, REORDER, EXTRA = range(6)
 PEER_LINKS_MAX = 10_000  # without a disturbance
 RECORDED_MAX = 1_000  # requests of one condition
-OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
-
-
-def is_client(node: int) -> bool:
-    """True for the node of one of Kafka's clients, whose links are connections of TCP."""
-    return node < OWN_CLIENT
 
 
 class Packet:
@@ -104,10 +100,11 @@ class Condition:
 class Link:
     """One direction between two nodes."""
 
-    __slots__ = ("arrivals", "conditions", "count", "epoch", "key")
+    __slots__ = ("arrivals", "conditions", "count", "epoch", "key", "latencies")
 
     def __init__(self, key: int) -> None:
         self.key = key
+        self.latencies = chance.draws(key, DRAWS_PER_PACKET + LATENCY, DRAWS_PER_PACKET)
         self.count = 0  # packets sent so far
         self.epoch = 0  # packets of an older epoch are lost
         self.arrivals: dict[str, int] = {}  # the latest arrival of each API

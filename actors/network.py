@@ -19,16 +19,24 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import field
 from typing import Any, Protocol
 
-from minicluster.actors.links import RECORDED_MAX, Condition, Link, Links, Packet, is_client
+from minicluster.actors.links import (
+    DRAWS_PER_PACKET,
+    DUPLICATE_LATENCY,
+    EXTRA,
+    RECORDED_MAX,
+    REORDER,
+    Condition,
+    Link,
+    Links,
+    Packet,
+)
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
+from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import decode, encode
-
-DRAWS_PER_PACKET = 8  # latency, loss, duplicate, reorder … each has a draw of its own
-_LATENCY, _LOSS, _DUPLICATE, _DUPLICATE_LATENCY, _REORDER, _EXTRA = range(6)
 
 
 class Completion:
@@ -84,7 +92,7 @@ class Network:
         self.on_node: Callable[[int, bool, bool], None] | None = None
         self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
-        self._lock = threading.RLock()
+        self._post: Callable[[int, Callable[[Packet], None], Packet], None] = rt.post
         self._next_id = 0
         self._unreset: list[Exchange] = []  # of clients that a fault keeps from seeing their end
 
@@ -94,33 +102,30 @@ class Network:
         self, node: int, incarnation: str, route: Callable[[Packet], ClusterActor | None]
     ) -> None:
         """Open a node for connections; its process has started."""
-        with self._lock:
-            self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
+        self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
-        with self._lock:
-            if self.on_node is not None and node in self.endpoints:
-                self.on_node(node, True, False)
+        if self.on_node is not None and node in self.endpoints:
+            self.on_node(node, True, False)
 
     def detach(self, node: int, *, reset: bool = False) -> None:
         """Close a node, whose process has ended; its callers are disconnected.
 
         Shapes:  reset: the connections of clients end with RST, whatever was read.
         """
-        with self._lock:
-            endpoint = self.endpoints.pop(node, None)
-            if self.on_node is not None:
-                self.on_node(node, False, reset)
-            for link in self.links.to(node):
-                link.epoch += 1
-            if endpoint is not None:
-                for exchange in list(endpoint.exchanges.values()):
-                    self._later(self._disconnected, exchange)
-            for other in self.endpoints.values():
-                for exchange in other.exchanges.values():
-                    if exchange.src == node:
-                        exchange.caller = None  # an open exchange keeps no dead process alive
+        endpoint = self.endpoints.pop(node, None)
+        if self.on_node is not None:
+            self.on_node(node, False, reset)
+        for link in self.links.to(node):
+            link.epoch += 1
+        if endpoint is not None:
+            for exchange in list(endpoint.exchanges.values()):
+                self._later(self._disconnected, exchange)
+        for other in self.endpoints.values():
+            for exchange in other.exchanges.values():
+                if exchange.src == node:
+                    exchange.caller = None  # an open exchange keeps no dead process alive
 
     # Requests and responses.
 
@@ -142,36 +147,31 @@ class Network:
 
         There is none when a link loses a packet of a request without a timeout.
         """
-        with self._lock:
-            self._next_id = number = self._next_id + 1
-            home = self.endpoints.get(src)
-            exchange = Exchange(
-                number,
-                api_name(body),
-                version,
-                src,
-                dst,
-                body,
-                caller,
-                context,
-                correlation_id,
-                home.incarnation if home is not None else None,
-                client_id,
-                connection,
-            )
-            exchange.sent_ms = self.rt.now_ms
-            self.recorder.exchanges.append(exchange)
-            target = self.endpoints.get(dst)
-            if target is not None:
-                target.exchanges[number] = exchange
-            packet = Packet(exchange, body, False)
-            if timeout_ms is not None:
-                exchange.timer = self.rt.schedule(
-                    exchange.sent_ms + timeout_ms, self._timed_out, exchange
-                )
-            fate = self._travel(packet)
-            exchange.send_seq = self.recorder.event("request", exchange, (body, version), fate)
-            return exchange
+        self._next_id = number = self._next_id + 1
+        home = self.endpoints.get(src)
+        exchange = Exchange(
+            number,
+            api_name(body),
+            version,
+            src,
+            dst,
+            body,
+            caller,
+            context,
+            correlation_id,
+            home.incarnation if home is not None else None,
+            client_id,
+            connection,
+            self.rt.now_ms,
+        )
+        target = self.endpoints.get(dst)
+        if target is not None:
+            target.exchanges[number] = exchange
+        if timeout_ms is not None:
+            self.rt.post(exchange.sent_ms + timeout_ms, self._timed_out, exchange)
+        fate = self._travel(Packet(exchange, body, False))
+        self.recorder.request(exchange, fate)
+        return exchange
 
     def open_requests(self, apis: Collection[str]) -> list[Exchange]:
         """The requests of these APIs whose senders wait, those that a link has lost included."""
@@ -193,63 +193,57 @@ class Network:
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
         exchange = packet.exchange
-        with self._lock:
-            response = Packet(exchange, body, True)
-            fate = self._travel(response)
-            sequence = self.recorder.event("response", exchange, (body, exchange.version), fate)
-            if exchange.resp_seq is None:
-                exchange.resp_seq = sequence
-                exchange.response = body
-                if exchange.is_of_client:
-                    self.recorder.responded(exchange)
+        response = Packet(exchange, body, True)
+        fate = self._travel(response)
+        sequence = self.recorder.event("response", exchange, (body, exchange.version), fate)
+        if exchange.resp_seq is None:
+            exchange.resp_seq = sequence
+            exchange.response = body
+            if exchange.is_of_client:
+                self.recorder.responded(exchange)
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
         exchange = packet.exchange
-        with self._lock:
-            if exchange.open:
-                self._close(exchange, None, "no_response")
+        if exchange.open:
+            self._close(exchange, None, "no_response")
 
     def disconnect(self, packet: Packet) -> None:
         """End the connection of a request, which gets no response."""
-        with self._lock:
-            self._later(self._disconnected, packet.exchange)
+        self._later(self._disconnected, packet.exchange)
 
     # Disturbances.
 
     def add(self, condition: Condition) -> Condition:
         """Let a condition hold for its link; a ``cut`` of all APIs loses the packets in flight."""
-        with self._lock:
-            self.conditions.append(condition)
-            link = self.links.between(condition.src, condition.dst)
-            link.conditions.append(condition)
-            if condition.kind == "cut" and not condition.apis:
-                link.epoch += 1
-            return condition
+        self.conditions.append(condition)
+        link = self.links.between(condition.src, condition.dst)
+        link.conditions.append(condition)
+        if condition.kind == "cut" and not condition.apis:
+            link.epoch += 1
+        return condition
 
     def lift(self, conditions: Iterable[Condition]) -> None:
         """End conditions and release the packets that they held."""
-        with self._lock:
-            for condition in conditions:
-                if condition in self.conditions:
-                    self.conditions.remove(condition)
-                    self.links.between(condition.src, condition.dst).conditions.remove(condition)
-            for condition in conditions:
-                if condition.kind != "record":
-                    self.release(condition)
-            ended, self._unreset = self._unreset, []
-            for exchange in ended:
-                self._later(self._disconnected, exchange)
-            if self.on_lift is not None:
-                self.on_lift()
+        for condition in conditions:
+            if condition in self.conditions:
+                self.conditions.remove(condition)
+                self.links.between(condition.src, condition.dst).conditions.remove(condition)
+        for condition in conditions:
+            if condition.kind != "record":
+                self.release(condition)
+        ended, self._unreset = self._unreset, []
+        for exchange in ended:
+            self._later(self._disconnected, exchange)
+        if self.on_lift is not None:
+            self.on_lift()
 
     def release(self, condition: Condition) -> None:
         """Deliver what a condition has held or recorded, in the order in which it was sent."""
-        with self._lock:
-            held = list(condition.held)
-            condition.held.clear()
-            for packet in held:
-                self._send_on(packet, self.rt.now_ms)
+        held = list(condition.held)
+        condition.held.clear()
+        for packet in held:
+            self._send_on(packet, self.rt.now_ms)
 
     def heal(self) -> None:
         """Lift every condition."""
@@ -271,34 +265,39 @@ class Network:
         if self.on_packet is not None:
             self.on_packet(packet)
         exchange = packet.exchange
-        link_of = self.links.between if exchange.connection is None else self.links.of_peer
-        src, dst = exchange.src, exchange.dst
-        link = packet.link = link_of(dst, src) if packet.is_response else link_of(src, dst)
+        if packet.is_response:
+            src, dst = exchange.dst, exchange.src
+        else:
+            src, dst = exchange.src, exchange.dst
+        if exchange.connection is None:
+            link = self.links.between(src, dst)
+        else:
+            link = self.links.of_peer(src, dst)
+        packet.link = link
         packet.epoch = link.epoch
-        link.count = count = link.count + 1
-        draw = count * DRAWS_PER_PACKET
+        link.count += 1
         delay_ms, spread_ms = self.base_delay_ms
-        if is_client(exchange.src):
+        if exchange.over_tcp:
             delay_ms = 0  # its packets have crossed a real socket
         elif spread_ms > delay_ms:
-            delay_ms += chance.draw(link.key, draw + _LATENCY) % (spread_ms - delay_ms + 1)
+            delay_ms += next(link.latencies) % (spread_ms - delay_ms + 1)
         now_ms = self.rt.now_ms
-        if not link.conditions:
-            self._arrive(packet, link, now_ms + delay_ms)
-            return ""
-        return self._disturbed(packet, link, draw, now_ms, delay_ms)
+        if link.conditions:
+            return self._disturbed(packet, link, now_ms, delay_ms)
+        self._arrive(packet, link, now_ms + delay_ms)
+        return ""
 
-    def _disturbed(self, packet: Packet, link: Link, draw: int, now_ms: int, delay_ms: int) -> str:
+    def _disturbed(self, packet: Packet, link: Link, now_ms: int, delay_ms: int) -> str:
         """The fate of a packet on a link with conditions."""
-        api = packet.exchange.api
+        api, draw = packet.exchange.api, link.count * DRAWS_PER_PACKET
         fate, reorder, copies = "", False, 1
         for index, condition in enumerate(link.conditions):
             if not condition.covers(api):
                 continue
-            luck = (draw + _EXTRA) * 64 + index
+            luck = (draw + EXTRA) * 64 + index
             match condition.kind:
                 case "cut":
-                    if is_client(packet.exchange.src):
+                    if packet.exchange.over_tcp:
                         condition.held.append(packet)  # TCP retransmits until it is acknowledged
                     return "cut"
                 case "hold":
@@ -311,7 +310,7 @@ class Network:
                     delay_ms += condition.delay_ms(chance.fraction(link.key, luck))
                 case "loss":
                     if chance.fraction(link.key, luck) < condition.probability:
-                        if is_client(packet.exchange.src):
+                        if packet.exchange.over_tcp:
                             self.rt.post(now_ms, self._reset, packet.exchange)
                         return "lost"
                 case "duplicate":
@@ -320,13 +319,13 @@ class Network:
                 case "reorder":
                     if chance.fraction(link.key, luck) < condition.probability:
                         reorder, fate = True, "reordered"
-                        delay_ms += chance.draw(link.key, draw + _REORDER) % 20
+                        delay_ms += chance.draw(link.key, draw + REORDER) % 20
         if reorder:
             self.rt.post(now_ms + delay_ms, self._deliver, packet)
         else:
             self._arrive(packet, link, now_ms + delay_ms)
         if copies == 2:
-            later_ms = chance.draw(link.key, draw + _DUPLICATE_LATENCY) % 20
+            later_ms = chance.draw(link.key, draw + DUPLICATE_LATENCY) % 20
             self.rt.post(now_ms + delay_ms + later_ms, self._deliver, packet)
         return fate
 
@@ -337,17 +336,15 @@ class Network:
         if at_ms < latest_ms:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
-        if at_ms <= self.rt.now_ms and self.rt.mode == "threaded":
-            self._deliver(packet)
-        else:
-            self.rt.post(at_ms, self._deliver, packet)
+        post = self._post
+        post(at_ms, self._deliver, packet)
 
     def _send_on(self, packet: Packet, now_ms: int) -> None:
         """Deliver a packet that was held; only a ``cut`` still counts, and loses it."""
         link = packet.link
         assert link is not None
         packet.epoch = link.epoch
-        if is_client(packet.exchange.src):
+        if packet.exchange.over_tcp:
             if not self._parked(packet, link):
                 self._arrive(packet, link, now_ms)
         elif not self.blocked(packet.src, packet.dst, packet.api):
@@ -362,38 +359,34 @@ class Network:
         return False
 
     def _deliver(self, packet: Packet) -> None:
-        with self._lock:
-            link = packet.link
-            assert link is not None
-            exchange = packet.exchange
-            if is_client(exchange.src):
-                if not exchange.open or self._parked(packet, link):
-                    return
-            elif packet.epoch != link.epoch or (
-                link.conditions
-                and any(c.kind == "cut" and c.covers(exchange.api) for c in link.conditions)
-            ):
-                self.recorder.event("lost", exchange, "on the way")
+        link = packet.link
+        assert link is not None
+        exchange = packet.exchange
+        if exchange.over_tcp:
+            if not exchange.open or self._parked(packet, link):
                 return
-            if packet.is_response:
-                if exchange.open:
-                    self._close(exchange, packet.body, None)
-                return
-            endpoint = self.endpoints.get(exchange.dst)
-            if endpoint is None and self.send_outside is not None and self.send_outside(packet):
-                return
-            actor = endpoint.route(packet) if endpoint is not None else None
-            if actor is None:
-                self._later(self._disconnected, exchange)
-                return
-            actor.deliver(packet)
+        elif packet.epoch != link.epoch or (
+            link.conditions
+            and any(c.kind == "cut" and c.covers(exchange.api) for c in link.conditions)
+        ):
+            self.recorder.event("lost", exchange, "on the way")
+            return
+        if packet.is_response:
+            if exchange.open:
+                self._close(exchange, packet.body, None)
+            return
+        endpoint = self.endpoints.get(exchange.dst)
+        if endpoint is None and self.send_outside is not None and self.send_outside(packet):
+            return
+        actor = endpoint.route(packet) if endpoint is not None else None
+        if actor is None:
+            self._later(self._disconnected, exchange)
+            return
+        actor.deliver(packet)
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """End an exchange with a response or a failure."""
         exchange.completed_ms = self.rt.now_ms
-        if exchange.timer is not None:
-            exchange.timer.cancel()
-            exchange.timer = None
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
@@ -405,28 +398,65 @@ class Network:
             caller.deliver(Completion(exchange, response, failure))
 
     def _timed_out(self, exchange: Exchange) -> None:
-        with self._lock:
-            if exchange.open:
-                self._close(exchange, None, "timeout")
+        if not exchange.open:  # as most are; a closed one stays closed
+            return
+        if exchange.open:
+            self._close(exchange, None, "timeout")
 
     def _disconnected(self, exchange: Exchange) -> None:
         """Fail an exchange as disconnected, unless a ``cut`` stops the packet that resets it."""
-        with self._lock:
-            if not exchange.open:
-                return
-            if not self.blocked(exchange.dst, exchange.src, exchange.api):
-                self._close(exchange, None, "disconnected")
-            elif is_client(exchange.src):
-                self._unreset.append(exchange)
+        if not exchange.open:
+            return
+        if not self.blocked(exchange.dst, exchange.src, exchange.api):
+            self._close(exchange, None, "disconnected")
+        elif exchange.over_tcp:
+            self._unreset.append(exchange)
 
     def _reset(self, exchange: Exchange) -> None:
         """End an exchange of a client whose connection lost a packet for good."""
-        with self._lock:
-            if exchange.open:
-                self._close(exchange, None, "reset")
+        if exchange.open:
+            self._close(exchange, None, "reset")
 
     def _later(self, call: Callable[[Exchange], None], exchange: Exchange) -> None:
         self.rt.post(self.rt.now_ms + max(1, self.base_delay_ms[0]), call, exchange)
+
+
+class ThreadedNetwork(Network):
+    """The network of actors with threads of their own: it takes one call at a time."""
+
+    def __init__(
+        self,
+        rt: Runtime,
+        recorder: Recorder,
+        *,
+        base_delay_ms: tuple[int, int],
+        wire: bool,
+    ) -> None:
+        super().__init__(rt, recorder, base_delay_ms=base_delay_ms, wire=wire)
+        self.lock = threading.RLock()
+        self._post = self._call_or_post
+
+    attach = one_at_a_time(Network.attach)
+    listen = one_at_a_time(Network.listen)
+    detach = one_at_a_time(Network.detach)
+    request = one_at_a_time(Network.request)
+    respond = one_at_a_time(Network.respond)
+    forget = one_at_a_time(Network.forget)
+    disconnect = one_at_a_time(Network.disconnect)
+    add = one_at_a_time(Network.add)
+    lift = one_at_a_time(Network.lift)
+    release = one_at_a_time(Network.release)
+    _deliver = one_at_a_time(Network._deliver)
+    _timed_out = one_at_a_time(Network._timed_out)
+    _disconnected = one_at_a_time(Network._disconnected)
+    _reset = one_at_a_time(Network._reset)
+
+    def _call_or_post(self, at_ms: int, call: Callable[[Packet], None], packet: Packet) -> None:
+        """Make a call that is due at once, without a turn of the thread that fires timers."""
+        if at_ms <= self.rt.now_ms:
+            call(packet)
+        else:
+            self.rt.post(at_ms, call, packet)
 
 
 _api_names: dict[type[Any], str] = {}

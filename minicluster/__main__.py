@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line."""
-    from minicluster.cli import run
+    """Run the command line; Ctrl-C may come before it is loaded."""
+    try:
+        from minicluster.cli import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("minicluster: stopped", file=sys.stderr)
+        code = 130
+    if code == 130:  # another Ctrl-C ends the process at once, without a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

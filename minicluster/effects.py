@@ -29,6 +29,16 @@ class Send(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class Forward(Send):
+    """Send a client's request in the client's name (KIP-590).
+
+    Shapes:  client: the token of the request as it came in.
+    """
+
+    client: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class Respond(Effect):
     """Respond to the request that came in with this token."""
 

@@ -33,6 +33,11 @@ def printable(text: str) -> str:
     )
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things in words: 1 seed, 20 seeds."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def instead(word: object, known: Iterable[str], otherwise: str | None = None) -> str:
     """The word to write instead of an unknown one: the one that was meant, else all of them.
 

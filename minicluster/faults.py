@@ -346,7 +346,12 @@ class Faults:
             if zoo_id not in known:
                 raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
             names[known[zoo_id]] = True
-        return replace(cls.NONE, **names)
+        return replace(cls.NONE, **names) if names else cls.NONE
+
+    @property
+    def is_any_on(self) -> bool:
+        """False where no fault is on; every step of a rule looks at this first."""
+        return self is not Faults.NONE
 
     @property
     def on(self) -> tuple[str, ...]:

@@ -85,6 +85,8 @@ def scala_map_order(keys: Iterable[K], hash_of: Callable[[K], int], made_from: i
     three quarters are reached.
     """
     members = list(keys)
+    if len(members) < 2:
+        return members
     room = (made_from + 1) * 4 // 3 if made_from else 16
     bins = 1 << (room - 1).bit_length()
     while len(members) >= bins * 3 // 4:

@@ -13,18 +13,20 @@ fault changes. The rule itself then reads as Kafka's, without a branch for fault
             state.hit("Z01")
         return True
 
-**Invariant:** with no fault planted, a step is its function (tests/house/test_planting.py).
+**Invariant:** with no fault switched on, a step is its function (tests/house/test_planting.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from functools import cache, partial, wraps
+from inspect import signature
+from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
 from minicluster.faults import Faults
 
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
@@ -59,23 +61,44 @@ class Planted:
 S = TypeVar("S", bound=Plantable)
 
 
-def step(function: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Make a function a named step, which a planted fault may wrap or replace."""
+def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
+    """Make a function a named step, which a planted fault may wrap or replace.
+
+    Shapes:  a step takes its arguments by position.
+    """
     planted: list[tuple[str, Callable[..., R]]] = []
 
-    @wraps(function)
-    def run(state: S, *args: P.args, **kwargs: P.kwargs) -> R:
-        faults = state.faults
-        if faults is Faults.NONE:
-            return function(state, *args, **kwargs)
+    def with_faults(state: S, *arguments: *Ts) -> R:
         call: Callable[..., R] = function
         for switch, fault in planted:
-            if getattr(faults, switch):
+            if getattr(state.faults, switch):
                 call = partial(fault, call)
-        return call(state, *args, **kwargs)
+        return call(state, *arguments)
 
+    code = getattr(function, "__code__", None)  # none of a function that was compiled to C
+    count = len(signature(function).parameters) if code is None else code.co_argcount
+    run = wraps(function)(_dispatch(count)(function, with_faults))
     run.planted = planted  # type: ignore[attr-defined]
-    return cast(Callable[Concatenate[S, P], R], run)
+    return cast(Callable[[S, *Ts], R], run)
+
+
+@cache
+def _dispatch(count: int) -> Callable[..., Any]:
+    """The maker of a step's function, of so many arguments.
+
+    It is made as text: ``*arguments`` in place of names cost as much as a short step.
+    """
+    names = ", ".join(["state", *(f"argument{n}" for n in range(1, count))])
+    lines = (
+        "def dispatch(function, with_faults):",
+        f" def run({names}):",
+        f"  if state.faults.is_any_on: return with_faults({names})",
+        f"  return function({names})",
+        " return run",
+    )
+    space: dict[str, Any] = {}
+    exec("\n".join(lines), space)
+    return space["dispatch"]  # type: ignore[no-any-return]
 
 
 def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

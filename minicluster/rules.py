@@ -325,7 +325,7 @@ class Rules:
             if zoo_id not in known:
                 raise UserError(f"rules: {zoo_id!r} is no bug; known: {', '.join(known)}")
             names[known[zoo_id]] = True
-        return replace(self, **names)  # type: ignore[arg-type]
+        return replace(self, **names) if names else self  # type: ignore[arg-type]
 
     def shipped_zoo(self) -> tuple[str, ...]:
         """The zoo ids of the bugs that this release shipped with and that are mended here."""

@@ -294,8 +294,13 @@ def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
     Errors:  KeyError for a table or column that is not declared: a programming error.
     """
-    columns = TABLES[table]
-    unknown = [name for name in values if name not in columns]
-    if unknown:
-        raise KeyError(f"trace table {table} has no column {', '.join(unknown)}")
-    return {name: values.get(name) for name in columns}
+    blank = _BLANK_ROWS[table]
+    if not values.keys() <= blank.keys():
+        unknown = ", ".join(sorted(values.keys() - blank.keys()))
+        raise KeyError(f"trace table {table} has no column {unknown}")
+    return {**blank, **values}
+
+
+_BLANK_ROWS: dict[str, dict[str, Any]] = {
+    table: dict.fromkeys(columns) for table, columns in TABLES.items()
+}

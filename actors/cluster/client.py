@@ -229,9 +229,9 @@ class Client(ClusterActor):
         if load.stopped:
             return
         now_ms = self.now()
-        while (
-            load.next_ms < load.until_ms and load.next_ms <= now_ms
-        ):  # above 1,000 per second: several in one millisecond
+        due_ms = load.next_ms
+        while due_ms < load.until_ms and due_ms <= now_ms:
+            # Above 1,000 per second: several in one millisecond.
             batch = self.new_batch(
                 load.topic,
                 load.partition,
@@ -242,8 +242,9 @@ class Client(ClusterActor):
             )
             load.operations.extend(batch)
             self._produce(batch[0])
-        if load.next_ms < load.until_ms:
-            self.after(load.next_ms - now_ms, load)
+            due_ms = load.next_ms
+        if due_ms < load.until_ms:
+            self.after(due_ms - now_ms, load)
         else:
             load.stopped = True
 

@@ -31,7 +31,7 @@ from minicluster.actors.cluster.process import Process
 from minicluster.actors.links import Condition
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.client_nodes import ClientNodes
-from minicluster.actors.network import Network
+from minicluster.actors.network import Network, ThreadedNetwork
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
@@ -201,9 +201,10 @@ class Cluster:
         cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
         outside = self.quorum
         controller_ids = self.controller_ids if outside is None else tuple(outside.controllers)
-        self.recorder = Recorder(self.run_id, self.rt.now)
+        self.recorder = Recorder(self.run_id, self.rt)
         self.log = ClusterLog(self.rt.now)
-        self.network = Network(
+        of_threads = self.rt.mode == "threaded"
+        self.network = (ThreadedNetwork if of_threads else Network)(
             self.rt,
             self.recorder,
             base_delay_ms=(1, 2) if simulated else (0, 0),
@@ -406,10 +407,11 @@ class Cluster:
         if self.mode == ZOOKEEPER and not self._all_known():
             return False
         brokers = self.image.cluster.brokers.rows
-        return all(
-            (broker := brokers.get(broker_id)) is not None and not broker.fenced
-            for broker_id in broker_ids
-        )
+        for broker_id in broker_ids:  # a loop: a wait evaluates this at each instant
+            broker = brokers.get(broker_id)
+            if broker is None or broker.fenced:
+                return False
+        return True
 
     # Time.
 
@@ -462,9 +464,14 @@ class Cluster:
         detail: str = "",
         *,
         directory: str | None = None,
+        changes: bool = True,
     ) -> None:
-        """Add a trace row for a disturbance."""
-        if phase in ("start", "stop"):
+        """Add a trace row for a disturbance.
+
+        The promises about time count from the last one that changed the cluster: neither a step
+        without targets (a ``heal`` with nothing to lift) nor one that ``changes`` nothing is that.
+        """
+        if phase in ("start", "stop") and targets and changes:
             self.disturbed_ms = self.now_ms
         self.recorder.trace(
             "fault",

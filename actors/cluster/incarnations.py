@@ -179,7 +179,7 @@ def _is_metadata_fetch(request: Any) -> bool:
 
 
 def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
-    from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
+    from minicluster.actors.nodes.zookeeper.zookeeper_server import ZooKeeperServer
 
     name = f"zookeeper-{context.node_id}"
     actor: Any = None
@@ -195,8 +195,8 @@ def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
 
 
 def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
-    from minicluster.actors.nodes.zk_broker import ZkBroker
-    from minicluster.actors.nodes.zk_replica_manager import ZkReplicaManager
+    from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker
+    from minicluster.actors.nodes.zookeeper.zk_replica_manager import ZkReplicaManager
 
     node_id, rt = context.node_id, cluster.rt
     names = (f"replica-manager-{node_id}", f"broker-{node_id}")

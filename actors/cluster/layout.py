@@ -10,7 +10,7 @@ from minicluster.actors.cluster.live import LiveFaults
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.configs.without_effect import reason_without_effect
-from minicluster.errors import NoEffectWarning, UserError
+from minicluster.errors import NoEffectWarning, UserError, counted
 from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata import metadata_version as mv
@@ -143,7 +143,9 @@ def config_of(
     if config.kraft_version > 1:
         raise UserError(f"kraft.version: {config.kraft_version} is not one of 0, 1")
     if config.initial_controllers > controllers:
-        raise UserError(f"initial.controllers: there are only {controllers} controllers")
+        raise UserError(
+            f"initial.controllers: the cluster has {counted(controllers, 'controller')}"
+        )
     return config
 
 
@@ -162,6 +164,7 @@ def rules_and_faults(
     if isinstance(faults, str):
         faults = (faults,)
     ids = list(faults)
-    bugs = [zoo_id for zoo_id in ids if zoo_id in Rules.zoo()]
+    known = Rules.zoo() if ids else {}
+    bugs = [zoo_id for zoo_id in ids if zoo_id in known]
     planted = Faults.of(zoo_id for zoo_id in ids if zoo_id not in bugs)
     return chosen.with_bugs(bugs), LiveFaults(planted)

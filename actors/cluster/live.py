@@ -11,11 +11,14 @@ from minicluster.faults import NO_FAULT, Faults
 class LiveFaults(Faults):
     """The faults that all machines of a cluster share; each fault's place reads its switch."""
 
-    __slots__ = ("_ever_on",)
+    __slots__ = ("_ever_on", "is_any_on")
+
+    is_any_on: bool
 
     def __init__(self, initial: Faults) -> None:
         for field in fields(Faults):
             object.__setattr__(self, field.name, getattr(initial, field.name))
+        object.__setattr__(self, "is_any_on", bool(initial.on))
         object.__setattr__(self, "_ever_on", dict.fromkeys(initial.on))
 
     def plant(self, zoo_id: str, on: bool = True) -> None:
@@ -27,6 +30,7 @@ class LiveFaults(Faults):
         if zoo_id not in names:
             raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
         object.__setattr__(self, names[zoo_id], on)
+        object.__setattr__(self, "is_any_on", bool(self.on))
         if on:
             self._ever_on[zoo_id] = None  # type: ignore[attr-defined]
 

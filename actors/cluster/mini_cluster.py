@@ -37,11 +37,16 @@ from minicluster.actors.cluster.conditions import describe, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.listeners.address import DEFAULT_PORT
-from minicluster.actors.recording.followers import OnlineChecks, OnlineZnodeChecks, stream
+from minicluster.actors.recording.followers import (
+    OnlineChecks,
+    OnlineZnodeChecks,
+    ThreadedOnlineChecks,
+    stream,
+)
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
-from minicluster.errors import UserError, WaitTimeout
+from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.own_folders import temporary_folder
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
@@ -190,7 +195,8 @@ class MiniCluster(ClusterRoles):
     def _start_nodes(self) -> None:
         followers: list[CommitFollower] = [self.committed]
         if self.online:
-            self.online_checks = OnlineChecks(self.rt, self.run_id, rules=self.rules)
+            checks = ThreadedOnlineChecks if self.rt.mode == "threaded" else OnlineChecks
+            self.online_checks = checks(self.rt, self.run_id, rules=self.rules)
             if self.adopted is not None:
                 self.online_checks.begin_after(self.adopted.end)
             followers.append(self.online_checks)
@@ -276,7 +282,12 @@ class MiniCluster(ClusterRoles):
         checks.check_histories(received, table, shortened)
 
     def __repr__(self) -> str:
-        nodes = f"{len(self.broker_ids)} brokers, {len(self.controller_ids)} controllers"
+        nodes = ", ".join(
+            (
+                counted(len(self.broker_ids), "broker"),
+                counted(len(self.controller_ids), "controller"),
+            )
+        )
         return f"<MiniCluster of {nodes}, seed {self.seed}>"
 
     def __enter__(self) -> Self:

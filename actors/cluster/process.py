@@ -13,8 +13,8 @@ from minicluster.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper, and by those without logs
     from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
-    from minicluster.actors.nodes.zk_broker import ZkBroker
-    from minicluster.actors.nodes.zookeeper_server import ZooKeeperServer
+    from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker
+    from minicluster.actors.nodes.zookeeper.zookeeper_server import ZooKeeperServer
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
-from minicluster.actors.links import is_client
+from minicluster.actors.recording.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import NODES, HasId, Nodes, Selector
 from minicluster.scenario.bounds import shown
@@ -81,6 +81,8 @@ class ClusterRoles(Cluster):
                  nobody now.
         """
         found = self.ids_with_clients(nodes)
+        if not found:
+            raise UserError("an empty list names no node")
         for node_id in found:
             if is_client(node_id):
                 raise UserError(

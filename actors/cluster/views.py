@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.scenario.bounds import shown
@@ -262,7 +262,7 @@ class Topic:
             raise UserError(f"{self}: {shown(index)} is no number of a partition; write [0]")
         if not 0 <= index < len(self):
             raise IndexError(
-                f"topic {self.name} has {len(self)} partitions, no {self.name}-{index}"
+                f"topic {self.name} has {counted(len(self), 'partition')}, no {self.name}-{index}"
             )
         return Partition(self._cluster, self.name, index)
 

@@ -27,7 +27,7 @@ from minicluster.actors.nodes.metadata_publisher import (
 )
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
-    QUORUM_APIS,
+    QUORUM_REQUESTS,
     QuorumPlan,
     QuorumShell,
     static_configs,
@@ -263,7 +263,8 @@ class Broker(BrokerRoles, QuorumShell):
         return self.quorum
 
     def on_packet(self, packet: Packet) -> None:
-        if packet.exchange.api in QUORUM_APIS and type(packet.body) not in APIS:
+        kind = type(packet.body)
+        if kind in QUORUM_REQUESTS and kind not in APIS:
             self.on_quorum_request(packet, packet.body, packet.exchange.version)
         else:
             super().on_packet(packet)

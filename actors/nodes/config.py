@@ -27,6 +27,7 @@ DURATIONS: Mapping[str, str] = {
     "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
     "broker.session.timeout.ms": "session_timeout_ms",
     "zookeeper.session.timeout.ms": "zookeeper_session_timeout_ms",
+    "controlled.shutdown.retry.backoff.ms": "controlled_shutdown_backoff_ms",  # with ZooKeeper
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "controller.quorum.election.backoff.max.ms": "election_backoff_max_ms",
     "controller.quorum.election.timeout.ms": "election_timeout_ms",
@@ -46,8 +47,10 @@ DURATIONS: Mapping[str, str] = {
     "unclean.leader.election.interval.ms": "unclean_election_interval_ms",
 }
 COUNTS: Mapping[str, str] = {
+    "controlled.shutdown.max.retries": "controlled_shutdown_attempts",  # with ZooKeeper
     "initial.controllers": "initial_controllers",
     "kraft.version": "kraft_version",
+    "leader.imbalance.per.broker.percentage": "leader_imbalance_percentage",  # with ZooKeeper
     "default.replication.factor": "default_replication_factor",
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "metadata_retention_bytes",
@@ -108,6 +111,9 @@ class ClusterConfig:
     session_timeout_ms: int = 9_000
     zookeeper_session_timeout_ms: int = 18_000
     zookeeper_tick_ms: int = 2_000
+    controlled_shutdown_attempts: int = 3
+    controlled_shutdown_backoff_ms: int = 5_000
+    leader_imbalance_percentage: int = 10
     append_linger_ms: int = 25
     election_backoff_max_ms: int = 1_000
     election_timeout_ms: int = 1_000

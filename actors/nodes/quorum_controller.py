@@ -12,10 +12,10 @@ from typing import Any
 
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
-from minicluster.actors.network import Completion, api_name
+from minicluster.actors.network import Completion
 from minicluster.actors.nodes.quorum_shell import (
     CONTROLLER_LISTENER,
-    QUORUM_APIS,
+    QUORUM_REQUESTS,
     QuorumPlan,
     QuorumShell,
     static_configs,
@@ -42,6 +42,7 @@ from minicluster.controller.effects import (
     TaskFailed,
 )
 from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.mutation_quotas import QuotaClient
 from minicluster.controller.settings import ControllerSettings
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.batch_loader import Provenance
@@ -181,31 +182,45 @@ class QuorumController(QuorumShell):
     # Messages.
 
     def on_packet(self, packet: Packet) -> None:
-        exchange = packet.exchange
-        if not isinstance(packet.body, EnvelopeRequest):
-            exchange.broker_epoch = getattr(packet.body, "broker_epoch", None)
-            self._on_request(packet, packet.body, exchange.version, forwarded=exchange.src >= -1)
+        exchange, body = packet.exchange, packet.body
+        if type(body) in QUORUM_REQUESTS:
+            self.on_quorum_request(packet, body, exchange.version)
             return
-        inside = open_envelope(packet.body)
+        if not isinstance(body, EnvelopeRequest):
+            exchange.broker_epoch = getattr(body, "broker_epoch", None)
+            origin = exchange.context  # of a request that a broker of this process forwards
+            client_id = (origin.exchange if isinstance(origin, Packet) else exchange).client_id
+            client, forwarded = QuotaClient(client_id=client_id), exchange.src >= -1
+            self._on_request(packet, body, exchange.version, client, forwarded=forwarded)
+            return
+        inside = open_envelope(body)
         if isinstance(inside, ErrorCode):
             self.network.respond(packet, EnvelopeResponse(error_code=inside))
         else:
-            self._on_request(Forwarded(packet, inside), inside.request, inside.version)
+            client = QuotaClient(inside.user, inside.client_id)
+            self._on_request(Forwarded(packet, inside), inside.request, inside.version, client)
 
     def _on_request(
-        self, token: Packet | Forwarded, request: Any, version: int, *, forwarded: bool = True
+        self,
+        token: Packet | Forwarded,
+        request: Any,
+        version: int,
+        client: QuotaClient,
+        *,
+        forwarded: bool = True,
     ) -> None:
         """Handle a request of a node or a client."""
-        if api_name(request) in QUORUM_APIS:
+        if type(request) in QUORUM_REQUESTS:
             self.on_quorum_request(token, request, version)
         elif type(request) in RESPONDERS:
             self.respond(token, self._responded(request, version))
         else:
             if isinstance(request, UpdateFeaturesRequest):
                 self.controller.kraft_version_stays = self._why_kraft_version_stays()
-            self._control(
-                self.controller.on_request(token, request, version, self.now(), forwarded=forwarded)
+            effects = self.controller.on_request(
+                token, request, version, self.now(), forwarded=forwarded, client=client
             )
+            self._control(effects)
 
     def _responded(self, request: Any, version: int) -> Any:
         """The response to a request that needs no log."""
@@ -249,10 +264,21 @@ class QuorumController(QuorumShell):
         self._rearm()
 
     def drive(self, effects: list[Any]) -> None:
-        super().drive(effects)
-        next_offset = self.quorum.next_append_offset
-        if next_offset is not None and self.controller.is_active:
-            self.controller.on_control_records(next_offset)  # the quorum has appended its own
+        QuorumShell.drive(self, effects)
+        if self.active_epoch is not None:
+            next_offset = self.quorum.next_append_offset
+            if next_offset is not None:
+                self.controller.on_control_records(next_offset)  # the quorum has appended its own
+
+    def _voters_changed(self, changed: qx.VotersChanged) -> None:
+        super()._voters_changed(changed)
+        self._follow_kraft_version()
+
+    def _deposed(self, deposed: qx.Deposed) -> None:
+        super()._deposed(deposed)
+        self._follow_kraft_version()  # without the level that this leader was raising
+
+    def _follow_kraft_version(self) -> None:
         self.controller.kraft_version = self.quorum.kraft_version_to_be
 
     # From the controller to the quorum.
@@ -287,7 +313,7 @@ class QuorumController(QuorumShell):
             self.quorum.upgrade_kraft_version(wanted.epoch, wanted.version, self.now())
         except (NotLeader, IllegalArgument) as refusal:
             self.log.info("kraft_version.refused", reason=str(refusal))
-        self.controller.kraft_version = self.quorum.kraft_version_to_be
+        self._follow_kraft_version()
 
     def _resign(self, resign: Resign) -> None:
         self.log.warning("controller.resigns", epoch=resign.epoch, reason=resign.reason)

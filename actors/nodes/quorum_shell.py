@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.machine import QuorumMachine
+from minicluster.quorum.requests.handlers import HANDLERS
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
 from minicluster.quorum.state.voters import (
@@ -49,19 +51,7 @@ DISK = "quorum-disk"
 CLEAN_EVERY_MS = 60_000
 BOOTSTRAP_ID = -2  # Kafka counts the bootstrap servers down from here
 
-QUORUM_APIS = frozenset(
-    {
-        "AddRaftVoter",
-        "BeginQuorumEpoch",
-        "DescribeQuorum",
-        "EndQuorumEpoch",
-        "Fetch",
-        "FetchSnapshot",
-        "RemoveRaftVoter",
-        "UpdateRaftVoter",
-        "Vote",
-    }
-)
+QUORUM_REQUESTS = frozenset(HANDLERS)
 _WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled})
 
 
@@ -100,9 +90,8 @@ class QuorumPlan:
     @property
     def static_voters(self) -> VoterSet:
         """The voters of a quorum whose voters never change (kraft.version 0)."""
-        return VoterSet.of(
-            Voter(key=ReplicaKey(node_id), endpoints=(self.endpoint(node_id),))
-            for node_id in self.voter_ids
+        return _static_voters(
+            tuple((node_id, self.endpoint(node_id)) for node_id in self.voter_ids)
         )
 
     def bootstrap_checkpoint(self, directories: Mapping[int, UUID]) -> bytes:
@@ -124,6 +113,14 @@ class QuorumPlan:
             records=(), last_contained_log_timestamp=0, control=(version, voters.to_record())
         )
         return encode_snapshot(snapshot, epoch=0, timestamp_ms=0)
+
+
+@lru_cache(maxsize=16)
+def _static_voters(endpoints: tuple[tuple[int, Endpoint], ...]) -> VoterSet:
+    """One object for all nodes of a cluster, and for the next cluster of the same shape."""
+    return VoterSet.of(
+        Voter(key=ReplicaKey(node_id), endpoints=(endpoint,)) for node_id, endpoint in endpoints
+    )
 
 
 QUORUM_LIMITS = {
@@ -157,10 +154,22 @@ def static_configs(
 class QuorumShell(Shell):
     """A shell with a quorum machine. Subclasses take its commits and changes of leader."""
 
+    __slots__ = (
+        "_bootstrap",
+        "_disk",
+        "_draw_key",
+        "_draws",
+        "_messages_after_write",
+        "_unwritten",
+        "_wake_ms",
+        "plan",
+        "quorum",
+    )
+
     def __init__(self, context: NodeContext, plan: QuorumPlan) -> None:
         super().__init__(context)
         self.plan = plan
-        disk = context.disk
+        self._disk = disk = context.disk
         self._draw_key = chance.key(self.rt.seed, f"quorum/{self.node_id}")
         self._draws = 0
         self._wake_ms: int | None = None
@@ -239,11 +248,12 @@ class QuorumShell(Shell):
 
     def drive(self, effects: list[Any]) -> None:
         """Perform the quorum machine's effects and set the timer of its next wake-up."""
-        write_ms = self.context.disk.write_ms
+        write_ms = self._disk.write_ms
         if write_ms and any(type(effect) in _WRITES for effect in effects):
             self._wait_for_the_disk(effects, write_ms)
             return
-        self.perform(effects)
+        if effects:
+            self.perform(effects)
         self._rearm()
 
     # A slow disk: the thread that writes handles no message until the write is done.
@@ -298,13 +308,14 @@ class QuorumShell(Shell):
 
     def on_response(self, completion: Completion) -> None:
         """Handle a peer's response or a disconnect; the machine counts request timeouts itself."""
-        correlation_id = completion.exchange.correlation_id
-        if completion.exchange.context is not WAKE:
+        exchange = completion.exchange
+        number = exchange.correlation_id
+        if exchange.context is not WAKE:
             self.on_machine_response(completion)
         elif completion.failure is None:
-            self.drive(self.quorum.on_response(correlation_id, completion.response, self.now()))
+            self.drive(self.quorum.on_response(number, completion.response, self.now()))
         elif completion.failure == "disconnected":
-            self.drive(self.quorum.on_failure(correlation_id, self.now()))
+            self.drive(self.quorum.on_failure(number, self.now()))
 
     def on_machine_response(self, completion: Completion) -> None:
         """Handle the end of a request of the node's other machines."""

@@ -170,10 +170,10 @@ class ReplicaManager(Shell):
         return self._coordinators
 
     def now(self) -> int:
-        return self.rt.epoch_ms + super().now()
+        return self.rt.epoch_ms + Shell.now(self)
 
     def set_timer(self, name: str, at_ms: int) -> None:
-        super().set_timer(name, at_ms - self.rt.epoch_ms)
+        Shell.set_timer(self, name, at_ms - self.rt.epoch_ms)
 
     def _new_uuid(self) -> uuid.UUID:
         self._chances += 2
@@ -202,7 +202,9 @@ class ReplicaManager(Shell):
             self._coordinate(self.coordinators.on_request(packet, now_ms))
         else:
             request, version = packet.body, exchange.version
-            self._replicate(self.machine.on_request(packet, request, version, now_ms))
+            client_id = exchange.client_id
+            effects = self.machine.on_request(packet, request, version, now_ms, client_id=client_id)
+            self._replicate(effects)
 
     def on_response(self, completion: Completion) -> None:
         made = self._coordinators

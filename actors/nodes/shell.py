@@ -19,12 +19,11 @@ from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.runtime.runtime import ClusterActor, Timer
+from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.rules import Rules
-from minicluster.trace import TABLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +45,6 @@ class NodeContext:
     continued_epoch: int = -1  # of the registration that a broker goes on with; -1: it registers
 
 
-_OF_BROKERS = frozenset(
-    n for n, columns in TABLES.items() if {"broker", "incarnation"} <= {*columns}
-)
-_OF_NODES = frozenset(n for n, columns in TABLES.items() if {"node", "incarnation"} <= {*columns})
-
-
 class Requester(Protocol):
     """A machine that sends requests."""
 
@@ -61,13 +54,19 @@ class Requester(Protocol):
 
 
 class Wakeup:
-    """The firing of a timer that a machine has set."""
+    """A timer that a machine has set, and the message of its firing."""
 
-    __slots__ = ("at_ms", "name")
+    __slots__ = ("actor", "at_ms", "name")
 
-    def __init__(self, name: str, at_ms: int) -> None:
+    def __init__(self, actor: Shell, name: str, at_ms: int) -> None:
+        self.actor: Shell | None = actor  # None: cancelled
         self.name = name
         self.at_ms = at_ms
+
+    def fire(self) -> None:
+        """Come to the actor, unless the timer was cancelled before."""
+        if self.actor is not None:
+            self.actor.deliver(self)
 
 
 class ClockChanged:
@@ -81,6 +80,21 @@ class Shell(ClusterActor):
     and ``on_message``. The effects of their own machines are in ``interpreters``.
     """
 
+    # Beyond 30 attributes in its dictionary, an instance shares no keys with the others of its
+    # class, and CPython looks each of its methods up by name; so those of the bases have slots.
+    __slots__ = (
+        "_incarnation",
+        "_inputs",
+        "_interpreters",
+        "_timers",
+        "clock",
+        "context",
+        "log",
+        "network",
+        "node_id",
+        "recorder",
+    )
+
     def __init__(self, context: NodeContext) -> None:
         super().__init__()
         self.context = context
@@ -90,9 +104,10 @@ class Shell(ClusterActor):
         self.recorder = context.recorder
         self.log = context.log.bind(actor=self.name)
         self._incarnation = str(context.incarnation)
-        self._timers: dict[str, tuple[Timer, Wakeup]] = {}
+        self._timers: dict[str, Wakeup] = {}
         self._interpreters: dict[type, Callable[[Any], None]] = {
             fx.Send: self._send,
+            fx.Forward: self._forward,
             fx.Respond: self._respond,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
@@ -156,14 +171,17 @@ class Shell(ClusterActor):
         self.on_packet(packet)
 
     def _wakeup(self, wakeup: Wakeup) -> None:
-        current = self._timers.get(wakeup.name)
-        if current is not None and current[1] is wakeup:  # else it was replaced or cancelled
-            del self._timers[wakeup.name]
-            self.on_wakeup(wakeup.name)
+        name = wakeup.name
+        if self._timers.get(name) is wakeup:  # else it was replaced or cancelled
+            del self._timers[name]
+            self.on_wakeup(name)
 
     # Effects that every machine may return.
 
-    def _send(self, send: fx.Send) -> None:
+    def _forward(self, forward: fx.Forward) -> None:
+        self._send(forward, forward.client)
+
+    def _send(self, send: fx.Send, context: Any = None) -> None:
         timeout_ms = send.timeout_ms
         if timeout_ms is not None and not self.clock.is_true:
             timeout_ms = self.clock.lasting_ms(timeout_ms)
@@ -173,6 +191,7 @@ class Shell(ClusterActor):
             body=send.request,
             version=send.version,
             caller=self,
+            context=context,
             correlation_id=send.correlation_id,
             timeout_ms=timeout_ms,
         )
@@ -187,18 +206,18 @@ class Shell(ClusterActor):
         """Wake this actor at a time of its node's clock; a timer of the same name is replaced."""
         before = self._timers.get(name)
         if before is not None:
-            before[0].cancel()
-        wakeup = Wakeup(name, at_ms)
+            before.actor = None
+        wakeup = self._timers[name] = Wakeup(self, name, at_ms)
         when_ms = at_ms if self.clock.is_true else self.clock.reached_ms(at_ms)
-        self._timers[name] = (self.rt.schedule(when_ms, self.deliver, wakeup), wakeup)
+        self.rt.post(when_ms, Wakeup.fire, wakeup)
 
     def _clock_changed(self, changed: ClockChanged) -> None:
-        for _, wakeup in [*self._timers.values()]:
+        for wakeup in [*self._timers.values()]:
             Shell.set_timer(self, wakeup.name, wakeup.at_ms)  # as it is held
 
     def cancel_timers(self) -> None:
-        for timer, _ in self._timers.values():
-            timer.cancel()
+        for wakeup in self._timers.values():
+            wakeup.actor = None
 
     def _set_timer(self, timer: fx.SetTimer) -> None:
         self.set_timer(timer.name, timer.at_ms)
@@ -206,16 +225,10 @@ class Shell(ClusterActor):
     def _cancel_timer(self, timer: fx.CancelTimer) -> None:
         before = self._timers.pop(timer.name, None)
         if before is not None:
-            before[0].cancel()
+            before.actor = None
 
     def _trace(self, effect: fx.Trace) -> None:
-        row, table = effect.row, effect.table
-        if table in _OF_BROKERS:
-            if row.get("broker") is None or row.get("incarnation") is None:
-                row = {**row, "broker": self.node_id, "incarnation": self._incarnation}
-        elif table in _OF_NODES and (row.get("node") is None or row.get("incarnation") is None):
-            row = {**row, "node": self.node_id, "incarnation": self._incarnation}
-        self.recorder.trace(table, row)
+        self.recorder.trace(effect.table, effect.row)
 
     def _fault_hit(self, hit: fx.FaultHit) -> None:
         self.recorder.fault_hit(hit.fault, self.node_id)

@@ -23,7 +23,7 @@ from minicluster.actors.play.player import (
 )
 from minicluster.actors.play.sights import sights_of
 from minicluster.durations import format_duration
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.scenario import Scenario, Step
@@ -98,7 +98,7 @@ class Tally:
     def lines(self) -> list[str]:
         """The campaign in one line, and in another the first seed that broke a promise."""
         unknown = f", {self.unknown} unknown" if self.unknown else ""
-        found = [f"{self.seeds} seeds, {self.failed} failed{unknown}"]
+        found = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{unknown}"]
         first = self.first
         if first is not None and first.failure is not None:
             what = " and ".join(first.scenario.faults) or "a promise"
@@ -133,7 +133,7 @@ def outcome_of(
 ) -> Outcome:
     """Play a scenario and check its logs at the end.
 
-    The hash of the trace takes a sixth of the time of a short run.
+    The hash of the trace takes a sixth of the time of a short run; a run folder has it always.
     """
     done = 0
 
@@ -142,7 +142,8 @@ def outcome_of(
         done = steps
 
     place = None if runs is None else place_of(scenario, runs)
-    cluster, failure = play_once(scenario, count, at_end=broken_at_end)
+    with_hash = with_hash or place is not None
+    cluster, failure = play_once(scenario, count, at_end=broken_at_end, hashed=with_hash)
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,

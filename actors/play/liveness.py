@@ -15,10 +15,9 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.to_controller.controller_channel import REQUEST_TIMEOUT_MS
 from minicluster.rules import UncleanRecovery
+from minicluster.verify.rules.time.waits import BY_ISR_CHANGES, ISR_CHANGES
 
 LOOK_EVERY_MS = 100
-ISR_CHANGES = ("AlterPartition", "AlterIsr")
-BY_ISR_CHANGES = frozenset({"G4", "G5", "G6", "G7", "G12"})
 Stuck = Callable[[Cluster], list[str]]
 
 
@@ -92,8 +91,6 @@ def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
         for broken in so_far:
             if stuck := broken.stuck(cluster):
                 return Broken(promise=broken, after_ms=after_ms, stuck=tuple(stuck))
-    if settled_ms > healed_ms:
-        cluster.disturbed_ms = max(cluster.disturbed_ms, min(settled_ms, cluster.now_ms))
     return None
 
 

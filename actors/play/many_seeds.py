@@ -86,8 +86,17 @@ def _player(one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Around the start of a process, which no Ctrl-C is to reach: it ends the campaign."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption ends the campaign, not a seed
     gc.freeze()  # modules stay: each collection looks at a cluster alone
 
 
@@ -100,7 +109,8 @@ def _in_processes(
     """Keep each process busy with one seed, and one more in store for it."""
     waiting: deque[Future[Outcome]] = deque()
     for seed, variation in drawn:
-        waiting.append(pool.submit(one, seed, variation=variation))
+        with _uninterrupted():
+            waiting.append(pool.submit(one, seed, variation=variation))
         if len(waiting) == 2 * jobs:
             yield waiting.popleft().result()
     while waiting:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import field, replace
 from typing import Any
 
-from minicluster.actors.cluster.actions.performing import ms
+from minicluster.actors.cluster.actions.performing import NothingActedOn, ms
 from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -137,7 +137,7 @@ class Performer:
             return Outcome()
         if isinstance(action, Produce):
             self._check_topic(step.number, action)
-        resolved: dict[str, Any] = {}
+        written, resolved = action, dict[str, Any]()
         for name, argument in arguments_of(type(action)).items():
             value = getattr(action, name)
             if value is not None and argument.kind is NODES:
@@ -153,7 +153,8 @@ class Performer:
         try:
             return Outcome(resolved, method.perform(self.cluster, action))
         except UserError as error:
-            if not step.may_fail:
+            is_of_now = isinstance(error, NothingActedOn) and _has_selector(written)
+            if not step.may_fail and not is_of_now:
                 raise
             self.cluster.note(action.method, [], "note", str(error))
             return Outcome(resolved, note=str(error))
@@ -200,6 +201,18 @@ class Performer:
         if broken is not None:
             text = f"step {step.number}: {broken}\n  {self._state()}"
             raise StepFailed(ScenarioFailure("stuck", text, broken.promise.id))
+
+
+def _has_selector(action: Action) -> bool:
+    """The nodes of an action depend on the moment; others are a mistake of whoever wrote them."""
+    nodes: list[Any] = []
+    for name, argument in arguments_of(type(action)).items():
+        value = getattr(action, name) or ()
+        if argument.kind is NODES:
+            nodes += value
+        elif argument.kind is GROUPS:
+            nodes += [node for group in value for node in group]
+    return any(isinstance(node, Selector) for node in nodes)
 
 
 def _plain(nodes: Any) -> Any:

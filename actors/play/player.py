@@ -122,13 +122,15 @@ def play_once(
     on_step: OnStep | None = None,
     *,
     at_end: AtEnd = lambda _: None,
+    hashed: bool = True,
 ) -> tuple[MiniCluster, ScenarioFailure | None]:
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
-    Shapes:  at_end looks at the cluster once all steps are done.
+    Shapes:  at_end looks at the cluster once all steps are done; hashed: its trace has a hash.
     Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
     """
     cluster = cluster_of(scenario)
+    cluster.recorder.hashed = hashed
     player = _Player(scenario, cluster, on_step or (lambda done, text, now_ms: None))
     failure = None
     try:

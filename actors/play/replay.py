@@ -59,6 +59,8 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
 
 def _header(run: Path) -> RunHeader:
     path = run / RUN_NAME
+    if not run.exists():
+        raise NotALog(f"{run}: there is no such folder")
     if not path.exists():
         raise NotALog(f"{run}: not a run folder: it has no {RUN_NAME}")
     try:

@@ -19,7 +19,7 @@ from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
-from minicluster.errors import UserError, WaitTimeout
+from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
@@ -78,7 +78,6 @@ def what_if(
     config: Mapping[str, Any],
     watch_ms: int,
     on_stage: OnStage = lambda done, seed, stage: None,
-    repeat: str = "",
 ) -> WhatIf:
     """Play a scenario on the cluster of a log, once for each seed.
 
@@ -99,7 +98,6 @@ def what_if(
         steps=tuple(stage.text for stage in stages),
         seeds=tuple(outcomes),
         notes=tuple(notes_of(adoption, watch_ms)),
-        repeat=repeat,
         config=config,
     )
 
@@ -144,9 +142,10 @@ def describe(adoption: Adoption) -> str:
     topics = list(image.topics)
     racks = {broker.rack for broker in image.cluster.brokers.values()} - {None}
     words = [
-        f"{len(adoption.broker_ids)} brokers" + (f" in {len(racks)} racks" if racks else ""),
-        f"{len(adoption.controller_ids)} controllers",
-        f"{len(topics):,} topics with {partitions_of(adoption):,} partitions",
+        counted(len(adoption.broker_ids), "broker")
+        + (f" in {counted(len(racks), 'rack')}" if racks else ""),
+        counted(len(adoption.controller_ids), "controller"),
+        f"{counted(len(topics), 'topic')} with {counted(partitions_of(adoption), 'partition')}",
         f"metadata.version {image.metadata_version}",
     ]
     return ", ".join(words)
@@ -160,7 +159,8 @@ def notes_of(adoption: Adoption, watch_ms: int) -> list[str]:
     if stopped:
         notes.append("no broker is active where the log ends: all of them were started first")
     elif down:
-        notes.append(f"fenced where the log ends, and so down: brokers {', '.join(map(str, down))}")
+        which = ("broker " if len(down) == 1 else "brokers ") + ", ".join(map(str, down))
+        notes.append(f"fenced where the log ends, and so down: {which}")
     notes.append("partitions hold no records: catching up takes no time")
     partitions = partitions_of(adoption)
     if partitions > LOGS_PARTITIONS_MAX:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
@@ -27,25 +26,29 @@ def without_records(message: Any) -> Any:
     """The same message, its record batches replaced by their sizes."""
     if type(message) is ProduceRequest:
         topics = tuple(
-            replace(topic, partition_data=_stripped(topic.partition_data))
+            _with(topic, partition_data=_stripped(topic.partition_data))
             for topic in message.topic_data
         )
-        return replace(message, topic_data=topics)
+        return _with(message, topic_data=topics)
     if type(message) is FetchResponse and any(
         data.records for topic in message.responses for data in topic.partitions
     ):
         responses = tuple(
-            replace(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
+            _with(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
         )
-        return replace(message, responses=responses)
+        return _with(message, responses=responses)
     return message
+
+
+def _with(message: Any, **fields: Any) -> Any:
+    """The message with other values; ``dataclasses.replace`` looks at each field by itself."""
+    kind = message.__class__
+    return kind(**{**dict(zip(kind.__slots__, kind._values(message), strict=True)), **fields})
 
 
 def _stripped(partitions: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
-        replace(data, records=OmittedRecords(len(data.records)))
-        if data.records is not None
-        else data
+        _with(data, records=OmittedRecords(len(data.records))) if data.records is not None else data
         for data in partitions
     )
 

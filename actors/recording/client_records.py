@@ -96,6 +96,8 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
                 "isolation": request.isolation_level,
             }
             yield record_row("fetch", *place, None, None) | returned
+            if not partition.records:
+                continue
             batches = _batches(partition.records)
             seen = visible_batches(batches, partition.aborted_transactions)
             shown = {batch.base_offset for batch in seen}

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
+
+
+def is_client(node: int) -> bool:
+    """True for the node of one of Kafka's clients, whose links are connections of TCP."""
+    return node < OWN_CLIENT
+
 
 class Exchange:
     """One request and its response: a row of the ``rpc`` table, and the caller that waits.
@@ -26,6 +33,7 @@ class Exchange:
         "high_watermark",
         "id",
         "open",
+        "over_tcp",
         "received_seq",
         "records_written",
         "registered_epoch",
@@ -36,7 +44,6 @@ class Exchange:
         "sent_ms",
         "src",
         "src_incarnation",
-        "timer",
         "version",
     )
 
@@ -54,6 +61,7 @@ class Exchange:
         src_incarnation: str | None,
         client_id: str = "",
         connection: int | None = None,
+        sent_ms: int = 0,
     ) -> None:
         self.id = id
         self.api = api
@@ -68,7 +76,7 @@ class Exchange:
         self.client_id = client_id
         self.connection = connection  # of one of Kafka's clients; None: of a node
         self.send_seq = 0
-        self.sent_ms = 0
+        self.sent_ms = sent_ms
         self.handle_seq: int | None = None
         self.handled_ms: int | None = None
         self.resp_seq: int | None = None
@@ -79,7 +87,7 @@ class Exchange:
         self.high_watermark: int | None = None
         self.broker_epoch: int | None = None
         self.registered_epoch: int | None = None
-        self.timer: Any = None
+        self.over_tcp = is_client(src)
         self.open = True
 
     @property

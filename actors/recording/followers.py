@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime.runtime import Runtime
+from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.errors import MiniclusterError, UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -39,7 +40,7 @@ class InvariantViolated(MiniclusterError, AssertionError):
 class OnlineChecks:
     """The rules over every batch as it commits and every response to a client as it leaves.
 
-    The first finding ends the run. Actors on threads report to it, so each call is one step.
+    The first finding ends the run.
     """
 
     def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
@@ -52,46 +53,40 @@ class OnlineChecks:
         self.quorum = QuorumChecker(run, promises_of(rules))
         self.replicas = ReplicaChecker(run, promises_of(rules))
         self._rt, self._run = rt, run
-        self._lock = threading.Lock()
         self._interrupted = False
 
     def begin_after(self, end: LogEnd) -> None:
         """Judge from the end of an adopted log on; what it holds counts as given."""
-        with self._lock:
-            self.checker.load(image_records(end.image, on_loss=lambda _: None), end.end_offset)
+        self.checker.load(image_records(end.image, on_loss=lambda _: None), end.end_offset)
 
     def on_committed(self, batch: RecordBatch) -> None:
         """Judge the batch; the first finding interrupts the test's thread."""
-        with self._lock:
-            self._interrupt([*self.checker.commit(batch), *self.checker.clients.on_commit()])
+        self._interrupt([*self.checker.commit(batch), *self.checker.clients.on_commit()])
 
     def on_partition_event(self, row: Mapping[str, Any]) -> None:
         """Judge what a replica is, beside what clients received before and what others hold."""
-        with self._lock:
-            found = self.checker.clients.on_partition_event(row)
-            self._interrupt([*found, *self.replicas.on_partition_event(row)])
+        found = self.checker.clients.on_partition_event(row)
+        lacking = self.replicas.on_partition_event(row)
+        if found or lacking:
+            self._interrupt([*found, *lacking])
 
     def on_raft_event(self, row: Mapping[str, Any]) -> None:
         """Judge what the quorum counts as committed."""
-        with self._lock:
-            self._interrupt(self.quorum.on_raft_event(row))
+        self._interrupt(self.quorum.on_raft_event(row))
 
     def on_response(self, exchange: Exchange) -> None:
         """Judge what a client receives."""
         from minicluster.actors.recording.client_records import client_rows
 
-        with self._lock:
-            rows = client_rows(exchange, of_batches=True)
-            self._interrupt(self.checker.clients.on_response(rows))
+        rows = client_rows(exchange, of_batches=True)
+        self._interrupt(self.checker.clients.on_response(rows))
 
     def check_values(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Judge the records that clients received in the whole run.
 
         Errors:  InvariantViolated for the first finding of the run.
         """
-        with self._lock:
-            findings = self.checker.clients.on_values(rows)
-        self._end(findings)
+        self._end(self.checker.clients.on_values(rows))
 
     def check_histories(
         self,
@@ -125,6 +120,21 @@ class OnlineChecks:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+class ThreadedOnlineChecks(OnlineChecks):
+    """The same, where actors on threads report to it: each call is one step."""
+
+    def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
+        super().__init__(rt, run, rules=rules)
+        self.lock = threading.RLock()
+
+    begin_after = one_at_a_time(OnlineChecks.begin_after)
+    on_committed = one_at_a_time(OnlineChecks.on_committed)
+    on_partition_event = one_at_a_time(OnlineChecks.on_partition_event)
+    on_raft_event = one_at_a_time(OnlineChecks.on_raft_event)
+    on_response = one_at_a_time(OnlineChecks.on_response)
+    check_values = one_at_a_time(OnlineChecks.check_values)
 
 
 class OnlineZnodeChecks:

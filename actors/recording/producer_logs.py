@@ -34,14 +34,17 @@ def batch_rows(disk: Disk) -> Iterator[dict[str, Any]]:
     store = ReplicaStore(disk)
     for name in store.names():
         known = store.partition_file(name)
+        if known is None:
+            continue
         topic, _, index = name.rpartition("-")
+        topic_id = format_uuid(known.topic_id)
         for batch in disk.logs[name].batches:
-            if batch.producer_id < 0 or known is None:
+            if batch.producer_id < 0:
                 continue
             row = {
                 "broker": disk.node_id,
                 "topic": topic,
-                "topic_id": format_uuid(known.topic_id),
+                "topic_id": topic_id,
                 "part": int(index),
                 "base_offset": batch.base_offset,
                 "last_offset": batch.last_offset,

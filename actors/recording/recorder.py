@@ -49,12 +49,19 @@ class RunFollower(Protocol):
         """A response to a client leaves."""
 
 
+class Clock(Protocol):
+    """The clock of a cluster: its runtime."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+
 class Recorder:
     """The recorder that all of a cluster's actors share."""
 
-    def __init__(self, run_id: str, clock: Callable[[], int]) -> None:
+    def __init__(self, run_id: str, clock: Clock) -> None:
         self.run_id = run_id
-        self.clock = clock
+        self._clock = clock
         self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
@@ -77,18 +84,23 @@ class Recorder:
         self._events: list[Event] = []
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
         self._hash = blake2b(digest_size=16)
-        self._columns = {name: frozenset(columns) for name, columns in trace.TABLES.items()}
+        self.hashed = True  # False: nobody compares the hash of this run
 
-    def event(self, kind: str, *details: Any) -> int:
-        """Record an event; returns its number."""
-        sequence = next(self._count)  # in one step: actors on threads share this recorder
-        events = self._events
-        events.append((sequence, self.clock(), kind, *details))
-        if kind == "request":
-            self._held_bytes += bytes_of_producer(details[1][0])
-        if len(events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
+    def request(self, exchange: Exchange, fate: str) -> None:
+        """Record a request that is sent; its exchange becomes a row of ``rpc``."""
+        self.exchanges.append(exchange)
+        body = exchange.request
+        self._held_bytes += bytes_of_producer(body)
+        exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
+        # Here and not at each event: no cluster goes on for long without a request.
+        if len(self._events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
             with self._lock:
                 self._fold(self.fold_events)
+
+    def event(self, *event: Any) -> int:
+        """Record an event, which is its kind and details; returns its number."""
+        sequence = next(self._count)  # in one step: actors on threads share this recorder
+        self._events.append((sequence, self._clock.now_ms) + event)  # noqa: RUF005 (once per event)
         return sequence
 
     @property
@@ -99,19 +111,19 @@ class Recorder:
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
         """Add a row to a trace table; returns its event number.
 
-        Errors:  KeyError for a table or column that is not declared.
+        Errors:  KeyError for a table that is not declared, and in ``write`` for such a column.
         """
-        if not row.keys() <= self._columns[table]:
-            raise KeyError(f"trace table {table} has no column {sorted(row.keys())}")
-        event = (next(self._count), self.clock(), table, row)
+        sequence = next(self._count)
+        event = (sequence, self._clock.now_ms, table, row)
         self._events.append(event)
         self.rows[table].append(event)
-        if self.follower is not None:
-            if table == "partition_event":
-                self.follower.on_partition_event(row)
-            elif table == "raft_event":
-                self.follower.on_raft_event(row)
-        return event[0]
+        follower = self.follower
+        if follower is not None:
+            if table == "raft_event":
+                follower.on_raft_event(row)
+            elif table == "partition_event":
+                follower.on_partition_event(row)
+        return sequence
 
     def fault_hit(self, fault: str, node: int) -> None:
         """Count that a planted fault changed what a machine did."""
@@ -121,6 +133,7 @@ class Recorder:
     @property
     def trace_hash(self) -> str:
         """A hash over the canonical text of every event so far."""
+        assert self.hashed, "this run has no hash"
         with self._lock:
             self._fold()
             return self._hash.copy().hexdigest()
@@ -143,17 +156,20 @@ class Recorder:
             self._strip(exchange)
         events = self._events[:count]
         del self._events[: len(events)]  # in place: another thread may be about to append
-        released = sum(bytes_of_producer(event[4][0]) for event in events if event[2] == "request")
-        self._held_bytes = self._held_bytes - released if self._events else 0
-        if events:
-            self._folded = events[-1][0]
+        if not events:
+            return
+        self._folded = events[-1][0]
+        hashed, update, released = self.hashed, self._hash.update, 0
         for event in events:
-            self._hash.update(canonical(event).encode())
-            self._hash.update(b"\n")
-            if event[2] == "request":
+            if hashed:
+                update(f"{canonical(event)}\n".encode())
+            kind = event[2]
+            if kind == "request":
+                released += bytes_of_producer(event[4][0])
                 self._strip(event[3])
-            elif event[2] == "response":
+            elif kind == "response":
                 event[3].response = without_records(event[3].response)
+        self._held_bytes = self._held_bytes - released if self._events else 0
         reported = [event for event in events if _is_reported(event)]
         self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
         for table, rows in self.rows.items():
@@ -217,7 +233,7 @@ class Recorder:
 
     def responded(self, exchange: Exchange) -> None:
         """Take a response to a client, whose rows are made when its records are dropped."""
-        self._responded.append((self.clock(), exchange))
+        self._responded.append((self._clock.now_ms, exchange))
         if self.follower is not None:
             self.follower.on_response(exchange)
 
@@ -242,7 +258,7 @@ class Recorder:
         self._on_their_way = [waiting for waiting in self._on_their_way if waiting[0].open]
 
     def _now(self) -> dict[str, int]:
-        return {"vt": self.clock(), "seq": self.sequence}
+        return {"vt": self._clock.now_ms, "seq": self.sequence}
 
     def _row(self, table: str, event: tuple[int, int, str, Mapping[str, Any]]) -> dict[str, Any]:
         sequence, at_ms, _, row = event
@@ -308,24 +324,31 @@ def _without_records(event: Event) -> Event:
 
 def canonical(event: Event) -> str:
     """One event as text that is the same in every process."""
-    return " ".join([f"{event[0]} {event[1]} {event[2]}", *map(_text, event[3:])])
-
-
-_row_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
-_AS_THEY_ARE = frozenset({Exchange, str, int, float, bool, type(None)})
+    text = f"{event[0]} {event[1]} {event[2]}"
+    for part in event[3:]:
+        text += " " + _TEXTS.get(part.__class__, _text)(part)
+    return text
 
 
 def _text(part: Any) -> str:
-    kind = type(part)
-    if kind in _AS_THEY_ARE:
-        return str(part)
-    if kind is dict:
-        return _row_text(part)
     if isinstance(part, str | int | float):
         return str(part)
-    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
-        return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
     return _row_text(part) if isinstance(part, Mapping) else json.dumps(part, default=str)
+
+
+def _body_text(part: tuple[Any, ...]) -> str:
+    """The hash of a message, where the tuple is one and its version."""
+    if len(part) == 2 and hasattr(part[0], "api_key"):
+        return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
+    return _text(part)
+
+
+_row_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+_TEXTS: Mapping[type, Callable[[Any], str]] = {
+    **dict.fromkeys((Exchange, str, int, float, bool, type(None)), str),
+    dict: _row_text,
+    tuple: _body_text,
+}
 
 
 # Periodic events, left out of reports because they crowd out all others.
@@ -335,9 +358,9 @@ _STEADY = ("append", "fetch", "flush", "hw")
 
 def _is_reported(event: Event) -> bool:
     """True for an event that a failure report shows."""
-    kind, first = event[2], event[3] if len(event) > 3 else None
-    if isinstance(first, Exchange):
-        return first.api not in _ALWAYS and kind != "handle" and event[4:] != (None,)
-    if isinstance(first, Mapping):
-        return kind != "publish" and first.get("kind") not in _STEADY
+    first = event[3] if len(event) > 3 else None
+    if first.__class__ is Exchange:
+        return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
+    if first.__class__ is dict or isinstance(first, Mapping):
+        return event[2] != "publish" and first.get("kind") not in _STEADY
     return True

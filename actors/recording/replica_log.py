@@ -19,6 +19,7 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
     for name in store.names():
         known = store.partition_file(name)
         topic, _, index = name.rpartition("-")
+        topic_id = None if known is None else format_uuid(known.topic_id)
         place: dict[str, Any] = {}
         if at == "end" and known is not None:
             is_online = known.directory in store.online_directories
@@ -29,7 +30,7 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
                     "broker": disk.node_id,
                     "incarnation": incarnation,
                     "topic": topic,
-                    "topic_id": None if known is None else format_uuid(known.topic_id),
+                    "topic_id": topic_id,
                     "part": int(index),
                     "offset": record.offset,
                     "leader_epoch": batch.leader_epoch,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -84,14 +85,18 @@ def put_in_place(path: Path, write: Callable[[Path], Mapping[str, Any]]) -> Path
     Errors:  UserError where the place cannot be a run folder; OSError of the file system.
     """
     place = check_place(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _folder_beside(place) as new:
-        header = dict(write(new))
-        header[FILES] = sorted([*_files_in(new), RUN_NAME, *WRITTEN_LATER])
-        text = json.dumps(header, indent=1) + "\n"
-        (new / RUN_NAME).write_text(text, encoding="utf-8")
-        with locked(place.parent):
-            _swap(new, place, path)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _folder_beside(place) as new:
+            header = dict(write(new))
+            header[FILES] = sorted([*_files_in(new), RUN_NAME, *WRITTEN_LATER])
+            text = json.dumps(header, indent=1) + "\n"
+            (new / RUN_NAME).write_text(text, encoding="utf-8")
+            with locked(place.parent):
+                _swap(new, place, path)
+    except OSError as error:  # of the folder beside it, or of Arrow, which names no file
+        why = error.strerror or re.sub(r"^.*\[errno \d+\] ", "", str(error))
+        raise OSError(error.errno or errno.EIO, why, str(path)) from None
     return path
 
 
@@ -126,7 +131,10 @@ def check_writable(runs: Path) -> None:
     Errors:  UserError, of the exit code for files, where they cannot.
     """
     if is_uri(runs):
-        raise Unwritable(f"{uri_of(runs)}: only chaos writes runs to another file system")
+        raise Unwritable(
+            f"{uri_of(runs)}: is another file system; "
+            "only run, replay, chaos and what-if write there"
+        )
     try:
         runs.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=runs):
@@ -139,11 +147,29 @@ def check_writable(runs: Path) -> None:
 def holds_another(place: Path, scenario: Mapping[str, Any]) -> bool:
     """True where a place holds the run of another scenario."""
     try:
-        header = json.loads((place / RUN_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = scenario_in((place / RUN_NAME).read_bytes())
+    except OSError:
         return False
-    found = header.get("scenario") if isinstance(header, dict) else None
-    return isinstance(found, dict) and found != json.loads(json.dumps(scenario))
+    return found is not None and found != json.loads(json.dumps(scenario))
+
+
+def scenario_in(header: bytes) -> dict[str, Any] | None:
+    """The scenario in the content of a ``run.json``; None where it has none."""
+    found: dict[str, Any] | None = _field(header, "scenario", dict)
+    return found
+
+
+def files_in(header: bytes) -> frozenset[str]:
+    """The files that a run owns, by the content of its ``run.json``."""
+    return frozenset(map(str, _field(header, FILES, list) or ()))
+
+
+def _field(header: bytes, name: str, kind: type) -> Any:
+    """A field of a ``run.json``; None where it is of another kind."""
+    with suppress(ValueError, RecursionError):
+        content = json.loads(header)
+        found = content.get(name) if isinstance(content, dict) else None
+        return found if isinstance(found, kind) else None
 
 
 def _owned(place: Path, shown: Path) -> frozenset[str]:

@@ -103,7 +103,7 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     schema = _schema(table)
     kinds = {**trace.COMMON, **trace.TABLES[table]}
     columns = [
-        pa.array([_cell(kind, row.get(name)) for row in rows], type=schema.field(name).type)
+        pa.array(_cells(kind, [row.get(name) for row in rows]), type=schema.field(name).type)
         for name, kind in kinds.items()
     ]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -123,18 +123,21 @@ def _schema(table: str) -> pa.Schema:
     return pa.schema({name: types[kind] for name, kind in kinds.items()})
 
 
-def _cell(kind: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if kind == "json":
-        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    if kind == "str":
-        return str(value)
-    if kind == "ints":
-        return [int(item) for item in value]
-    if kind == "int":
-        return int(value)
-    return value
+def _cells(kind: str, values: list[Any]) -> list[Any]:
+    """The values of a column as Arrow takes them: no enumerations, nothing lazy."""
+    match kind:
+        case "int":
+            return [one if one.__class__ is int or one is None else int(one) for one in values]
+        case "str":
+            return [one if one.__class__ is str or one is None else str(one) for one in values]
+        case "ints":
+            return [None if one is None else list(map(int, one)) for one in values]
+        case "json":
+            return [one if one is None or isinstance(one, str) else _to_json(one) for one in values]
+    return values
+
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _from_json(text: str | None) -> Any:

@@ -88,5 +88,13 @@ def _changed(change: Change) -> dict[str, Any]:
         line["ephemeral"] = True
     if change.data is not None:
         line["raw"] = change.data.decode()
-        line["json"] = json.loads(line["raw"]) if line["raw"] else None
+        line["json"] = _parsed(line["raw"])
     return line
+
+
+def _parsed(raw: str | None) -> Any:
+    """The JSON of a znode, None where a client has written another text."""
+    try:
+        return json.loads(raw) if raw else None
+    except ValueError:
+        return None

@@ -6,11 +6,19 @@ luck of one link or actor never depends on another's (``spec``: stateless random
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from functools import cache
 from hashlib import blake2b
+from itertools import chain
 from uuid import UUID
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+_LANES = 16  # draws of a block
+_LANE_BITS = 128  # a product of two numbers of 64 bits
+_ONES = sum(1 << (lane * _LANE_BITS) for lane in range(_LANES))
+_unpack = struct.Struct("<" + "Q8x" * _LANES).unpack
 
 
 def key(seed: int, name: str) -> int:
@@ -19,11 +27,36 @@ def key(seed: int, name: str) -> int:
 
 
 def draw(source: int, n: int) -> int:
-    """The n-th 64-bit draw of a key (the finaliser of SplitMix64)."""
-    x = (source + n * _GOLDEN) & _MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return x ^ (x >> 31)
+    """The n-th 64-bit draw of a key."""
+    return _finalise((source + n * _GOLDEN) & _MASK, _MASK)
+
+
+def draws(source: int, first: int, stride: int = 1) -> Iterator[int]:
+    """The draws ``first``, ``first + stride`` and so on of a key, without an end."""
+    return chain.from_iterable(_blocks(source, first, stride))
+
+
+def _blocks(source: int, first: int, stride: int) -> Iterator[tuple[int, ...]]:
+    """Draws by the block: lanes of one large number, which costs little more than one draw."""
+    steps, mask = _steps(stride), _MASK * _ONES
+    while True:
+        x = (((source + first * _GOLDEN) & _MASK) * _ONES + steps) & mask
+        yield _unpack(_finalise(x, mask).to_bytes(_LANES * _LANE_BITS // 8, "little"))
+        first += _LANES * stride
+
+
+@cache
+def _steps(stride: int) -> int:
+    """The distance of each lane from the first."""
+    distances = ((lane * stride * _GOLDEN) & _MASK for lane in range(_LANES))
+    return sum(one << (lane * _LANE_BITS) for lane, one in enumerate(distances))
+
+
+def _finalise(x: int, mask: int) -> int:
+    """The finaliser of SplitMix64, of each lane of a number; ``mask`` is the lower half of each."""
+    x = ((x ^ (x >> 30) & mask) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27) & mask) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31) & mask
 
 
 def fraction(source: int, n: int) -> float:

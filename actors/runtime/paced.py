@@ -159,26 +159,26 @@ class PacedRuntime(SimulatedRuntime):
     def _handle_instant(self, condition: Callable[[], bool] | None) -> bool:
         """Handle all that is due now; True when the condition holds then."""
         self._turns()
-        if self.crashes or self._interrupt is not None:
+        if self._halted:
             self.check()
         return condition is not None and condition()
 
     def _due(self, at_ms: int) -> bool:
         """True if a timer or a call is due at a time or before."""
-        return bool(self._calls) or bool(self._timers and self._timers[0][0] <= at_ms)
+        return bool(self._calls) or bool(self._instants and self._instants[0] <= at_ms)
 
     def _go_on(self, until_ms: int | None = None) -> None:
         """Make the calls of other threads, else fire the timers that are due, else sleep."""
         while self._wanted:
             self._rest()
         wall_ms = self._wall_ms()
-        timers = self._timers
+        instants = self._instants
         if self._calls:
             self._advance(wall_ms)
             while self._calls:
                 self._calls.popleft()()
             return
-        next_ms = timers[0][0] if timers else None
+        next_ms = instants[0] if instants else None
         if until_ms is not None and (next_ms is None or next_ms > until_ms):
             next_ms = until_ms
         if next_ms is not None and next_ms <= wall_ms:
@@ -196,7 +196,7 @@ class PacedRuntime(SimulatedRuntime):
     def _carry(self) -> None:
         with self._turn:
             while not self._closed:
-                if self.crashes or self._interrupt is not None:
+                if self._halted:
                     self._wake_watchers()
                     self._rest()  # the rest of the run proves nothing
                     continue
@@ -247,7 +247,7 @@ class PacedRuntime(SimulatedRuntime):
         at_s, at_ms = self._anchor
         wall_ms = at_ms + (_monotonic() - at_s) * 1000 * self.pace
         late_max_ms = LATE_MAX_S * 1000 * self.pace
-        first_ms = self._timers[0][0] if self._timers else wall_ms
+        first_ms = self._instants[0] if self._instants else wall_ms
         if wall_ms - first_ms > late_max_ms:
             self._anchor = (_monotonic(), first_ms)
             return first_ms
@@ -256,8 +256,8 @@ class PacedRuntime(SimulatedRuntime):
     def _advance(self, wall_ms: float) -> None:
         """Move the clock to the wall's, but not past a timer that is due."""
         latest_ms = int(wall_ms)
-        if self._timers:
-            latest_ms = min(latest_ms, self._timers[0][0])
+        if self._instants:
+            latest_ms = min(latest_ms, self._instants[0])
         self.now_ms = max(self.now_ms, latest_ms)
 
 

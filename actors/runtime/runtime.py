@@ -18,7 +18,8 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
+from functools import cache, update_wrapper
+from types import FunctionType, TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pykka
@@ -81,16 +82,23 @@ class Timer:
 class ClusterActor(pykka.Actor):
     """The base of every actor here. Subclass this, never one of Pykka's back ends."""
 
-    rt: ClassVar[Runtime]
+    __slots__ = ("name", "rt")
+
+    rt: Runtime
     name: str
 
     def __init__(self) -> None:
-        super().__init__()
-        self.name = self.rt.name_for_new_actor
-        self.actor_urn = f"urn:minicluster:{self.name}"  # a stable name in place of a uuid4
-        self._actor_ref = pykka.ActorRef(self)  # rebuilt: it copied the urn
+        """Set what Pykka's own sets, with a stable name in place of a uuid4."""
+        self.actor_urn = f"urn:minicluster:{self.name}"
+        self.actor_inbox = self._create_actor_inbox()
+        self.actor_stopped = self._create_stopped()
+        self._actor_ref = pykka.ActorRef(self)
 
-    # The three hooks of a Pykka back end; spawn() mixes in a class that fills them.
+    # The hooks of a back end; spawn() mixes in a class that fills them.
+    @staticmethod
+    def _create_stopped() -> Any:
+        return threading.Event()
+
     @staticmethod
     def _create_actor_inbox() -> Any:
         raise NotImplementedError("spawn actors with Runtime.spawn")
@@ -162,12 +170,11 @@ class Runtime(ABC):
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self.name_for_new_actor = ""
         self.crashes: list[Crash] = []
         self._actors: dict[str, ClusterActor] = {}
-        self._bound: dict[type[ClusterActor], type[ClusterActor]] = {}
         self._spawning = threading.RLock()
         self._interrupt: BaseException | None = None
+        self._halted = False  # a crash or an interruption may be left to ``check``
         self.raised = False  # a crash has reached the test
         self.epoch_ms = 0  # the time of day at the clock's zero, where clients have one
         self.at_close: list[Callable[[], None]] = []  # calls that come before the actors stop
@@ -184,18 +191,14 @@ class Runtime(ABC):
             if name in self._actors:
                 raise ValueError(f"an actor named {name} is running")
             self._open()
-            bound = self._bound.get(cls)
-            if bound is None:
-                bound = type(cls.__name__, (self.backend, cls), {"rt": self})
-                self._bound[cls] = bound
-            before, self.name_for_new_actor = self.name_for_new_actor, name
-            try:
-                actor = bound(*args, **kwargs)
-            finally:
-                self.name_for_new_actor = before
+            bound = _bound(cls, self.backend)
+            actor = bound.__new__(bound)
+            actor.rt, actor.name = self, name  # every __init__ may use them
+            bound.__init__(actor, *args, **kwargs)
             self._actors[name] = actor  # a strong reference: an ActorRef holds a weak one
             actor._start_actor_loop()
-            return actor.actor_ref  # type: ignore[return-value]
+            ref: pykka.ActorRef[A] = actor.actor_ref
+            return ref
 
     def actor(self, name: str) -> ClusterActor | None:
         """The running actor of this name."""
@@ -244,10 +247,12 @@ class Runtime(ABC):
             return  # an interruption ends the test, which is no fault of the actor
         crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
         self.crashes.append(crash)
+        self._halted = True
 
     def interrupted(self, error: BaseException) -> None:
         """Keep an error that must leave through the test's thread (KeyboardInterrupt, a skip)."""
         self._interrupt = error
+        self._halted = True
 
     def check(self) -> None:
         """Raise what an actor could not handle.
@@ -256,11 +261,13 @@ class Runtime(ABC):
         """
         if self._interrupt is not None:
             error, self._interrupt = self._interrupt, None
+            self._halted = bool(self.crashes)
             raise error
         if self.crashes:
             first = self.crashes[0]
             self.raised = True
             raise ActorCrashed(str(first)) from first.error
+        self._halted = False
 
     def begin_at(self, time_ms: int) -> None:
         """Let the clock begin at a time, before anything has happened."""
@@ -323,6 +330,35 @@ class Runtime(ABC):
     @abstractmethod
     def _close(self) -> None:
         """Free what the back end holds."""
+
+
+@cache
+def _bound(cls: type[ClusterActor], backend: type[pykka.Actor]) -> Any:
+    """An actor's class on a back end: one for all clusters, with functions of its own.
+
+    CPython keeps in a function what it has learnt about the attributes that are read there. In one
+    that actors of several classes share it learns nothing and looks each attribute up.
+    """
+    own: dict[str, Any] = {}
+    for base in reversed(type(cls.__name__, (backend, cls), {}).__mro__):
+        for name, value in vars(base).items():
+            if base is not pykka.Actor and isinstance(value, FunctionType):
+                own[name] = _copy(value)
+            else:
+                own.pop(name, None)
+    return type(cls.__name__, (backend, cls), own)
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    copied = FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return update_wrapper(copied, function)  # type: ignore[return-value]
 
 
 def blocking_call(actor: str) -> BlockingCallInActor:

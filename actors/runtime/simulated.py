@@ -11,9 +11,10 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any
 from weakref import finalize
 
 import pykka
@@ -25,6 +26,8 @@ from minicluster.errors import MiniclusterError
 
 STEPS_PER_INSTANT_MAX = 200_000
 STEPS_PER_COLLECTION = 50_000
+STEPS_PER_COLLECTION_MAX = 16 * STEPS_PER_COLLECTION
+STEPS_PER_GARBAGE = 10  # an unreachable object for so many steps is little
 
 
 class Livelock(MiniclusterError, AssertionError):
@@ -40,30 +43,85 @@ class _Idle(BaseException):
 
 
 _Envelope = pykka._envelope.Envelope
+_number = attrgetter("number")
+
+
+class Stopped:
+    """Pykka's event that an actor has ended, for which no thread waits here.
+
+    The scheduler reads its flag without a call.
+    """
+
+    __slots__ = ("flag",)
+
+    def __init__(self) -> None:
+        self.flag = False
+
+    def set(self) -> None:
+        self.flag = True
+
+    def is_set(self) -> bool:
+        return self.flag
 
 
 class SimulatedInbox:
-    """An inbox that makes its actor ready when a message arrives.
+    """The inbox of an actor, and the place of the actor in the scheduler.
 
     It holds Pykka's envelopes, and bare messages (``deliver``), whose sender never waits. Pykka's
-    loop gets one envelope for each grant of the scheduler.
+    loop gets one envelope for each grant of the scheduler. The state of turns is here and not with
+    the actor: actors are of many classes, and CPython finds attributes quickly in one class only.
     """
 
-    __slots__ = ("granted", "owner", "waiting")
+    __slots__ = (
+        "granted",
+        "number",
+        "numbers",
+        "owner",
+        "paused",
+        "queued",
+        "ready",
+        "started",
+        "stopped",
+        "waiting",
+    )
+
+    owner: SimulatedBackend  # this and what follows: from the start of its loop on
+    stopped: Stopped
+    ready: list[SimulatedInbox]  # the runtime's
+    numbers: Iterator[int]  # of its turns
 
     def __init__(self) -> None:
         self.waiting: deque[Any] = deque()
-        self.granted = False
-        self.owner: SimulatedBackend | None = None
+        self.granted = self.paused = self.queued = self.started = False
+        self.number = 0  # drawn for the next turn
+
+    def begin(self, owner: SimulatedBackend, name: str) -> None:
+        """Take a place in the scheduler of the actor's runtime."""
+        rt = owner.rt
+        self.owner, self.stopped, self.ready = owner, owner.actor_stopped, rt._ready
+        self.numbers = chance.draws(chance.key(rt.seed, f"turn/{name}"), first=1)
+        self.make_ready()  # on_start() is a step of its own
+
+    def make_ready(self) -> None:
+        """Let the actor take a turn, unless it is paused."""
+        if not self.paused:
+            self.queued = True
+            self.number = next(self.numbers)
+            self.ready.append(self)
+
+    def deliver(self, message: Any) -> None:
+        """Take a bare message; the scheduler skips a dead actor."""
+        self.waiting.append(message)
+        if not self.queued:
+            self.make_ready()
 
     def put(self, envelope: Any) -> None:
-        self.waiting.append(envelope)
-        owner = self.owner
-        if owner is not None and not owner.queued:
-            owner.rt._enqueue(owner)
+        if isinstance(envelope.reply_to, SimulatedFuture):
+            envelope.reply_to.bind(self.owner.rt)
+        self.deliver(envelope)
 
     def get(self) -> Any:
-        if not self.granted and not (self.owner and self.owner.actor_stopped.is_set()):
+        if not self.granted and not self.stopped.flag:
             raise _Idle
         self.granted = False
         return self.waiting.popleft()
@@ -75,14 +133,17 @@ class SimulatedInbox:
 class SimulatedFuture(pykka.Future[Any]):
     """A future whose get() drives the scheduler from the test's thread."""
 
-    rt: ClassVar[SimulatedRuntime]
-
     def __init__(self) -> None:
         super().__init__()
-        self.rt._refuse_in_actor()
+        self._rt: SimulatedRuntime | None = None
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None
+
+    def bind(self, rt: SimulatedRuntime) -> None:
+        """Wait in the runtime of the actor that will fill this; no actor may."""
+        rt._refuse_in_actor()
+        self._rt = rt
 
     def set(self, value: Any = None) -> None:
         self._done, self._value = True, value
@@ -93,10 +154,12 @@ class SimulatedFuture(pykka.Future[Any]):
         self._done, self._error = True, exc_info[1]
 
     def get(self, *, timeout: float | None = None) -> Any:
-        self.rt._refuse_in_actor()
+        if self._rt is not None:  # else it failed where it was made: the actor had ended
+            self._rt._refuse_in_actor()
         if not self._done:
+            assert self._rt is not None
             within_ms = 3_600_000 if timeout is None else round(timeout * 1000)
-            if not self.rt.run_until(lambda: self._done, within_ms):
+            if not self._rt.run_until(lambda: self._done, within_ms):
                 raise pykka.Timeout(f"{within_ms} ms")
         if self._error is not None:
             raise self._error
@@ -106,34 +169,26 @@ class SimulatedFuture(pykka.Future[Any]):
 class SimulatedBackend(pykka.Actor):
     """Pykka's three hooks for the simulated runtime."""
 
-    rt: ClassVar[SimulatedRuntime]
-    queued = False
-    paused = False
-    started = False
-    is_stopped: Callable[[], bool]
-    number = -1  # drawn for its turn; -1: not drawn yet
+    rt: SimulatedRuntime
+    actor_stopped: Stopped  # type: ignore[assignment]
+    actor_inbox: SimulatedInbox
 
-    def deliver(self, message: Any) -> None:
-        """Put a bare message into the inbox; the scheduler skips a dead actor."""
-        self.actor_inbox.waiting.append(message)  # type: ignore[attr-defined]
-        if not self.queued:
-            self.rt._enqueue(self)
+    @staticmethod
+    def _create_stopped() -> Any:
+        return Stopped()
 
     @staticmethod
     def _create_actor_inbox() -> Any:
         return SimulatedInbox()
 
-    @classmethod
-    def _create_future(cls) -> Any:
-        return cls.rt.future()
+    @staticmethod
+    def _create_future() -> Any:
+        return SimulatedFuture()
 
     def _start_actor_loop(self) -> None:
-        self.chance = chance.key(self.rt.seed, f"turn/{self.name}")  # type: ignore[attr-defined]
-        self.turns = 0
-        self.is_stopped = self.actor_stopped.is_set
-        inbox: SimulatedInbox = self.actor_inbox  # type: ignore[assignment]
-        inbox.owner = self
-        self.rt._enqueue(self)  # on_start() is a step of its own
+        inbox = self.actor_inbox
+        inbox.begin(self, self.name)  # type: ignore[attr-defined]
+        self.deliver = inbox.deliver  # in place of a method that would call it
 
 
 class SimulatedRuntime(Runtime):
@@ -146,13 +201,14 @@ class SimulatedRuntime(Runtime):
         super().__init__(seed=seed)
         self.steps = 0
         self.now_ms = 0
-        self._sequence = 0
-        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
-        self._ready: list[SimulatedBackend] = []
-        self._running: SimulatedBackend | None = None
+        self._calls_at: dict[int, deque[tuple[Callable[[Any], None], Any]]] = {}
+        self._instants: list[int] = []  # a heap: the times in _calls_at
+        self._collect_after = STEPS_PER_COLLECTION
+        self._collect_at = STEPS_PER_COLLECTION  # of ``steps``
+        self._ready: list[SimulatedInbox] = []
+        self._running: SimulatedInbox | None = None
         self._guard: Callable[[], Any] | None = None
         self._guarded = guard
-        self.future: type[SimulatedFuture] = type("Future", (SimulatedFuture,), {"rt": self})
 
     def _open(self) -> None:
         """Set the trip-wire, until the runtime is closed or collected as garbage."""
@@ -161,10 +217,13 @@ class SimulatedRuntime(Runtime):
             self._guard = finalize(self, tripwire.uninstall)
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
-        self._sequence = sequence = self._sequence + 1
         if when_ms < self.now_ms:
             when_ms = self.now_ms
-        heappush(self._timers, (when_ms, sequence, call, argument))
+        calls = self._calls_at.get(when_ms)
+        if calls is None:
+            calls = self._calls_at[when_ms] = deque()
+            heappush(self._instants, when_ms)
+        calls.append((call, argument))  # of one time: in the order in which they were posted
 
     def run_for(self, duration_ms: int) -> None:
         self._refuse_in_actor()
@@ -176,43 +235,27 @@ class SimulatedRuntime(Runtime):
 
     def pause(self, names: tuple[str, ...]) -> None:
         for name in names:
-            actor = self._actors.get(name)
+            actor: Any = self._actors.get(name)
             if actor is not None:
-                actor.paused = True  # type: ignore[attr-defined]
+                actor.actor_inbox.paused = True
 
     def resume(self, names: tuple[str, ...]) -> None:
         for name in names:
             actor: Any = self._actors.get(name)
-            if actor is not None and actor.paused:
-                actor.paused = False
-                if not actor.queued and (actor.actor_inbox.waiting or not actor.started):
-                    self._enqueue(actor)
+            inbox: SimulatedInbox | None = None if actor is None else actor.actor_inbox
+            if inbox is not None and inbox.paused:
+                inbox.paused = False
+                if not inbox.queued and (inbox.waiting or not inbox.started):
+                    inbox.make_ready()
 
     # The scheduler.
 
-    def _enqueue(self, actor: SimulatedBackend) -> None:
-        if actor.paused:
-            return
-        actor.queued = True
-        actor.turns += 1
-        self._ready.append(actor)
-
-    def _next(self) -> SimulatedBackend:
-        """Take the ready actor that drew the smallest number."""
+    def _next(self) -> SimulatedInbox:
+        """Take the ready one that drew the smallest number."""
         ready = self._ready
-        best, place = 1 << 64, 0
-        for index, candidate in enumerate(ready):
-            number = candidate.number
-            if number < 0:
-                number = candidate.number = chance.draw(candidate.chance, candidate.turns)
-            if number < best:
-                best, place = number, index
-        actor = ready[place]
-        ready[place] = ready[-1]
-        ready.pop()
-        actor.number = -1
-        actor.queued = False
-        return actor
+        first = min(ready, key=_number)
+        ready.remove(first)
+        return first
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
         """Run to a time or a condition, which is evaluated once per instant.
@@ -229,85 +272,96 @@ class SimulatedRuntime(Runtime):
                 gc.enable()
 
     def _run_on(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
-        timers = self._timers
-        collect_at = self.steps + STEPS_PER_COLLECTION
+        instants, ready = self._instants, self._ready
         while True:
-            self._turns()
-            if self.crashes or self._interrupt is not None:
+            if ready:
+                self._turns()
+            if self._halted:
                 self.check()
+                continue
             if condition is not None and condition():
                 return True
-            if not timers or timers[0][0] > until_ms:
+            if not instants or instants[0] > until_ms:
                 self.now_ms = max(self.now_ms, until_ms)
                 return condition is None
-            if self.steps >= collect_at:
-                gc.collect(1)
-                collect_at = self.steps + STEPS_PER_COLLECTION
-            self.now_ms = timers[0][0]
+            if self.steps >= self._collect_at:
+                self._collect()
+            self.now_ms = instants[0]
             self._fire_timers()
 
+    def _collect(self) -> None:
+        """Collect young garbage, and seldom where steps leave little of it.
+
+        A collection visits all that was made since the last one. The messages and rows that a run
+        keeps for a while are gone by themselves when collections are rare.
+        """
+        found = gc.collect(1)
+        few = found < self._collect_after // STEPS_PER_GARBAGE
+        steps = 2 * self._collect_after if few else STEPS_PER_COLLECTION
+        self._collect_after = min(steps, STEPS_PER_COLLECTION_MAX)
+        self._collect_at = self.steps + self._collect_after
+
     def _fire_timers(self) -> None:
-        """Make the calls that are due now."""
-        timers, now_ms = self._timers, self.now_ms
-        while timers and timers[0][0] <= now_ms:
-            _, _, call, argument = heappop(timers)
-            call(argument)
+        """Make the calls that are due now, those included that they post for this time."""
+        instants, calls_at, now_ms = self._instants, self._calls_at, self.now_ms
+        while instants and instants[0] <= now_ms:
+            at_ms = instants[0]
+            calls = calls_at[at_ms]
+            while calls:
+                call, argument = calls.popleft()
+                call(argument)
+            if instants and instants[0] == at_ms:  # else a call has run the cluster, or closed it
+                del calls_at[heappop(instants)]
 
     def _turns(self) -> None:
         """Let the ready actors take their turns until none has a message."""
-        ready = self._ready
-        if not ready:
-            return
-        budget = STEPS_PER_INSTANT_MAX
+        ready, steps = self._ready, 0
         tripwire.enter()
         try:
             while ready:
-                if len(ready) == 1:
-                    actor = ready.pop()
-                    actor.number = -1
-                    actor.queued = False
-                else:
-                    actor = self._next()
-                if actor.paused or actor.is_stopped():
+                inbox = ready.pop() if len(ready) == 1 else self._next()
+                if inbox.paused or inbox.stopped.flag:
+                    inbox.queued = False
                     continue
-                self._step(actor)
-                if self.crashes or self._interrupt is not None:
+                steps += 1
+                self._step(inbox)
+                if self._halted:
                     return
-                budget -= 1
-                if budget == 0:
-                    names = sorted({other.name for other in ready} | {actor.name})  # type: ignore[attr-defined]
+                if steps == STEPS_PER_INSTANT_MAX:
+                    names = sorted({other.owner.name for other in (*ready, inbox)})  # type: ignore[attr-defined]
                     raise Livelock(
                         f"{STEPS_PER_INSTANT_MAX} steps at {self.now_ms} ms without the clock "
                         f"moving; busy: {', '.join(names)}"
                     )
         finally:
+            self.steps += steps
             tripwire.leave()
 
-    def _step(self, actor: SimulatedBackend) -> None:
-        """Let one actor handle one message."""
-        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
-        waiting = inbox.waiting
-        self.steps += 1
-        self._running = actor
+    def _step(self, inbox: SimulatedInbox) -> None:
+        """Let one actor handle one message; meanwhile it counts as queued."""
+        waiting, actor = inbox.waiting, inbox.owner
+        self._running = inbox
         try:
-            if waiting and actor.started:
+            if not inbox.started:
+                inbox.started = True
+                actor._actor_loop_setup()
+            elif waiting:
                 if waiting[0].__class__ is _Envelope:
-                    self._pykka_step(actor, inbox)
+                    self._pykka_step(actor)
                 else:
                     try:  # a bare message: the same as in Pykka's loop, without its cost
                         actor.on_receive(waiting.popleft())
                     except BaseException as error:
                         self._raised(actor, error)
-            elif not actor.started:
-                actor.started = True
-                actor._actor_loop_setup()
-            if actor.is_stopped():
-                self._teardown(actor, inbox)
+            if inbox.stopped.flag:
+                self._teardown(actor)
                 return
         finally:
             self._running = None
-        if waiting and not actor.queued:
-            self._enqueue(actor)
+        if waiting and not inbox.paused:
+            inbox.make_ready()
+        else:
+            inbox.queued = False
 
     def _raised(self, actor: SimulatedBackend, error: BaseException) -> None:
         """Fail an actor whose handler raised, as Pykka's loop does."""
@@ -319,24 +373,25 @@ class SimulatedRuntime(Runtime):
             self.interrupted(error)
             actor._handle_failure(type(error), error, error.__traceback__)
 
-    def _pykka_step(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+    def _pykka_step(self, actor: SimulatedBackend) -> None:
         """Let Pykka's own loop handle one envelope: a message, a proxy call or a stop."""
-        inbox.granted = True
+        actor.actor_inbox.granted = True
         try:  # noqa: SIM105 (a context manager per step costs)
             actor._actor_loop_running()
         except _Idle:
             pass
 
-    def _teardown(self, actor: SimulatedBackend, inbox: SimulatedInbox) -> None:
+    def _teardown(self, actor: SimulatedBackend) -> None:
         """Fail the futures of the envelopes that a stopped actor left in its inbox."""
-        envelopes = [entry for entry in inbox.waiting if entry.__class__ is _Envelope]
-        inbox.waiting.clear()
-        inbox.waiting.extend(envelopes)
+        waiting = actor.actor_inbox.waiting
+        envelopes = [entry for entry in waiting if entry.__class__ is _Envelope]
+        waiting.clear()
+        waiting.extend(envelopes)
         actor._actor_loop_teardown()
 
     def _refuse_in_actor(self) -> None:
         if self._running is not None:
-            raise blocking_call(self._running.name)  # type: ignore[attr-defined]
+            raise blocking_call(self._running.owner.name)  # type: ignore[attr-defined]
 
     def _discard(self, actor: ClusterActor) -> None:
         inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
@@ -351,13 +406,14 @@ class SimulatedRuntime(Runtime):
         inbox.waiting.clear()
 
     def _drain(self, actor: ClusterActor) -> None:
-        sim: Any = actor
-        sim.paused = False
-        while not actor.actor_stopped.is_set():
-            self._step(sim)
+        inbox: SimulatedInbox = actor.actor_inbox  # type: ignore[assignment]
+        inbox.paused = False
+        while not inbox.stopped.flag:
+            self._step(inbox)
 
     def _close(self) -> None:
-        self._timers.clear()
+        self._instants.clear()
+        self._calls_at.clear()
         self._ready.clear()
         if self._guard is not None:
             self._guard()

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pykka
 from pykka import messages
@@ -19,6 +19,8 @@ from minicluster.actors.runtime.runtime import (
     blocking_call,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
 POLL_S = 0.001
 STOP_TIMEOUT_S = 5.0
 
@@ -29,6 +31,16 @@ def _refuse_in_actor() -> None:
     actor = getattr(_here, "actor", None)
     if actor is not None:
         raise blocking_call(actor)
+
+
+def one_at_a_time(call: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A method that actors of several threads call; the instance's ``lock`` lets in one of them."""
+
+    def locked(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return call(self, *args, **kwargs)
+
+    return locked
 
 
 class ThreadedFuture(pykka.ThreadingFuture[Any]):
@@ -46,7 +58,7 @@ class ThreadedFuture(pykka.ThreadingFuture[Any]):
 class ThreadedBackend(pykka.ThreadingActor):
     """Pykka's threads with a faster inbox (SimpleQueue: about seven times the messages)."""
 
-    rt: ClassVar[ThreadedRuntime]
+    rt: ThreadedRuntime
     use_daemon_thread = True
 
     @staticmethod

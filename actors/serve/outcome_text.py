@@ -10,6 +10,7 @@ from minicluster.actors.cluster.client import ProduceOperation
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.views import Partition, Topic
 from minicluster.actors.play.performer import Outcome
+from minicluster.errors import counted
 from minicluster.scenario import Step
 
 TEXT_MAX = 1_000  # characters
@@ -27,7 +28,8 @@ def outcome_text(cluster: MiniCluster, step: Step, outcome: Outcome, since: int)
 
 def shortened(text: str) -> str:
     """A text in one line of a bounded length."""
-    line = " ".join(part.strip() for part in text.splitlines())
+    line = "; ".join(part.strip() for part in text.splitlines())
+    line = line.replace(", but; ", ", but ")  # that sentence goes on in the next line
     return line if len(line) <= TEXT_MAX else f"{line[: TEXT_MAX - 1]}…"
 
 
@@ -49,7 +51,7 @@ def _of_result(result: Any) -> Iterator[str]:
         shown = list(result)[:PARTITIONS_SHOWN]
         yield from map(_partition, shown)
         if len(result) > len(shown):
-            yield f"and {len(result) - len(shown)} more partitions"
+            yield f"and {counted(len(result) - len(shown), 'more partition')}"
     elif isinstance(result, Mapping):
         yield from (f"{name} {error.name}" for name, error in result.items())
     elif isinstance(result, list) and result:

@@ -15,7 +15,7 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of
 from minicluster.actors.recording.followers import InvariantViolated
-from minicluster.actors.recording.run_place import check_place, escaped_name
+from minicluster.actors.recording.run_place import check_place, check_writable, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.actors.serve.control import ControlServer
 from minicluster.actors.serve.control_lines import Response
@@ -117,9 +117,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
 def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
     """The places of the ready file, after a look at every place that is written to later."""
     check_place(place)
-    settings.runs.mkdir(parents=True, exist_ok=True)
-    if not os.access(settings.runs, os.W_OK | os.X_OK):
-        raise UserError(f"{settings.runs}: no folder can be made in it; name another with --runs")
+    check_writable(settings.runs)
     places = []
     if settings.ready_file is not None:
         if not settings.ready_file.parent.is_dir():

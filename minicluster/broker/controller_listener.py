@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from minicluster.broker.request_table import RequestTable
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
@@ -71,21 +72,23 @@ _API_KEYS = {
     "DescribeUserScramCredentials": "DESCRIBE_USER_SCRAM_CREDENTIALS",
 }
 
-RESPONDERS: Mapping[type[Any], Responder] = {
-    m.ApiVersionsRequest: _api_versions,
-    m.SaslHandshakeRequest: _refuse_sasl,
-    m.SaslAuthenticateRequest: _refuse_sasl,
-    m.DescribeAclsRequest: refuse_acls,
-    m.CreateAclsRequest: refuse_acls,
-    m.DeleteAclsRequest: refuse_acls,
-    m.DescribeConfigsRequest: describe_configs,
-    m.CreateDelegationTokenRequest: refuse_delegation_tokens,
-    m.RenewDelegationTokenRequest: refuse_delegation_tokens,
-    m.ExpireDelegationTokenRequest: refuse_delegation_tokens,
-    m.DescribeDelegationTokenRequest: _refuse_unknown,
-    m.DescribeUserScramCredentialsRequest: _refuse_unknown,
-    m.DescribeClusterRequest: _describe_cluster,
-}
+RESPONDERS = RequestTable[Responder](
+    {
+        "ApiVersions": _api_versions,
+        "SaslHandshake": _refuse_sasl,
+        "SaslAuthenticate": _refuse_sasl,
+        "DescribeAcls": refuse_acls,
+        "CreateAcls": refuse_acls,
+        "DeleteAcls": refuse_acls,
+        "DescribeConfigs": describe_configs,
+        "CreateDelegationToken": refuse_delegation_tokens,
+        "RenewDelegationToken": refuse_delegation_tokens,
+        "ExpireDelegationToken": refuse_delegation_tokens,
+        "DescribeDelegationToken": _refuse_unknown,
+        "DescribeUserScramCredentials": _refuse_unknown,
+        "DescribeCluster": _describe_cluster,
+    }
+)
 
 
 @cache

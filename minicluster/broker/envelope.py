@@ -17,27 +17,27 @@ from minicluster.replica.to_controller.controller_channel import is_from_inactiv
 
 FORWARDABLE = frozenset(
     {
-        m.CreateTopicsRequest,
-        m.DeleteTopicsRequest,
-        m.CreateAclsRequest,
-        m.DeleteAclsRequest,
-        m.AlterConfigsRequest,
-        m.CreatePartitionsRequest,
-        m.CreateDelegationTokenRequest,
-        m.RenewDelegationTokenRequest,
-        m.ExpireDelegationTokenRequest,
-        m.ElectLeadersRequest,
-        m.IncrementalAlterConfigsRequest,
-        m.AlterPartitionReassignmentsRequest,
-        m.ListPartitionReassignmentsRequest,
-        m.AlterClientQuotasRequest,
-        m.AlterUserScramCredentialsRequest,
-        m.DescribeQuorumRequest,
-        m.UpdateFeaturesRequest,
-        m.UnregisterBrokerRequest,
-        m.AllocateProducerIdsRequest,
-        m.AddRaftVoterRequest,
-        m.RemoveRaftVoterRequest,
+        "CreateTopics",
+        "DeleteTopics",
+        "CreateAcls",
+        "DeleteAcls",
+        "AlterConfigs",
+        "CreatePartitions",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "ElectLeaders",
+        "IncrementalAlterConfigs",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
+        "AlterClientQuotas",
+        "AlterUserScramCredentials",
+        "DescribeQuorum",
+        "UpdateFeatures",
+        "UnregisterBroker",
+        "AllocateProducerIds",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
     }
 )
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
@@ -51,6 +51,8 @@ class ForwardedRequest:
     request: Any
     version: int
     correlation_id: int
+    user: str
+    client_id: str
 
 
 def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
@@ -60,7 +62,8 @@ def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
              client address that is none, or an API that is not forwarded; UNSUPPORTED_VERSION
              for a request that cannot be read.
     """
-    if not _is_principal(envelope.request_principal or b""):
+    principal = _principal(envelope.request_principal or b"")
+    if principal is None:
         return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if len(envelope.client_host_address) not in _ADDRESS_SIZES:
         return ErrorCode.INVALID_REQUEST
@@ -69,14 +72,15 @@ def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
     api = APIS.get(key)
     if len(data) < _KEY_AND_VERSION or api is None:
         return ErrorCode.UNSUPPORTED_VERSION
-    if api.request not in FORWARDABLE:
+    if api.name not in FORWARDABLE:
         return ErrorCode.INVALID_REQUEST
     try:
         header, end = decode_prefix(m.RequestHeader, data, api.request_header_version(version))
         request = decode(api.request, data[end:], version)
     except ProtocolError:
         return ErrorCode.UNSUPPORTED_VERSION
-    return ForwardedRequest(request, version, header.correlation_id)
+    client_id = header.client_id or ""
+    return ForwardedRequest(request, version, header.correlation_id, principal.name, client_id)
 
 
 def close_envelope(forwarded: ForwardedRequest, response: Any) -> m.EnvelopeResponse:
@@ -90,13 +94,13 @@ def close_envelope(forwarded: ForwardedRequest, response: Any) -> m.EnvelopeResp
     return m.EnvelopeResponse(response_data=data)
 
 
-def _is_principal(data: bytes) -> bool:
-    """True for what Kafka's own principal builder has serialized: a version and a principal."""
+def _principal(data: bytes) -> m.DefaultPrincipalData | None:
+    """The principal that Kafka's own builder has serialized behind a version; None for no such."""
+    version = int.from_bytes(data[:2], "big", signed=True)
     try:
-        decode(m.DefaultPrincipalData, data[2:], int.from_bytes(data[:2], "big", signed=True))
+        return decode(m.DefaultPrincipalData, data[2:], version)
     except ProtocolError:
-        return False
-    return True
+        return None
 
 
 def _is_from_inactive_controller(response: Any) -> bool:

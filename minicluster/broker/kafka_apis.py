@@ -17,6 +17,7 @@ from typing import Any
 
 from minicluster.broker.coordinator_lookups import TIMER as LOOKUP_TIMER
 from minicluster.broker.coordinator_lookups import CoordinatorLookups
+from minicluster.broker.request_table import RequestTable
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
@@ -137,7 +138,7 @@ class KafkaApis:
 
     def forward(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the active controller (KIP-590)."""
-        return self.channel.submit(_OfClient(token), request, version, now_ms)
+        return self.channel.submit(_OfClient(token), request, version, now_ms, client=token)
 
     def to_replicas(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the replica manager."""
@@ -149,7 +150,7 @@ class KafkaApis:
         if not preprocessed.request.resources:
             return [Respond(token, preprocessed.whole_response(None))]
         sent = _OfClient(token, preprocessed)
-        return self.channel.submit(sent, preprocessed.request, version, now_ms)
+        return self.channel.submit(sent, preprocessed.request, version, now_ms, client=token)
 
     def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the topics that are missing, where that is on."""
@@ -177,7 +178,7 @@ class KafkaApis:
             topics=tuple(creatable_topic(name, levels) for name in names),
             timeout_ms=CREATE_TOPICS_TIMEOUT_MS,
         )
-        highest = highest_version(self.state.rules, create.api_key)
+        highest = highest_version(self.state.rules, create)
         return self.channel.submit(_AutoCreation(names), create, highest, now_ms)
 
     def api_versions(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
@@ -236,67 +237,69 @@ _FORWARDED = Api(KafkaApis.forward, FORWARDS)
 _REPLICAS = Api(KafkaApis.to_replicas, "replicas")
 _COORDINATOR = Api(KafkaApis.to_replicas, "coordinates")
 
-APIS: Mapping[type[Any], Api] = {
-    m.ProduceRequest: _REPLICAS,
-    m.FetchRequest: _REPLICAS,
-    m.ListOffsetsRequest: _REPLICAS,
-    m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
-    m.OffsetCommitRequest: _COORDINATOR,
-    m.OffsetFetchRequest: _COORDINATOR,
-    m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
-    m.JoinGroupRequest: _COORDINATOR,
-    m.HeartbeatRequest: _COORDINATOR,
-    m.LeaveGroupRequest: _COORDINATOR,
-    m.SyncGroupRequest: _COORDINATOR,
-    m.DescribeGroupsRequest: _COORDINATOR,
-    m.ListGroupsRequest: _COORDINATOR,
-    m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
-    m.CreateTopicsRequest: _FORWARDED,
-    m.DeleteTopicsRequest: _FORWARDED,
-    m.DeleteRecordsRequest: _REPLICAS,
-    m.InitProducerIdRequest: _COORDINATOR,
-    m.OffsetForLeaderEpochRequest: _REPLICAS,
-    m.AddPartitionsToTxnRequest: _COORDINATOR,
-    m.AddOffsetsToTxnRequest: _COORDINATOR,
-    m.EndTxnRequest: _COORDINATOR,
-    m.WriteTxnMarkersRequest: _REPLICAS,
-    m.TxnOffsetCommitRequest: _COORDINATOR,
-    m.DescribeAclsRequest: _from_image(refuse_acls),
-    m.CreateAclsRequest: _from_image(refuse_acls),
-    m.DeleteAclsRequest: _from_image(refuse_acls),
-    m.DescribeConfigsRequest: _from_image(describe_configs),
-    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
-    m.AlterReplicaLogDirsRequest: _REPLICAS,
-    m.DescribeLogDirsRequest: _REPLICAS,
-    m.CreatePartitionsRequest: _FORWARDED,
-    m.CreateDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.RenewDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.ExpireDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.DescribeDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.DeleteGroupsRequest: _COORDINATOR,
-    m.ElectLeadersRequest: _FORWARDED,
-    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
-    m.AlterPartitionReassignmentsRequest: _FORWARDED,
-    m.ListPartitionReassignmentsRequest: _FORWARDED,
-    m.OffsetDeleteRequest: _COORDINATOR,
-    m.DescribeClientQuotasRequest: _from_image(describe_client_quotas),
-    m.AlterClientQuotasRequest: _FORWARDED,
-    m.DescribeUserScramCredentialsRequest: _from_image(describe_user_scram_credentials),
-    m.AlterUserScramCredentialsRequest: _FORWARDED,
-    m.DescribeQuorumRequest: _FORWARDED,
-    m.UpdateFeaturesRequest: _FORWARDED,
-    m.DescribeClusterRequest: _from_image(describe_cluster),
-    m.DescribeProducersRequest: _REPLICAS,
-    m.UnregisterBrokerRequest: _FORWARDED,
-    m.DescribeTransactionsRequest: _COORDINATOR,
-    m.ListTransactionsRequest: _COORDINATOR,
-    m.ConsumerGroupHeartbeatRequest: _COORDINATOR,
-    m.ConsumerGroupDescribeRequest: _COORDINATOR,
-    m.ListConfigResourcesRequest: _from_image(list_config_resources),
-    m.DescribeTopicPartitionsRequest: _from_image(describe_topic_partitions),
-    m.AddRaftVoterRequest: _FORWARDED,
-    m.RemoveRaftVoterRequest: _FORWARDED,
-}
+APIS = RequestTable[Api](
+    {
+        "Produce": _REPLICAS,
+        "Fetch": _REPLICAS,
+        "ListOffsets": _REPLICAS,
+        "Metadata": Api(KafkaApis.metadata, "responds"),
+        "OffsetCommit": _COORDINATOR,
+        "OffsetFetch": _COORDINATOR,
+        "FindCoordinator": Api(KafkaApis.find_coordinator, "responds"),
+        "JoinGroup": _COORDINATOR,
+        "Heartbeat": _COORDINATOR,
+        "LeaveGroup": _COORDINATOR,
+        "SyncGroup": _COORDINATOR,
+        "DescribeGroups": _COORDINATOR,
+        "ListGroups": _COORDINATOR,
+        "ApiVersions": Api(KafkaApis.api_versions, "responds"),
+        "CreateTopics": _FORWARDED,
+        "DeleteTopics": _FORWARDED,
+        "DeleteRecords": _REPLICAS,
+        "InitProducerId": _COORDINATOR,
+        "OffsetForLeaderEpoch": _REPLICAS,
+        "AddPartitionsToTxn": _COORDINATOR,
+        "AddOffsetsToTxn": _COORDINATOR,
+        "EndTxn": _COORDINATOR,
+        "WriteTxnMarkers": _REPLICAS,
+        "TxnOffsetCommit": _COORDINATOR,
+        "DescribeAcls": _from_image(refuse_acls),
+        "CreateAcls": _from_image(refuse_acls),
+        "DeleteAcls": _from_image(refuse_acls),
+        "DescribeConfigs": _from_image(describe_configs),
+        "AlterConfigs": Api(KafkaApis.alter_configs, FORWARDS),
+        "AlterReplicaLogDirs": _REPLICAS,
+        "DescribeLogDirs": _REPLICAS,
+        "CreatePartitions": _FORWARDED,
+        "CreateDelegationToken": _from_image(refuse_delegation_tokens),
+        "RenewDelegationToken": _from_image(refuse_delegation_tokens),
+        "ExpireDelegationToken": _from_image(refuse_delegation_tokens),
+        "DescribeDelegationToken": _from_image(refuse_delegation_tokens),
+        "DeleteGroups": _COORDINATOR,
+        "ElectLeaders": _FORWARDED,
+        "IncrementalAlterConfigs": Api(KafkaApis.alter_configs, FORWARDS),
+        "AlterPartitionReassignments": _FORWARDED,
+        "ListPartitionReassignments": _FORWARDED,
+        "OffsetDelete": _COORDINATOR,
+        "DescribeClientQuotas": _from_image(describe_client_quotas),
+        "AlterClientQuotas": _FORWARDED,
+        "DescribeUserScramCredentials": _from_image(describe_user_scram_credentials),
+        "AlterUserScramCredentials": _FORWARDED,
+        "DescribeQuorum": _FORWARDED,
+        "UpdateFeatures": _FORWARDED,
+        "DescribeCluster": _from_image(describe_cluster),
+        "DescribeProducers": _REPLICAS,
+        "UnregisterBroker": _FORWARDED,
+        "DescribeTransactions": _COORDINATOR,
+        "ListTransactions": _COORDINATOR,
+        "ConsumerGroupHeartbeat": _COORDINATOR,
+        "ConsumerGroupDescribe": _COORDINATOR,
+        "ListConfigResources": _from_image(list_config_resources),
+        "DescribeTopicPartitions": _from_image(describe_topic_partitions),
+        "AddRaftVoter": _FORWARDED,
+        "RemoveRaftVoter": _FORWARDED,
+    }
+)
 
 
 @cache

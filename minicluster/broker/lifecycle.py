@@ -121,6 +121,7 @@ class BrokerLifecycle:
         self._dir_deadlines: dict[uuid.UUID, int] = {}
         self._ever_registered = False
         self._got_shutdown_response = False
+        self._shuts_down_once_running = False
         self._communicating = False
         self._next_immediate = False
         self._failures = 0
@@ -153,10 +154,16 @@ class BrokerLifecycle:
         return self._schedule(0, now_ms)
 
     def begin_controlled_shutdown(self, now_ms: int) -> list[Effect]:
-        """Request the controller to move leaderships away; before it runs, a broker just stops."""
+        """Request the controller to move leaderships away; before it runs, a broker just stops.
+
+        An incarnation that goes on has run before: its shutdown begins once it has caught up.
+        """
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []
         if self.state in (BrokerState.STARTING, BrokerState.RECOVERY, BrokerState.NOT_RUNNING):
+            if self.config.continued_epoch >= 0:
+                self._shuts_down_once_running = True
+                return []
             return self.shut_down("shut down before it ran", now_ms)
         if self.state is not BrokerState.RUNNING:
             return []
@@ -264,7 +271,7 @@ class BrokerLifecycle:
         else:
             request, version = self._registration(), config.registration_version
         if version is None:
-            version = highest_version(self.rules, request.api_key)
+            version = highest_version(self.rules, request)
         return self.channel.submit(tuple(self.offline_dirs), request, version, now_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
@@ -335,6 +342,8 @@ class BrokerLifecycle:
         if self.state is BrokerState.RECOVERY:
             if not response.is_fenced:
                 effects += self._enter(BrokerState.RUNNING)
+                if self._shuts_down_once_running:
+                    return effects + self.begin_controlled_shutdown(now_ms)
         elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 return self.shut_down("the controller granted the shutdown", now_ms)

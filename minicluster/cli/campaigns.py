@@ -16,7 +16,7 @@ from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
 from minicluster.cli.reports import command_name, leave_report, show_report
 from minicluster.cli.terminal import print_line, progress, shown_verification
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 
 if TYPE_CHECKING:
     from minicluster.actors.play.campaign import Draw, Outcome
@@ -211,16 +211,24 @@ def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
         task = bar.add_task(what)
 
         def show(replays: int, fewest: int) -> None:
-            bar.update(task, description=f"{what}, {replays} replays, {fewest} steps left")
+            bar.update(
+                task,
+                description=(
+                    f"{what}, {counted(replays, 'replay')}, {counted(fewest, 'step')} left"
+                ),
+            )
 
         return shortest(outcome, show, in_time)
 
 
 def _write(path: Path, coverage: Coverage) -> None:
+    from minicluster.actors.recording.run_place import Unwritable
+
     try:
         path.write_text(json.dumps(coverage.to_dict(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise UserError(f"--coverage: {path}: {error.strerror}") from None
+        why = f"--coverage: {path}: cannot be written: {error.strerror}"
+        raise Unwritable(why) from None
 
 
 def seeds_of(text: str, *, open_end: bool) -> tuple[Iterable[int], tuple[int, ...]]:

@@ -10,6 +10,7 @@ import click
 from minicluster.cli.exit_codes import EXIT_INVALID
 from minicluster.cli.options import JSON, format_option, limits_option, path_type
 from minicluster.cli.terminal import print_line, print_lines
+from minicluster.errors import counted
 from minicluster.log.format.limits import ReadLimits
 
 _WORDS = ("in kind", "in replicas", "in epochs")
@@ -43,7 +44,9 @@ def compare_command(left: Path, right: Path, form: str, limits: ReadLimits) -> i
     print_line(f"left   {left}")
     print_line(f"right  {right}")
     counts = ", ".join(f"{found.count(level)} {_WORDS[level]}" for level in Level)
-    print_line(f"{found.same} of {found.partitions} partitions have the same history; {counts}")
+    print_line(
+        f"{found.same} of {counted(found.partitions, 'partition')} with the same history; {counts}"
+    )
     for each in found.differences:
         print_line("")
         print_line(f"{each.about}: differs {_WORDS[each.level]}")

@@ -9,6 +9,7 @@ import click
 
 from minicluster.cli.options import path_type
 from minicluster.cli.terminal import complain, print_line
+from minicluster.errors import counted
 
 
 @click.command("export")
@@ -37,8 +38,14 @@ def export_command(run: Path, target: Path, port: int) -> int:
     from minicluster.actors.export.kafka_folder import export_run
 
     exported = export_run(run, target, port=port, now_ms=int(time.time() * 1000))
-    nodes = f"{len(exported.controllers)} controllers, {len(exported.brokers)} brokers"
-    print_line(f"wrote    {target}: {nodes}, {exported.logs} logs of {exported.records} records")
+    nodes = ", ".join(
+        (
+            counted(len(exported.controllers), "controller"),
+            counted(len(exported.brokers), "broker"),
+        )
+    )
+    logs = f"{counted(exported.logs, 'log')} of {counted(exported.records, 'record')}"
+    print_line(f"wrote    {target}: {nodes}, {logs}")
     print_line(
         f"start    for f in {target.resolve()}/*/server.properties; do "
         'bin/kafka-server-start.sh -daemon "$f"; done'

@@ -23,10 +23,30 @@ from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command
 from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
 from minicluster.cli.what_if import what_if_command
-from minicluster.errors import MiniclusterError, UserError
+from minicluster.errors import MiniclusterError, UserError, instead
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The commands; a mistake before the first of them gets the hint that a newcomer needs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            ctx.fail(f"no such option {error.option_name!r} here; a command's come behind its name")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            shown = [name for name, command in self.commands.items() if not command.hidden]
+            ctx.fail(f"{args[0]!r} is no command; {instead(args[0], shown)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="minicluster")
 def app() -> None:
     """An Apache Kafka KRaft cluster inside a Python process, with chaos and proofs."""

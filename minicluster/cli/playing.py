@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from minicluster.actors.play.player import Played
+    from minicluster.actors.play.replay import Before
+    from minicluster.actors.recording.runs_place import RunsPlace
     from minicluster.scenario import Scenario
 
 PAGE = "report.html"
@@ -91,32 +93,40 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
     The verdict is compared with that of the run's report, if it has one.
     """
     from minicluster.actors.play.replay import replay_run
+    from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.evidence.file_systems import local_copy
 
-    with local_copy(run) as here:
-        before, again = replay_run(here, runs=runs)
+    with local_copy(run) as here, runs_place(runs) as place:
+        before, again = replay_run(here, runs=place.folder)
+        left = place.publish(again.path)
+        same = _same_trace(run, before, again, left)
+        failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
+        verdicts = _shown_failure(before.failure), _shown_failure(failure)
         judged = None if no_verify else _verdict_of(here)
-    same = before.trace_hash in (None, again.trace_hash)
-    if before.trace_hash is None:
-        complain(
-            f"the traces are not compared: {run} is of format {before.format}, in which events had "
-            "other names"
-        )
-    elif same:
-        print_line(f"the same trace: {before.trace_hash}  ({again.path})")
-    else:
-        then, now = before.trace_hash, again.trace_hash
-        complain(f"another trace: {then} then, {now} now ({again.path})")
-    failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
-    verdicts = _shown_failure(before.failure), _shown_failure(failure)
-    if judged is not None:
-        verdicts = judged, _judged(again.path)
+        if judged is not None:
+            verdicts = judged, _judged(again.path)
+            place.publish(again.path)  # with its report
     then, now = verdicts
     if then == now:
         print_line(f"the same verdict: {now}{'' if judged else ' (Spark did not judge it)'}")
     else:
-        complain(f"another verdict: {then} then, {now} now ({again.path})")
+        complain(f"another verdict: {then} then, {now} now ({left})")
     return 0 if same and then == now else EXIT_INVALID
+
+
+def _same_trace(run: Path, before: Before, again: Played, left: str) -> bool:
+    """Compare the traces, and report the outcome; what cannot be compared is not different."""
+    then, now = before.trace_hash, again.trace_hash
+    if then is None:
+        complain(
+            f"the traces are not compared: {run} is of format {before.format}, in which events had "
+            "other names"
+        )
+    elif then == now:
+        print_line(f"the same trace: {now}  ({left})")
+    else:
+        complain(f"another trace: {then} then, {now} now ({left})")
+    return then in (None, now)
 
 
 def _shown_failure(failure: tuple[str, str | None] | None) -> str:
@@ -165,38 +175,48 @@ def _play(
     junit: Path | None = None,
 ) -> int:
     """Play, judge and report."""
+    from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify import verify
     from minicluster.verify.spark import session
 
     scenario = _loaded(path)
-    session.warm_up(training=True)  # the JVM starts while the scenario plays
-    with progress() as shown:
-        played = _played(path, scenario, seed, runs, twice, shown)
-        with shown_verification(shown) as show:
-            report = verify(played.path, on_progress=show)
-    written = leave_report(played.path, report)
-    written &= junit is None or write_report(junit, report.to_junit())
-    show_report(report, form, every_rule)
-    _complain_about(played)
+    with runs_place(runs) as place:
+        session.warm_up(training=True)  # the JVM starts while the scenario plays
+        with progress() as shown:
+            played = _played(path, scenario, seed, place.folder, twice, shown)
+            place.publish(played.path)  # whatever becomes of its verification
+            with shown_verification(shown) as show:
+                report = verify(played.path, on_progress=show)
+        written = leave_report(played.path, report)
+        left = place.publish(played.path)
+        page = place.uri(played.path / PAGE)
+        written &= junit is None or write_report(junit, report.to_junit())
+        show_report(report, form, every_rule)
+        _complain_about(played, place, left)
     if form == TEXT:
-        print_line(f"run     {played.path}")
-        print_line(f"report  {(played.path / PAGE).resolve().as_uri()}")
-        print_line(f"repeat  {command_name()} replay {played.path}")
+        print_line(f"run     {left}")
+        print_line(f"report  {page}")
+        print_line(f"repeat  {command_name()} replay {left}")
     return report.exit_code if written else EXIT_FILES
 
 
 def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:
     """Play, and report what the play itself and the online rules saw."""
+    from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.rules.model import exit_code
 
-    with progress() as shown:
-        played = _played(path, _loaded(path), seed, runs, twice, shown)
+    scenario = _loaded(path)
+    with runs_place(runs) as place:
+        with progress() as shown:
+            played = _played(path, scenario, seed, place.folder, twice, shown)
+        left = place.publish(played.path)
+        _complain_about(played, place, left)
     idle = [f"fault {fault} was on but never acted" for fault in played.idle_faults]
     if form == JSON:
         failure = None if played.failure is None else played.failure.to_dict()
         found = {
             "verdict": str(played.verdict),
-            "run": str(played.path),
+            "run": left,
             "failure": failure,
             "reasons": idle,
             "judged_in_spark": False,
@@ -206,9 +226,8 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
         print_line(f"{str(played.verdict).upper()} by the online rules alone; Spark did not judge")
         for reason in idle:
             print_line(f"  unknown because {reason}")
-        print_line(f"run     {played.path}")
-        print_line(f"verify  {command_name()} verify {played.path}")
-    _complain_about(played)
+        print_line(f"run     {left}")
+        print_line(f"verify  {command_name()} verify {left}")
     return exit_code(played.verdict)
 
 
@@ -248,15 +267,15 @@ def _played(
         shown.remove_task(task)
 
 
-def _complain_about(played: Played) -> None:
+def _complain_about(played: Played, place: RunsPlace, left: str) -> None:
     """Report on standard error what is worth more than a row of the report."""
     if played.failure is not None:
         first, *more = played.failure.text.splitlines()
         complain(f"the scenario did not go as written: {first}", style="red")
         for line in more:
             complain(line)
-    if played.beside is not None:
+    beside = played.beside or place.beside(played.path)
+    if beside is not None:
         complain(
-            f"{played.beside} holds the run of another scenario of this name and stays; "
-            f"this run is {played.path}"
+            f"{beside} holds the run of another scenario of this name and stays; this run is {left}"
         )

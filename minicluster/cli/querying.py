@@ -12,8 +12,8 @@ from rich import box
 from rich.table import Table
 
 from minicluster.cli.options import JSON, format_option, limits_option, path_type
-from minicluster.cli.terminal import out, print_lines, progress
-from minicluster.errors import UserError
+from minicluster.cli.terminal import out, print_line, print_lines, progress
+from minicluster.errors import UserError, instead
 from minicluster.log.format.limits import ReadLimits
 
 
@@ -36,6 +36,8 @@ def sql_command(
     from minicluster.verify.shown.frames import named_views
     from minicluster.verify.spark import session
 
+    if parquet is not None and parquet.exists():
+        raise UserError(f"--parquet: {parquet}: it is there already; name a new folder")
     session.warm_up()
     with progress() as shown:
         shown.add_task("querying in Spark", total=None)
@@ -44,11 +46,12 @@ def sql_command(
         try:
             frame = spark.sql(query)
             if parquet is not None:
-                frame.write.parquet(str(parquet))
+                frame.write.parquet(_folder(parquet))
+                print_line(f"parquet {parquet}")
                 return 0
             names, rows = frame.columns, frame.limit(limit).collect()
         except Exception as error:
-            raise UserError(f"sql: {_first_line(error)}") from None
+            raise UserError(f"sql: {_mistake(error)}") from None
     if form == JSON:
         print_lines(json.dumps(row.asDict(recursive=True), default=str) for row in rows)
         return 0
@@ -59,12 +62,28 @@ def sql_command(
     return 0
 
 
+def _folder(path: Path) -> str:
+    """The path for Java, whose own working folder is another."""
+    from minicluster.verify.evidence.file_systems import is_uri, uri_of
+
+    return uri_of(path) if is_uri(path) else str(path.absolute())
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(str, value)) + "]"
     return "" if value is None else str(value)
 
 
-def _first_line(error: Exception) -> str:
+def _mistake(error: Exception) -> str:
+    """The first line of Spark's message; of an unknown view the names of those that there are."""
+    from minicluster.verify.shown.declared import SHOWN_VIEWS
+
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling "):
+        del lines[0]  # py4j's; the next line has the exception
+    first = lines[0].removeprefix(": ") if lines else type(error).__name__
+    unknown = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\].*?`(\w+)`", first)
+    if unknown is None:
+        return first
+    return f"{unknown[1]!r} is no view; {instead(unknown[1], [v.name for v in SHOWN_VIEWS])}"

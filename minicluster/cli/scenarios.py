@@ -28,15 +28,19 @@ def check(files: tuple[Path, ...]) -> int:
 
     Each mistake is one line: file, line, column, step, what is wrong and what to write.
     """
-    wrong = 0
+    codes = {0}
     for path in files:
-        found = _mistakes(path)
-        wrong += len(found)
+        try:
+            found = _mistakes(path)
+            codes.add(EXIT_CONTENT if found else 0)
+        except UserError as error:  # no file, or no text: the others are looked at
+            found = [str(error)]
+            codes.add(error.exit_code)
         for line in found:
             complain(line)
         if not found:
             print_line(f"{path}: good")
-    return EXIT_CONTENT if wrong else 0
+    return EXIT_CONTENT if EXIT_CONTENT in codes else max(codes)
 
 
 def _mistakes(path: Path) -> list[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
@@ -23,6 +26,9 @@ from minicluster.cli.terminal import (
 )
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
+
+if TYPE_CHECKING:
+    from minicluster.verify.what_if.outcome import WhatIf
 
 KINDS_OF_FAILURE = ("no-leader", "under-min-isr", "at-risk")
 
@@ -73,61 +79,78 @@ def what_if_command(
     Ends with 0, with 1 where a promise is broken or --fail-on has come true, with 2 where a
     condition did not come.
     """
-    from minicluster.actors.play.what_if import checked_settings, what_if
-    from minicluster.actors.recording.run_place import check_writable
-    from minicluster.verify.what_if.page import page
+    from minicluster.actors.play.what_if import checked_settings
+    from minicluster.actors.recording.runs_place import runs_place
+    from minicluster.verify.evidence.file_systems import is_uri, local_copy, uri_of
+    from minicluster.verify.rules.model import exit_code
     from minicluster.verify.what_if.text import lines_of
 
     numbers, variation = seeds_of(seeds, open_end=False)
     if variation:
         raise UserError(f"--seeds: {seeds!r} is of a campaign; give a seed or a range such as 1-50")
-    wanted = list(numbers)
     watch_ms = parse_duration_ms(watch, what="--watch")
     config = checked_settings(settings)
-    check_writable(runs)
-    with progress() as shown:
-        task = shown.add_task(f"reading {escape(str(log))}", total=None)
-
-        def show(done: int, seed: int, stage: str) -> None:
-            line = f"seed {seed} ({done + 1} of {len(wanted)}): {stage}"
-            shown.update(task, description=escape(line if len(wanted) > 1 else stage))
-            if not err.is_terminal and stage.startswith("starting"):
-                complain(line)
-
-        found = what_if(
-            log,
-            scenario,
-            seeds=wanted,
-            config=config,
-            watch_ms=watch_ms,
-            on_stage=show,
-            repeat=_repeat(log, scenario, seeds, watch, settings),
+    shown_log = uri_of(log) if is_uri(log) else str(log)
+    with local_copy(log) as here, runs_place(runs) as place:
+        file = place.folder / f"what-if-{_name(here)}.html"
+        found = _played(here, scenario, list(numbers), config, watch_ms)
+        found = replace(
+            found, log=shown_log, repeat=_repeat(shown_log, scenario, seeds, watch, settings)
         )
-    if form == JSON:
-        print_lines([json.dumps(found.to_dict(), indent=2, ensure_ascii=False)])
-    else:
-        for line in lines_of(found, every_topic=every_topic):
-            print_line(line)
-    place = runs / f"what-if-{_name(log)}.html"
-    try:
-        place.write_text(page(found), encoding="utf-8")
-    except OSError as error:
-        complain(f"minicluster: {shown_os_error(error, 'the page is not written: ')}")
-        return EXIT_FILES
-    if form != JSON:
-        print_line("")
-        print_line(f"page    {place.resolve().as_uri()}")
-        print_line(f"repeat  {found.repeat}")
-    from minicluster.verify.rules.model import exit_code
-
+        if form == JSON:
+            print_lines([json.dumps(found.to_dict(), indent=2, ensure_ascii=False)])
+        else:
+            for line in lines_of(found, every_topic=every_topic):
+                print_line(line)
+        if not _leave(found, file):
+            return EXIT_FILES
+        place.publish(file)
+        if form != JSON:
+            print_line("")
+            print_line(f"page    {place.uri(file)}")
+            print_line(f"repeat  {found.repeat}")
     code = exit_code(found.verdict)
     return EXIT_INVALID if code == 0 and found.happened(fail_on) else code
 
 
+def _played(
+    log: Path,
+    scenario: tuple[str, ...],
+    seeds: list[int],
+    config: Mapping[str, Any],
+    watch_ms: int,
+) -> WhatIf:
+    """Play each seed; the display shows each stage."""
+    from minicluster.actors.play.what_if import what_if
+
+    with progress() as shown:
+        task = shown.add_task(f"reading {escape(str(log))}", total=None)
+
+        def show(done: int, seed: int, stage: str) -> None:
+            line = f"seed {seed} ({done + 1} of {len(seeds)}): {stage}"
+            shown.update(task, description=escape(line if len(seeds) > 1 else stage))
+            if not err.is_terminal and stage.startswith("starting"):
+                complain(line)
+
+        return what_if(log, scenario, seeds=seeds, config=config, watch_ms=watch_ms, on_stage=show)
+
+
+def _leave(found: WhatIf, file: Path) -> bool:
+    """Write the page; False, after one line that gives the reason, where that is impossible."""
+    from minicluster.verify.what_if.page import page
+
+    try:
+        file.write_text(page(found), encoding="utf-8")
+    except OSError as error:
+        complain(f"minicluster: {shown_os_error(error, 'the page is not written: ')}")
+        return False
+    return True
+
+
 def _repeat(
-    log: Path, scenario: tuple[str, ...], seeds: str, watch: str, settings: tuple[str, ...]
+    log: str, scenario: tuple[str, ...], seeds: str, watch: str, settings: tuple[str, ...]
 ) -> str:
-    words = [command_name(), "what-if", str(log), *scenario, "--seeds", seeds, "--watch", watch]
+    words = [command_name(), "what-if", log, *scenario, "--seeds", seeds, "--watch", watch]
     for setting in settings:
         words += ["--config", setting]
     return shlex.join(words)

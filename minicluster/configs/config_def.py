@@ -18,11 +18,9 @@ Value = bool | int | float | str | list[str] | None
 
 _COMMA = re.compile(r"\s*,\s*")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?", re.ASCII)
-_REPLICA = re.compile(r"([0-9]+:[0-9]+)?", re.ASCII)
-_DURATION = re.compile(
-    r"P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+([.,]\d{0,9})?S)?)?", re.IGNORECASE
-)
+_FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?"
+_REPLICA = r"([0-9]+:[0-9]+)?"
+_DURATION = r"(?i:P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+([.,]\d{0,9})?S)?)?)"
 _RANGES = {
     "INT": range(-(1 << 31), 1 << 31),
     "SHORT": range(-(1 << 15), 1 << 15),
@@ -159,7 +157,7 @@ def parse_type(name: str, text: str | None, type_: str) -> Value:
                 return int(trimmed)
             raise invalid_value(name, text, f"Not a number of type {type_}")
         case "DOUBLE":
-            if _FLOAT.fullmatch(trimmed):
+            if re.fullmatch(_FLOAT, trimmed):
                 return float(trimmed.rstrip("fFdD"))
             raise invalid_value(name, text, f"Not a number of type {type_}")
         case "LIST":
@@ -256,7 +254,7 @@ def _ensure_valid_list(name: str, value: Value, validator: Mapping[str, Any]) ->
 def _ensure_throttled_replicas(name: str, value: Value) -> None:
     assert isinstance(value, list)
     entries = [entry.strip() for entry in value]
-    if "".join(entries) != "*" and not all(_REPLICA.fullmatch(entry) for entry in entries):
+    if "".join(entries) != "*" and not all(re.fullmatch(_REPLICA, entry) for entry in entries):
         why = (
             f"{name} must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
@@ -269,7 +267,7 @@ def _ensure_offset_reset(name: str, value: Value) -> None:
     duration = text.removeprefix("by_duration:")
     if text in ("earliest", "latest"):
         return
-    if duration == text or not _DURATION.fullmatch(duration) or "-" in duration:
+    if duration == text or not re.fullmatch(_DURATION, duration) or "-" in duration:
         why = (
             f"Invalid value `{text}` for configuration {name}. The value must be either "
             "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS.>'."

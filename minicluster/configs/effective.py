@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from functools import cache
 
 from minicluster.configs.config_def import ConfigKey
 from minicluster.configs.definitions import (
@@ -76,10 +77,12 @@ def effective_topic_config(
     key = topic_configs().keys[name]
     if name in of_topic:
         return EffectiveConfig(key, of_topic[name], ConfigSource.TOPIC_CONFIG)
-    for source, level in broker.levels():
-        for synonym in TOPIC_SYNONYMS.get(name, ()):
-            if synonym in level:
-                return EffectiveConfig(key, in_topic_units(synonym, level[synonym]), source)
+    synonyms = TOPIC_SYNONYMS.get(name)
+    if synonyms is not None:
+        for source, level in broker.levels():
+            for synonym in synonyms:
+                if synonym in level:
+                    return EffectiveConfig(key, in_topic_units(synonym, level[synonym]), source)
     return EffectiveConfig(key, key.default, ConfigSource.DEFAULT_CONFIG)
 
 
@@ -89,6 +92,11 @@ def effective_topic_configs(
     """Every config of a topic in the order of their names; internal ones only where set."""
     return [
         effective_topic_config(key.name, of_topic, broker)
-        for key in sorted(topic_configs(), key=lambda key: key.name)
+        for key in _by_name()
         if not key.internal or key.name in of_topic
     ]
+
+
+@cache
+def _by_name() -> tuple[ConfigKey, ...]:
+    return tuple(sorted(topic_configs(), key=lambda key: key.name))

@@ -33,7 +33,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
     "no quota is enforced": (
         "quota.",
         "alter.log.dirs.replication.quota.",
-        "controller.quota.",
         "replication.quota.",
         "max.connection.creation.rate",
         "follower.replication.throttled.replicas",
@@ -99,7 +98,9 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "unstable.api.versions.enable",
         "unstable.feature.versions.enable",
     ),
-    "a coordinator writes its records at once": ("group.coordinator.append.linger.ms",),
+    "a coordinator writes each operation at once, as Kafka's by default when nothing waits": (
+        "group.coordinator.append.linger.ms",
+    ),
     "log.dirs names the directories": ("log.dir",),
     "the cluster sets the addresses of its controllers": ("controller.quorum.bootstrap.servers",),
 }

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.operations.allocate_producer_ids import allocate_producer_ids
 from minicluster.controller.operations.alter_configs import alter_configs
 from minicluster.controller.operations.alter_partition import alter_partition
@@ -83,6 +84,7 @@ class Call:
     draw: Draw
     new_topic_id: Callable[[], UUID]
     committed: MetadataImage
+    quota: MutationQuota
     now_ms: int
 
     @property
@@ -99,7 +101,8 @@ class Api:
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
              responds, at once, with ``nothing``. reads: any controller responds, from what is
-             committed.
+             committed. quota_strict_since: the version from which the quota on
+             partitions refuses what exceeds it (KIP-599); before, it is only reported.
     """
 
     decide: Callable[[Call], Decision]
@@ -109,6 +112,7 @@ class Api:
     items: tuple[str, ...] = ()
     nothing: Any = None
     reads: bool = False
+    quota_strict_since: int | None = None
 
     def is_empty(self, request: Any) -> bool:
         """True for a request that lists nothing to do."""
@@ -136,12 +140,24 @@ def _broker_heartbeat(call: Call) -> Decision:
 
 def _create_topics(call: Call) -> Decision:
     return create_topics(
-        call.state, call.request, call.version, call.draw, call.new_topic_id, call.now_ms
+        call.state,
+        call.request,
+        call.version,
+        call.draw,
+        call.new_topic_id,
+        call.quota,
+        call.now_ms,
     )
 
 
 def _create_partitions(call: Call) -> Decision:
-    return create_partitions(call.state, call.request, call.version, call.draw, call.now_ms)
+    return create_partitions(
+        call.state, call.request, call.version, call.draw, call.quota, call.now_ms
+    )
+
+
+def _delete_topics(call: Call) -> Decision:
+    return delete_topics(call.state, call.request, call.version, call.quota, call.now_ms)
 
 
 def _list_partition_reassignments(call: Call) -> Decision:
@@ -187,18 +203,21 @@ APIS: dict[type, Api] = {
         screen=lambda call: screen_create_topics(call.request),
         items=("topics",),
         nothing=m.CreateTopicsResponse(),
+        quota_strict_since=6,
     ),
     m.DeleteTopicsRequest: Api(
-        lambda call: delete_topics(*call.plain),
+        _delete_topics,
         screen=_screen_delete_topics,
         items=("topics",),
         nothing=m.DeleteTopicsResponse(),
+        quota_strict_since=5,
     ),
     m.CreatePartitionsRequest: Api(
         _create_partitions,
         screen=lambda call: screen_create_partitions(call.request),
         items=("topics",),
         nothing=m.CreatePartitionsResponse(),
+        quota_strict_since=3,
     ),
     m.ElectLeadersRequest: Api(
         lambda call: elect_leaders(*call.plain),

@@ -27,7 +27,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller import planted  # noqa: F401  (in place before a controller starts)
-from minicluster.controller.controller_apis import APIS, Call
+from minicluster.controller.controller_apis import APIS, Api, Call
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.deferred_responses import (
@@ -45,6 +45,13 @@ from minicluster.controller.effects import (
     report_refused,
 )
 from minicluster.controller.errors import ControllerFault, Refused, wrong_controller
+from minicluster.controller.mutation_quotas import (
+    ANONYMOUS,
+    UNBOUNDED,
+    MutationQuota,
+    MutationQuotas,
+    QuotaClient,
+)
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerHeartbeatManager,
@@ -69,9 +76,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
 from minicluster.protocol.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
     VersionedRecord,
 )
 from minicluster.rules import Rules
@@ -110,6 +114,7 @@ class ControllerMachine:
         self._timers = TaskTimers(rules, settings)
         self._offsets = OffsetControl(self.state.image)
         self._deferred = DeferredResponses()
+        self._quotas = MutationQuotas(settings.static_config)
 
     @property
     def is_active(self) -> bool:
@@ -293,11 +298,12 @@ class ControllerMachine:
         *,
         authorized: bool = True,
         forwarded: bool = True,
+        client: QuotaClient = ANONYMOUS,
     ) -> list[Effect]:
         """Decide a request; the response is among the effects of this event or of a later one.
 
         Shapes:  authorized: the sender may act for the cluster. forwarded: a broker passed a
-                 client's request on.
+                 client's request on. client: by which its quotas are found.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
         api = APIS.get(type(request))
@@ -311,7 +317,8 @@ class ControllerMachine:
             return [refuse(ErrorCode.UNSUPPORTED_VERSION)]
         if api.cluster_action and not authorized:
             return [refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
-        call = self._call(request, version, forwarded, now_ms)
+        quota = self._quota(api, client, version, now_ms)
+        call = self._call(request, version, forwarded, quota, now_ms)
         screened = None
         if api.screen is not None:
             try:
@@ -341,20 +348,28 @@ class ControllerMachine:
             failed = refuse(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
             return [failed, *self._fail(str(fault), now_ms)]
         effects += [ReportRefusal(token, request, refusal) for refusal in decision.refusals]
+        response = decision.response if screened is None else screened.complete(decision.response)
         entry = DeferredResponse(
             end_offset=offsets[-1] + 1 if offsets else self._offsets.last_append_end,
             token=token,
             request=request,
             version=version,
-            response=decision.response
-            if screened is None
-            else screened.complete(decision.response),
+            response=quota.shown_in(response),
             records_written=offsets,
             registered_epoch=registered,
         )
         return effects + self._defer(entry) + self._timers.after_write(self.state, now_ms)
 
-    def _call(self, request: Any, version: int, forwarded: bool, now_ms: int) -> Call:
+    def _quota(self, api: Api, client: QuotaClient, version: int, now_ms: int) -> MutationQuota:
+        if api.quota_strict_since is None:
+            return UNBOUNDED
+        quotas = self.committed_image.client_quotas
+        is_strict = version >= api.quota_strict_since
+        return self._quotas.quota_of(quotas, client, is_strict=is_strict, now_ms=now_ms)
+
+    def _call(
+        self, request: Any, version: int, forwarded: bool, quota: MutationQuota, now_ms: int
+    ) -> Call:
         return Call(
             state=self.state,
             request=request,
@@ -365,6 +380,7 @@ class ControllerMachine:
             draw=self._draw,
             new_topic_id=self._new_topic_id,
             committed=self.committed_image,
+            quota=quota,
             now_ms=now_ms,
         )
 
@@ -449,22 +465,14 @@ class ControllerMachine:
         start = 0
         while start < len(records):
             offset = base_offset + start
-            self._follow_transaction(records[start].record, offset)
+            before = self._offsets.replay(records[start].record, offset, self.state.image)
+            if before is not None:
+                self.state.reset(before, offset)
             run = self._folds.run(self.state.image, records, start, offset)
             self.state.apply(run)
             if self.state.heartbeats is not None:
                 replay_registration(self.state.heartbeats, run.message, self.state.image, now_ms)
             start += len(run.records)
-
-    def _follow_transaction(self, message: Any, offset: int) -> None:
-        offsets = self._offsets
-        if isinstance(message, BeginTransactionRecord):
-            offsets.before_transaction = (offset, self.state.image)
-        elif isinstance(message, EndTransactionRecord):
-            offsets.before_transaction = None
-        elif isinstance(message, AbortTransactionRecord) and offsets.before_transaction is not None:
-            self.state.reset(offsets.before_transaction[1], offset)
-            offsets.before_transaction = None
 
     def _fault_hits(self) -> list[Effect]:
         return [FaultHit(zoo_id) for zoo_id in self.state.take_hits()]

@@ -196,10 +196,10 @@ def _s17(right: Callable[..., Records], state: ClusterState, broker: BrokerRegis
 
 @plant(broker_changes.broker_restarted, "z06_new_incarnation_stays")
 def _z06(
-    right: Callable[..., Records], state: ClusterState, broker_id: int, *, clean: bool
+    right: Callable[..., Records], state: ClusterState, broker_id: int, clean: bool
 ) -> Records:
     if not state.indexes.in_isr(broker_id):
-        return right(state, broker_id, clean=clean)
+        return right(state, broker_id, clean)
     state.hit("Z06")
     return []
 

@@ -49,6 +49,10 @@ def handle_write_txn_markers(
 
     The group coordinator appends those of ``__consumer_offsets``, whose pending offsets they end.
 
+    Kafka never responds where a marker names a partition twice, and where all partitions of a
+    marker are unknown and those of the markers before it were appended at once: it counts the
+    outcomes wrongly. Here the response comes.
+
     Errors:  by partition: those of ``append_markers``; NOT_LEADER_OR_FOLLOWER while the group
              coordinator is not ready.
     """

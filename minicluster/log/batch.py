@@ -11,14 +11,20 @@ Source:   spec of the format: DefaultRecordBatch, DefaultRecord, ControlRecordTy
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
-from minicluster.log.format.framing import read_bytes, read_headers, value_frames, write_bytes
+from minicluster.log.format.framing import (
+    plain_values,
+    read_bytes,
+    read_headers,
+    value_frames,
+    write_bytes,
+)
 from minicluster.log.format.limits import DecompressionBudget
 from minicluster.log.format.varint import read_varint, write_varint
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
@@ -195,7 +201,7 @@ class RecordBatch:
         Errors:  InvalidBatch if the bytes do not hold them.
         """
         if self._records is None:
-            if self._metadata_records is not None:
+            if self._metadata_records is not None and self._body is None:
                 self._records = tuple(
                     Record(self.base_offset + i, self.base_timestamp, None, encode_record(record))
                     for i, record in enumerate(self._metadata_records)
@@ -229,9 +235,12 @@ class RecordBatch:
         if self.is_control:
             return ()
         if self._metadata_records is None:
-            self._metadata_records = tuple(
-                decode_record(record.value or b"") for record in self.records
-            )
+            values: Iterable[bytes] | None = None
+            if self._records is None and not self.attributes & CODEC_MASK:
+                values = plain_values(self.unpacked_body(), self.count)
+            if values is None:
+                values = (record.value or b"" for record in self.records)
+            self._metadata_records = tuple(map(decode_record, values))
         return self._metadata_records
 
     # --- bytes ------------------------------------------------------------------------------
@@ -265,7 +274,8 @@ class RecordBatch:
     @property
     def size(self) -> int:
         """The number of its bytes."""
-        return len(self.encoded)
+        encoded = self._encoded
+        return len(self.encoded if encoded is None else encoded)
 
     @property
     def has_valid_crc(self) -> bool:
@@ -317,11 +327,12 @@ class RecordBatch:
     def with_timestamps(self, *, log_append_time: bool, max_timestamp: int) -> RecordBatch:
         """The same records under another timestamp type or greatest timestamp.
 
-        Source:  DefaultRecordBatch.setMaxTimestamp, which keeps no attribute that is not known.
+        Source:  DefaultRecordBatch.setMaxTimestamp, computeAttributes, which keep no attribute that
+                 is not known.
         """
         if (self.is_log_append_time, self.max_timestamp) == (log_append_time, max_timestamp):
             return self
-        kept = self.attributes & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT)
+        kept = self.attributes & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT)
         return RecordBatch(
             base_offset=self.base_offset,
             last_offset=self.last_offset,

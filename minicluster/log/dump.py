@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from minicluster.errors import counted
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
@@ -137,12 +138,12 @@ def dump_text(located: Located) -> Iterator[str]:
             file = item["file"]
             yield f"== {file}"
         if "note" in item:
-            where = f"{item['lost_bytes']} bytes at byte {item['position']}"
+            where = f"{counted(item['lost_bytes'], 'byte')} at byte {item['position']}"
             yield f"   torn tail: {where}: {item['why']}"
             continue
         yield (
             f"{item['base_offset']:>8}..{item['last_offset']:<8} epoch {item['epoch']}  "
-            f"{item['count']} record{'s' * (item['count'] != 1)}, {item['size']} bytes"
+            f"{counted(item['count'], 'record')}, {counted(item['size'], 'byte')}"
         )
         for record in item["records"]:
             what = record.get("control") or _typed(record)

@@ -17,21 +17,17 @@ NO_EPOCH = -1
 class LeaderEpochs:
     """The epochs of one log, oldest first, each with the offset at which it began."""
 
-    __slots__ = ("_epochs", "_starts")
+    __slots__ = ("_epochs", "_starts", "latest")
 
     def __init__(self, entries: tuple[tuple[int, int], ...] = ()) -> None:
         self._epochs = [epoch for epoch, _ in entries]
         self._starts = [start for _, start in entries]
+        self.latest: int | None = entries[-1][0] if entries else None  # the highest epoch
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
         """(epoch, start offset), ascending."""
         return tuple(zip(self._epochs, self._starts, strict=True))
-
-    @property
-    def latest(self) -> int | None:
-        """The highest epoch, if there is any."""
-        return self._epochs[-1] if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that an epoch begins at an offset; a conflicting younger entry gives way.
@@ -47,6 +43,7 @@ class LeaderEpochs:
             self._starts.pop()
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+        self.latest = epoch
         return True
 
     def epoch_of(self, offset: int) -> int | None:
@@ -57,9 +54,11 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch not above a given one, and its end offset.
 
-        Shapes:  -> (epoch, end offset), (-1, -1) where there is none.
+        Shapes:  -> (epoch, end offset), (-1, -1) where there is none. An epoch below all others
+                 ends where the first one begins, a negative one other than -1 as well.
+        Source:  LeaderEpochFileCache.endOffsetFor.
         """
-        if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
+        if epoch == UNDEFINED_EPOCH or not self._epochs or epoch > self._epochs[-1]:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self._epochs[-1]:
             return epoch, log_end_offset
@@ -73,6 +72,7 @@ class LeaderEpochs:
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
+        self.latest = self._epochs[-1] if self._epochs else None
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Let the log begin at an offset: the epoch that holds it begins there now."""
@@ -85,3 +85,4 @@ class LeaderEpochs:
         """Forget everything."""
         self._epochs.clear()
         self._starts.clear()
+        self.latest = None

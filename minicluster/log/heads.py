@@ -9,7 +9,7 @@ from pathlib import Path
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import LENGTH_END
 
-NO_LIMIT = 2**62
+NO_LIMIT = 2**63 - 1
 SPLIT_BYTES = 2 << 20
 _HEAD = struct.Struct(">qi")  # base offset, length
 _DELTA = struct.Struct(">i")  # last offset delta
@@ -24,6 +24,12 @@ class BatchHead:
     end: int
     base_offset: int
     last_offset: int
+
+    def is_between(self, first: int, last: int) -> bool:
+        """It holds offsets between two, or contradicts itself, which the reader is to report."""
+        if not 0 <= self.base_offset <= self.last_offset:
+            return True
+        return self.base_offset <= last and first <= self.last_offset
 
 
 def batch_heads(path: Path) -> Iterator[BatchHead]:
@@ -52,7 +58,7 @@ def byte_ranges(path: Path, first: int = 0, last: int = NO_LIMIT) -> Iterator[tu
     reached = 0
     for head in batch_heads(path):
         reached = head.end
-        if head.last_offset < first or head.base_offset > last:
+        if not head.is_between(first, last):
             if start is not None:
                 yield start, head.position
                 start = None

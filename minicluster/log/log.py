@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
@@ -48,6 +47,7 @@ class Log:
 
     Shapes:  ``segments`` are never none, and the last one is active.
              ``cleaned_offset``: compaction has been through everything below.
+             ``deleted``: the batches below the start whose segment is still there.
     Units:   ``modified_ms``: the time of the last append by a replica, 0 before one.
     """
 
@@ -61,6 +61,7 @@ class Log:
         self.segments: list[Segment] = [Segment(start_offset)]
         self.modified_ms = 0
         self.cleaned_offset = start_offset
+        self.deleted: tuple[RecordBatch, ...] = ()
         self._batches: list[RecordBatch] = []
         self._last_offsets: list[int] = []
 
@@ -101,20 +102,21 @@ class Log:
         Units:   bytes; offsets. At least one batch if there is any, then as many as fit.
         Shapes:  ``until`` is exclusive: a batch that reaches it is not read.
         """
-        first = bisect_left(self._last_offsets, offset)
-        if first == len(self._batches):
+        batches = self._batches
+        first = index = bisect_left(self._last_offsets, offset)
+        if first == len(batches):
             return ()
-        found: list[RecordBatch] = []
         left = max_bytes
-        for batch in islice(self._batches, first, None):
+        while index < len(batches):
+            batch = batches[index]
             if until is not None and batch.last_offset >= until:
                 break
             if left is not None:
-                if found and batch.size > left:
+                if index > first and batch.size > left:
                     break
                 left -= batch.size
-            found.append(batch)
-        return tuple(found)
+            index += 1
+        return tuple(batches[first:index])
 
     def batches_from(self, offset: int) -> tuple[RecordBatch, ...]:
         """All batches that reach an offset."""
@@ -150,12 +152,12 @@ class Log:
         """
         if batch.base_offset < self.end_offset:
             raise ValueError(f"{batch} begins below the log end {self.end_offset}")
-        latest = self.epochs.latest
-        if batch.leader_epoch >= 0 and (latest is None or batch.leader_epoch > latest):
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        latest, epoch, last_offset = self.epochs.latest, batch.leader_epoch, batch.last_offset
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self.epochs.assign(epoch, batch.base_offset)
         self._batches.append(batch)
-        self._last_offsets.append(batch.last_offset)
-        self.end_offset = batch.next_offset
+        self._last_offsets.append(last_offset)
+        self.end_offset = last_offset + 1
 
     def extend(self, batches: Iterable[RecordBatch]) -> None:
         """Append several batches."""
@@ -190,6 +192,7 @@ class Log:
             self.segments = [Segment(offset)]
         self.flushed_offset = min(self.flushed_offset, offset)
         self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.deleted = tuple(batch for batch in self.deleted if batch.last_offset < offset)
         self.epochs.truncate_from_end(offset)
         self.transactions.truncate(offset)
         return cut or entries != self.epochs.entries
@@ -198,28 +201,37 @@ class Log:
         """Drop everything and begin again, empty, at an offset."""
         self._batches.clear()
         self._last_offsets.clear()
+        self.deleted = ()
         self.epochs.clear()
         self.transactions.truncate(0)
         self.segments = [Segment(offset)]
         self.cleaned_offset = offset
         self.start_offset = self.end_offset = self.flushed_offset = offset
 
-    def delete_before(self, offset: int) -> bool:
+    def delete_before(self, offset: int, *, keeps_segment: bool = False) -> bool:
         """Let the log begin at an offset; batches wholly below it go.
 
         Shapes:  -> whether the start moved. An offset above the end moves it to the end.
+                 keeps_segment: those in a segment that stays become ``deleted``.
         """
         offset = min(offset, self.end_offset)
-        if offset <= self.start_offset:
+        moved = offset > self.start_offset
+        segments = self.segments
+        is_over = len(segments) > 1 and segments[1].base_offset <= offset
+        if not moved and not is_over:
             return False
-        drop = bisect_left(self._last_offsets, offset)
+        while len(segments) > 1 and segments[1].base_offset <= offset:
+            del segments[0]
+        base = segments[0].base_offset
+        drop = bisect_left(self._last_offsets, offset) if moved else 0
+        deleted = (*self.deleted, *self._batches[:drop]) if keeps_segment else ()
+        self.deleted = tuple(batch for batch in deleted if batch.last_offset >= base)
         del self._batches[:drop], self._last_offsets[:drop]
-        self.start_offset = offset
-        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
-            del self.segments[0]
-        self.transactions.delete_before(self.segments[0].base_offset)
-        self.epochs.truncate_from_start(offset)
-        return True
+        self.transactions.delete_before(base)
+        if moved:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+        return moved
 
     def replace_below(
         self,
@@ -235,6 +247,7 @@ class Log:
         self._last_offsets[:kept] = [batch.last_offset for batch in batches]
         self.segments = [*segments, *(s for s in self.segments if s.base_offset >= offset)]
         self.cleaned_offset = offset
+        self.deleted = tuple(batch for batch in self.deleted if batch.base_offset >= offset)
 
     def lose_unflushed(self) -> bool:
         """Lose everything that is not flushed, as in a crash."""

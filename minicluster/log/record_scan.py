@@ -12,6 +12,7 @@ from __future__ import annotations
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.framing import plain_values
 from minicluster.log.format.varint import read_varint
 
 
@@ -52,7 +53,7 @@ def record_values(batch: RecordBatch) -> list[bytes]:
     Errors:  InvalidBatch, as for the records themselves.
     """
     if batch.records_in_memory is None:
-        values = _of_plain_records(batch.unpacked_body(), batch.count)
+        values = plain_values(batch.unpacked_body(), batch.count)
         if values is not None:
             return values
     return [record.value or b"" for record in batch.records]
@@ -155,45 +156,3 @@ def _skip_headers(body: bytes, position: int, end: int) -> int:
         value_bytes, position = read_varint(body, position + name_bytes)
         position += max(0, value_bytes)
     return position
-
-
-def _of_plain_records(body: bytes, count: int) -> list[bytes] | None:
-    """The values if each record is plain and as long as it should be; None if one is not.
-
-    Plain is a record without key and headers, its numbers of one or two bytes, as those of the
-    metadata log are. Varints are read in place: this loop is most of the reading of a long log.
-    """
-    values = []
-    position = 0
-    try:
-        for _ in range(count):
-            length = body[position]
-            position += 1
-            if length > 127:
-                second = body[position]
-                if second > 127:
-                    return None
-                length += (second << 7) - 128
-                position += 1
-            end = position + (length >> 1)
-            at = position + 3  # after the attributes, the time and the first byte of the offset
-            if body[at - 1] > 127:
-                at += 1
-            size = body[at + 1]
-            if length & 1 or body[position + 1] > 127 or body[at - 1] > 127 or body[at] != 1:
-                return None
-            at += 2
-            if size > 127:
-                second = body[at]
-                if second > 127:
-                    return None
-                size += (second << 7) - 128
-                at += 1
-            stop = at + (size >> 1)
-            if size & 1 or stop + 1 != end or body[stop] != 0:
-                return None
-            values.append(body[at:stop])
-            position = end
-    except IndexError:
-        return None
-    return values if position == len(body) else None

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
+from minicluster.errors import counted
 from minicluster.files import UnusableFile, read_bytes
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import (
@@ -48,7 +48,7 @@ class TornTail:
     def __str__(self) -> str:
         after = "" if self.next_offset is None else f" (log end {self.next_offset})"
         return (
-            f"{self.file}: torn tail of {self.lost_bytes} bytes at byte {self.position} "
+            f"{self.file}: torn tail of {counted(self.lost_bytes, 'byte')} at byte {self.position} "
             f"dropped{after}: {self.why}"
         )
 
@@ -88,14 +88,22 @@ def read_segment(
 
 
 def read_batches(
-    path: Path, buffer: bytes, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+    path: Path,
+    buffer: bytes,
+    *,
+    whole: bool = False,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    start: int = 0,
+    last_offset: int = -1,
 ) -> SegmentContent:
-    """Read every batch of a file whose bytes are given.
+    """Read every batch of a file, or of a part of it that begins with a batch.
 
+    Shapes:  start: the place of the first of these bytes in the file. last_offset: that of the
+             batch before them, -1 where it is not known.
     Errors:  as ``read_segment``.
     """
     placed: list[PlacedBatch] = []
-    position, last_offset = 0, -1
+    position = 0
     budget = DecompressionBudget(limits.decompressed_bytes)
     while position < len(buffer):
         try:
@@ -103,21 +111,27 @@ def read_batches(
             if batch.base_offset <= last_offset:
                 raise InvalidBatch(f"offset {batch.base_offset} comes after {last_offset}")
         except InvalidBatch as error:
-            torn = _torn_tail(path, buffer, position, last_offset, str(error), whole)
+            torn = _torn_tail(path, buffer, position, start, last_offset, str(error), whole)
             return SegmentContent(path, tuple(placed), torn)
         if batch.size - HEADER_BYTES - RECORD_HEADER_BYTES * batch.count > limits.batch_bytes:
             raise TooLarge(
-                f"{path}: the batch at byte {position} has {batch.size} bytes; "
+                f"{path}: the batch at byte {start + position} has {batch.size} bytes; "
                 f"at most {limits.batch_bytes} are read"
             )
-        placed.append(PlacedBatch(batch, position))
+        placed.append(PlacedBatch(batch, start + position))
         position += batch.size
         last_offset = batch.last_offset
     return SegmentContent(path, tuple(placed))
 
 
 def read_piece(
-    path: Path, start: int, end: int, *, whole: bool = False, limits: ReadLimits = DEFAULT_LIMITS
+    path: Path,
+    start: int,
+    end: int,
+    *,
+    whole: bool = False,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    last_offset: int = -1,
 ) -> SegmentContent:
     """Read the batches between two places of a file, which are bounds of batches.
 
@@ -129,48 +143,29 @@ def read_piece(
             buffer = file.read(end - start)
     except OSError as error:
         raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return read_batches_from(path, buffer, start, whole=whole, limits=limits)
-
-
-def read_batches_from(
-    path: Path, buffer: bytes, start: int, *, whole: bool, limits: ReadLimits
-) -> SegmentContent:
-    """Read the batches of some bytes of a file, which begin at a place in it.
-
-    Errors:  LogError; LogCorruption with the place in the file.
-    """
-    try:
-        content = read_batches(path, buffer, whole=whole, limits=limits)
-    except LogCorruption as error:
-        raise LogCorruption(
-            file=error.file,
-            position=start + error.position,
-            base_offset=error.base_offset,
-            why=error.why,
-        ) from None
-    placed = tuple(PlacedBatch(one.batch, start + one.position) for one in content.batches)
-    torn = content.torn
-    if torn is not None:
-        torn = replace(torn, position=start + torn.position)
-    return SegmentContent(path, placed, torn)
+    return read_batches(
+        path, buffer, whole=whole, limits=limits, start=start, last_offset=last_offset
+    )
 
 
 def _torn_tail(
-    path: Path, buffer: bytes, position: int, last_offset: int, why: str, whole: bool
+    path: Path, buffer: bytes, position: int, start: int, last_offset: int, why: str, whole: bool
 ) -> TornTail:
     """The rest of a file, from a batch on that is not whole.
 
+    Shapes:  position: in the buffer, whose first byte is at ``start`` of the file.
     Errors:  NotALog, LogCorruption.
     """
-    is_first = position == 0
+    at = start + position
+    is_first = at == 0
     if is_first and not _begins_like_one(buffer) and not _valid_batch_in(buffer, 0, -1):
         raise NotALog(f"{path}: not a Kafka log: {why}")
     if whole or _valid_batch_in(buffer, position + 1, last_offset):
         head = buffer[position : position + 8] if len(buffer) - position >= LENGTH_END else b""
         base_offset = int.from_bytes(head, "big", signed=True) if head else None
-        raise LogCorruption(file=str(path), position=position, base_offset=base_offset, why=why)
-    next_offset = None if is_first else last_offset + 1
-    return TornTail(str(path), position, len(buffer) - position, next_offset, why)
+        raise LogCorruption(file=str(path), position=at, base_offset=base_offset, why=why)
+    next_offset = None if last_offset < 0 else last_offset + 1
+    return TornTail(str(path), at, len(buffer) - position, next_offset, why)
 
 
 def read_alone(

@@ -144,6 +144,8 @@ class BatchLoader(Planted):
         self.provenance = Provenance()
         self.state = TransactionState.NONE
         self.has_seen_record = False
+        # Of the image that the builder began with, as long as it is that one.
+        self._image_counts_as_record = rules.empty_snapshot_counts_as_record
 
     @property
     def image(self) -> MetadataImage:
@@ -152,11 +154,14 @@ class BatchLoader(Planted):
 
     def reset_to(self, image: MetadataImage, provenance: Provenance) -> None:
         """Go on from an image; what was gathered and not shown is dropped."""
+        if image is not self.builder.before:
+            empty_counts = self._rules.empty_snapshot_counts_as_record
+            self._image_counts_as_record = empty_counts or not image.is_empty
         self.builder = DeltaBuilder(image)
         self._batches = []
         self.provenance = provenance
         self.state = TransactionState.NONE
-        self.has_seen_record = self._rules.empty_snapshot_counts_as_record or not image.is_empty
+        self.has_seen_record = self._image_counts_as_record
 
     def load(self, batch: RecordBatch, leader: LeaderAndEpoch) -> Iterator[Update | LoaderFault]:
         """Take in one batch; give an update if a transaction begins after something else."""
@@ -165,7 +170,8 @@ class BatchLoader(Planted):
         while index < len(records):
             taken = run_length(records, index)
             run, offset = records[index : index + taken], batch.base_offset + index
-            yield from map(LoaderFault, self._replay(run, offset))
+            for fault in self._replay(run, offset):
+                yield LoaderFault(fault)
             begins_later = index > 0 or bool(self._batches)
             if self.state is TransactionState.STARTED and begins_later:
                 self._advance(batch, last_offset, aligned=index == 0)
@@ -203,18 +209,18 @@ class BatchLoader(Planted):
         self.reset_to(update.image, self.provenance)
         return update
 
-    def _replay(self, run: tuple[VersionedRecord, ...], offset: int) -> Iterator[str]:
-        """Apply a run, or of a run that does not fit those records that do; give what is wrong."""
+    def _replay(self, run: tuple[VersionedRecord, ...], offset: int) -> list[str]:
+        """Apply a run, or of a run that does not fit those records that do; -> what is wrong."""
         before = self.builder.image
         try:
             self._replay_run(run, offset)
         except ReplayError as error:
             if len(run) == 1:
-                yield str(error)
-                return
+                return [str(error)]
             self.builder.image = before
-            for place, record in enumerate(run):
-                yield from self._replay((record,), offset + place)
+            alone = (self._replay((one,), offset + place) for place, one in enumerate(run))
+            return [fault for faults in alone for fault in faults]
+        return []
 
     def _replay_run(self, run: tuple[VersionedRecord, ...], offset: int) -> None:
         record = run[0].record

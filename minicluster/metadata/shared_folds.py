@@ -12,6 +12,8 @@ Units:   what is kept is bounded by the number of runs and that of their records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import is_
 from typing import Any
 
 from minicluster.log.checkpoint import Snapshot, decode_snapshot
@@ -33,6 +35,7 @@ class SharedFolds:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[int, int, int], FoldedRun] = {}
+        self._unchanged: FoldedRun | None = None  # the last one that changes nothing, such as NoOp
         self._records = 0
         self._deltas: tuple[MetadataDelta, ...] = ()
         self._images: tuple[tuple[Sequence[VersionedRecord], int, MetadataImage], ...] = ()
@@ -47,6 +50,14 @@ class SharedFolds:
 
         Errors:  ReplayError where a record does not fit.
         """
+        last = self._unchanged
+        if (
+            last is not None
+            and last.records[0] is records[start]
+            and last.before is image
+            and last.base_offset == offset
+        ):
+            return last
         key = (id(image), id(records[start]), offset)
         known = self._runs.get(key)
         if known is not None and known.before is image and _begins_with(records, start, known):
@@ -55,6 +66,8 @@ class SharedFolds:
         run = fold_run(image, tuple(records[start : start + length]), offset)
         if run.after is not image:
             self._keep(key, run)
+        elif run.touched is None:  # of one record, whatever follows it
+            self._unchanged = run
         return run
 
     def runs(
@@ -128,7 +141,9 @@ class SharedFolds:
 
 
 def _begins_with(records: Sequence[Any], start: int, run: FoldedRun) -> bool:
-    """The records at a position are those of a run."""
-    return len(records) - start >= len(run.records) and all(
-        a is b for a, b in zip(run.records, records[start:], strict=False)
+    """The records at a position are those of a run, whose first one is there."""
+    length = len(run.records)
+    return length == 1 or (
+        len(records) - start >= length
+        and all(map(is_, run.records, islice(records, start, start + length)))
     )

@@ -128,6 +128,7 @@ def enabled_versions(rules: Rules, advertised: Mapping[int, range]) -> Mapping[i
     return {**advertised, _PRODUCE: range(_PRODUCE_ENABLED_FROM, produce.stop)}
 
 
-def highest_version(rules: Rules, api_key: int) -> int:
-    """The version between brokers and controllers of one release."""
-    return versions_of(rules)[api_key][1]
+def highest_version(rules: Rules, request: Any) -> int:
+    """The version of a request between brokers and controllers of one release."""
+    limits = versions_of(rules).get(request.api_key)
+    return int(request.latest_version if limits is None else limits[1])

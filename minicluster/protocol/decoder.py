@@ -35,6 +35,7 @@ class _Arrays(dict[int, Callable[..., tuple[Any, ...]]]):
 
 _CONSTANTS: dict[str, Any] = {
     "Bad": Bad,
+    "new": object.__new__,
     "uv": decode_uvarint,
     "uid": uuid_of,
     **{f"array_{name}": _Arrays(code) for name, code in FORMATS.items()},
@@ -85,10 +86,9 @@ class _Decoder:
         self.run, self.after = [], []
 
     def struct(self, cls: type[Struct], var: str, path: str) -> None:
-        """Read a structure into a new twin, which at the end becomes the class."""
+        """Read a structure into a new instance."""
         add = self.source.add
-        twin, final = self.source.constant(cls.twin), self.source.constant(cls)
-        add(f"{var} = {twin}()", path)
+        add(f"{var} = new({self.source.constant(cls)})", path)
         tagged: list[FieldSpec] = []
         for spec in cls.schema:
             target, field_path = f"{var}.{spec.name}", f"{path}{spec.name}"
@@ -104,7 +104,6 @@ class _Decoder:
             self.tags(tagged, var, path)
         else:
             self.flush()
-        add(f"{var}.__class__ = {final}", path)
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
         """Read the tagged fields; what is not known is passed over."""

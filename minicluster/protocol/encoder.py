@@ -115,7 +115,10 @@ class _Encoder:
             return value
         if spec.default is True:
             return f"not {value}"
-        return f"{value} != {self.source.constant(spec.default)}"
+        default = self.source.constant(spec.default)
+        if spec.type_ == "struct":  # most hold the very default
+            return f"{value} is not {default} and {value} != {default}"
+        return f"{value} != {default}"
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
         """Write how many tagged fields hold something, and these."""

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from minicluster.protocol.codec import check_version
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.json_writer import JsonWriter, RecordsForm, compile_json_writer
+from minicluster.protocol.json_writer import (
+    JsonWriter,
+    RecordsForm,
+    compile_json_text_writer,
+    compile_json_writer,
+)
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 from minicluster.protocol.source import BAD_VALUES, explain_encoding
 from minicluster.protocol.uuids import parse_uuid
@@ -24,6 +29,7 @@ from minicluster.protocol.uuids import parse_uuid
 _M = TypeVar("_M", bound=Message)
 
 _WRITERS: dict[tuple[type[Message], int, RecordsForm, bool], JsonWriter] = {}
+_TEXT_WRITERS: dict[tuple[type[Message], int], Callable[[Any], str]] = {}
 
 
 def to_json(
@@ -39,6 +45,22 @@ def to_json(
     if writer is None:
         check_version(cls, version)
         writer = _WRITERS[key] = compile_json_writer(cls, version, records, defaults)
+    try:
+        return writer(message)
+    except BAD_VALUES as error:
+        raise explain_encoding(message, version, error) from error
+
+
+def to_json_text(message: Message, version: int) -> str:
+    """The text that ``json`` makes of ``to_json``, without spaces and without the dictionaries.
+
+    Errors:  as ``to_json``.
+    """
+    key = message.__class__, version
+    writer = _TEXT_WRITERS.get(key)
+    if writer is None:
+        check_version(*key)
+        writer = _TEXT_WRITERS[key] = compile_json_text_writer(*key)
     try:
         return writer(message)
     except BAD_VALUES as error:

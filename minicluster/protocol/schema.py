@@ -14,12 +14,10 @@
 The declaration is the schema: the codec compiles an encoder and a decoder for each version from
 it when that version is first used. A type checker reads the same lines as dataclass fields.
 
-**Invariant:** an instance never changes. Every class has a mutable twin with the same
-slots; a decoder and ``__init__`` fill the twin and turn it into the class at the end, which costs
-a third of setting each field of a frozen dataclass.
+**Invariant:** an instance never changes; the type checker refuses an assignment.
 
-A class is declared with its slots and no more: its schema, its twin and its ``__init__`` are made
-at their first use, and what compares, hashes and guards instances is written once, in ``Struct``.
+A class is declared with its slots and no more: its schema and its ``__init__`` are made at their
+first use, and what compares and hashes instances is written once, in ``Struct``.
 A start declares some 350 classes and uses a tenth of them.
 """
 
@@ -73,13 +71,6 @@ class Struct:
         return tuple(_spec(field, cls._structs) for field in cls._declared.values())
 
     @_AtFirstUse
-    def twin(cls: Any) -> type:
-        """The mutable twin, whose instances become instances of the class."""
-        mutable: dict[str, Any] = {"__slots__": cls.__slots__, "__init__": object.__init__}
-        mutable |= {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-        return type(cls.__name__, cls.__bases__, mutable)
-
-    @_AtFirstUse
     def _values(cls: Any) -> Callable[[Any], Any]:
         """The function that gives the values of all fields, for comparing."""
         return operator.attrgetter(*cls.__slots__) if cls.__slots__ else lambda _: ()
@@ -106,19 +97,6 @@ class Struct:
 
     def __hash__(self) -> int:
         return hash(self.__class__._values(self))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {spec.name: getattr(self, spec.name) for spec in self.schema}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         """The call that makes an equal value: fields at their default are left out."""
@@ -270,9 +248,6 @@ def nested(of: str, versions: str, *, default: Any = ALL_DEFAULTS, **more: Any) 
     return _field("struct", of, versions, default, **more)
 
 
-_set_class = object.__dict__["__class__"].__set__
-
-
 def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
     """Make the class with its slots; all else about its fields waits for the first use."""
     space = dict(vars(cls))
@@ -289,15 +264,16 @@ def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
 
 
 def _compile_init(cls: type[Struct]) -> Callable[..., None]:
-    """An ``__init__`` that fills the twin and turns it into the class."""
-    space = {"become": _set_class, "Twin": cls.twin, "Class": cls}
-    space |= {f"default_{spec.name}": spec.default for spec in cls.schema}
+    """The class's own ``__init__``, with a keyword for each field.
+
+    Only the type checker insists on keywords: the defaults of arguments by position are cheaper.
+    """
+    space: dict[str, Any] = {f"default_{spec.name}": spec.default for spec in cls.schema}
     names = [spec.name for spec in cls.schema]
     arguments = "".join(f", {name}=default_{name}" for name in names)
-    lines = [f"def __init__(self, {'*' if names else ''}{arguments}):", " become(self, Twin)"]
+    lines = [f"def __init__(self{arguments}):"]
     lines += [f" self.{name} = {name}" for name in names]
-    lines.append(" self.__class__ = Class")
-    exec("\n".join(lines), space)
+    exec("\n".join([*lines, " pass"]), space)
     return space["__init__"]  # type: ignore[no-any-return]
 
 

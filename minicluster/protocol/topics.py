@@ -9,6 +9,9 @@ METADATA_TOPIC = "__cluster_metadata"
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+ADMIN_CLIENT_ID = "__admin_client"
+"""The only client id whose Produce may append to internal topics (KafkaApis, AdminUtils)."""
+
 INTERNAL_TOPICS = frozenset(
     {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
 )

@@ -23,8 +23,9 @@ def format_uuid(value: UUID) -> str:
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 
+@lru_cache(maxsize=4_096)
 def parse_uuid(text: str) -> UUID:
-    """Read Kafka's text of a UUID.
+    """Read Kafka's text of a UUID; remembered, as by ``uuid_of``.
 
     Errors:  ValueError if the text is not 16 bytes of URL-safe base64.
     """

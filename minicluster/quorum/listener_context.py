@@ -17,9 +17,7 @@ from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
 
 
 def update_listeners(node: QuorumNode) -> None:
-    """Bring every listener up to the high watermark, then to the present leader."""
-    if not node.listeners_behind:
-        return
+    """Bring every listener, once it is behind, up to the high watermark and the present leader."""
     node.listeners_behind = False
     for name, context in node.listeners.items():
         context.is_new = False

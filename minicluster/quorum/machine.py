@@ -49,10 +49,12 @@ from minicluster.faults import Faults
 from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.records import VersionedRecord
-from minicluster.quorum import dispatch, replication, snapshots
 from minicluster.quorum import planted as planted  # the planted faults are in place from here on
+from minicluster.quorum import replication, snapshots
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.polling import turn
+from minicluster.quorum.requests import handlers as requests
+from minicluster.quorum.responses import handlers as responses
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import Draws, QuorumNode
@@ -118,7 +120,7 @@ class QuorumMachine:
         if listener is not None:
             self.node.register_listener(listener)
         turn.start(self.node, now_ms)
-        turn.poll_until_idle(self.node, None, now_ms)
+        turn.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
@@ -127,7 +129,7 @@ class QuorumMachine:
         Shapes:  -> its ``Respond``, under the token, comes now or with a later input.
         Errors:  TypeError for a request that no quorum node handles.
         """
-        turn.poll_until_idle(self.node, dispatch.Request(token, request, version), now_ms)
+        turn.on_message(self.node, requests.handle, (token, request, version), now_ms)
         return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
@@ -135,7 +137,7 @@ class QuorumMachine:
 
         Shapes:  a response with the error UNSUPPORTED_VERSION where no version is in common.
         """
-        turn.poll_until_idle(self.node, dispatch.Response(correlation_id, response), now_ms)
+        turn.on_message(self.node, responses.handle, (correlation_id, response), now_ms)
         return self.node.take_effects()
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
@@ -144,12 +146,12 @@ class QuorumMachine:
         Shapes:  a silent peer needs no input: the machine has a request timeout.
         Source:  KafkaNetworkChannel.
         """
-        turn.poll_until_idle(self.node, dispatch.Failure(correlation_id), now_ms)
+        turn.on_message(self.node, responses.handle_failure, (correlation_id,), now_ms)
         return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
         """Handle due timers, write what was appended, send what is due."""
-        turn.poll_until_idle(self.node, None, now_ms)
+        turn.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:

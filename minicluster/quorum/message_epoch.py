@@ -35,19 +35,6 @@ class VoterRequestEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderRequestEpoch:
-    """The epoch in which a request is for the leader.
-
-    Shapes:  ``epoch`` is None where an admin sends the request to the leader of whatever epoch.
-    """
-
-    epoch: int | None
-
-
-RequestEpoch = VoterRequestEpoch | LeaderRequestEpoch | None  # None: the request names no epoch
-
-
-@dataclass(frozen=True, slots=True)
 class ResponseEpoch:
     """The error, leader and epoch that a response names."""
 
@@ -57,19 +44,13 @@ class ResponseEpoch:
     endpoints: Endpoints = ()
 
 
-def check_request(node: QuorumNode, named: RequestEpoch, now_ms: int) -> ErrorCode | None:
+def check_voter_request(
+    node: QuorumNode, named: VoterRequestEpoch, now_ms: int
+) -> ErrorCode | None:
     """Compare the epoch of a request with the node's; -> the refusal, None to handle the request.
 
     Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
     """
-    if isinstance(named, VoterRequestEpoch):
-        return _check_voter_request(node, named, now_ms)
-    return None if named is None else check_leader_request(node, named.epoch)
-
-
-def _check_voter_request(
-    node: QuorumNode, named: VoterRequestEpoch, now_ms: int
-) -> ErrorCode | None:
     if named.epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if named.sender_id < 0:
@@ -96,11 +77,14 @@ def check_leader_request(node: QuorumNode, epoch: int | None) -> ErrorCode | Non
     """Refuse a request that this node cannot serve as the leader of that epoch.
 
     A higher epoch does not move the node: only voters and the leader itself announce epochs.
+
+    Shapes:  ``epoch`` is None where an admin sends the request to the leader of whatever epoch.
     """
-    if epoch is not None and epoch != node.epoch:
-        is_past = epoch < node.epoch
+    role = node.role
+    if epoch is not None and epoch != role.epoch:
+        is_past = epoch < role.epoch
         return ErrorCode.FENCED_LEADER_EPOCH if is_past else ErrorCode.UNKNOWN_LEADER_EPOCH
-    if not isinstance(node.role, LeaderState):
+    if not isinstance(role, LeaderState):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if node.is_shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE
@@ -112,15 +96,15 @@ def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool 
 
     Shapes:  -> otherwise, success or failure of the request.
     """
-    error, leader_id = named.error, named.leader_id
-    if named.epoch < node.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+    error, leader_id, role = named.error, named.leader_id, node.role
+    if named.epoch < role.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
-    if named.epoch > node.epoch or error in (
+    if named.epoch > role.epoch or error in (
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ):
         return _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
-    if leader_id is not None and node.role.leader_id is None and leader_id != node.key.id:
+    if leader_id is not None and role.leader_id is None and leader_id != node.key.id:
         _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.INVALID_REQUEST:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minicluster.log.batch import RecordBatch
 from minicluster.log.records import Records
 from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
@@ -21,7 +22,7 @@ from minicluster.quorum import message_epoch, wire
 from minicluster.quorum.effects import HighWatermarkChanged
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.raft_log import Position, Validation
+from minicluster.quorum.state.raft_log import VALID, Position, Validation
 from minicluster.quorum.state.voters import ReplicaKey
 from minicluster.quorum.voter_changes import handler_state
 
@@ -42,30 +43,15 @@ def read(
     assert isinstance(leader, LeaderState)
     offset = partition.fetch_offset
     verdict = _validate(node, offset, partition.last_fetched_epoch)
-    records = Records(())
-    if verdict.position is Position.VALID:
-        if replica.id == node.key.id:
-            return fetch_refusal(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
-        records = Records(node.log.log.read(offset, max_bytes))
-        first = records.batches[0].base_offset if records.batches else offset
-        if replica.id >= 0 and update_replica_state(
-            node, leader, replica, min(offset, first), now_ms
-        ):
-            _on_high_watermark(node, leader, now_ms)
-    high_watermark = -1 if leader.high_watermark is None else leader.high_watermark
-    if verdict.position is Position.VALID and not records:
-        return _without_records(node, version, high_watermark)
-    diverging = verdict.position is Position.DIVERGING
-    snapshot = verdict.position is Position.SNAPSHOT
-    return wire.fetch_response(
-        node,
-        version,
-        high_watermark=high_watermark,
-        log_start=node.log.start_offset,
-        records=records,
-        diverging=(verdict.epoch, verdict.end_offset) if diverging else None,
-        snapshot_id=(verdict.end_offset, verdict.epoch) if snapshot else None,
-    )
+    if verdict is not VALID:
+        return _elsewhere(node, leader, version, verdict)
+    if replica.id == node.key.id:
+        return fetch_refusal(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    batches = node.log.log.read(offset, max_bytes)
+    shown = min(offset, batches[0].base_offset) if batches else offset
+    if replica.id >= 0 and update_replica_state(node, leader, replica, shown, now_ms):
+        _on_high_watermark(node, leader, now_ms)
+    return _with_batches(node, leader, version, batches)
 
 
 def fetch_refusal(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
@@ -75,25 +61,49 @@ def fetch_refusal(node: QuorumNode, version: int, error: ErrorCode) -> FetchResp
     )
 
 
-def _without_records(node: QuorumNode, version: int, high_watermark: int) -> FetchResponse:
-    """The response without records, the same value again as long as nothing changes."""
-    key = (version, node.epoch, high_watermark, node.log.start_offset)
-    if node.last_empty_response[0] != key:
+def _with_batches(
+    node: QuorumNode, leader: LeaderState, version: int, batches: tuple[RecordBatch, ...]
+) -> FetchResponse:
+    """The response with batches, or none, and the same value again for the next replica.
+
+    In a leader's epoch nothing is truncated: the same offsets are the same batches.
+    """
+    high_watermark = -1 if leader.high_watermark is None else leader.high_watermark
+    log_start = node.log.log.start_offset
+    first, last = (batches[0].base_offset, batches[-1].last_offset) if batches else (-1, -1)
+    key = (version, leader.epoch, high_watermark, log_start, first, last)
+    if node.last_response[0] != key:
         response = wire.fetch_response(
             node,
             version,
             high_watermark=high_watermark,
-            log_start=node.log.start_offset,
-            records=Records(()),
+            log_start=log_start,
+            records=Records(batches),
         )
-        node.last_empty_response = (key, response)
-    return node.last_empty_response[1]  # type: ignore[no-any-return]
+        node.last_response = (key, response)
+    return node.last_response[1]  # type: ignore[no-any-return]
+
+
+def _elsewhere(
+    node: QuorumNode, leader: LeaderState, version: int, verdict: Validation
+) -> FetchResponse:
+    """The response to a position that is not in the log: where it diverges, or the snapshot."""
+    place = (verdict.epoch, verdict.end_offset)
+    diverges = verdict.position is Position.DIVERGING
+    return wire.fetch_response(
+        node,
+        version,
+        high_watermark=-1 if leader.high_watermark is None else leader.high_watermark,
+        log_start=node.log.start_offset,
+        records=Records(()),
+        diverging=place if diverges else None,
+        snapshot_id=None if diverges else (verdict.end_offset, verdict.epoch),
+    )
 
 
 def _validate(node: QuorumNode, offset: int, last_epoch: int) -> Validation:
     """Judge a position; who begins at 0 gets a snapshot first, which is shorter than the log."""
-    snapshot_id = node.log.snapshot_to_offer()
-    if offset == 0 and snapshot_id is not None:
+    if offset == 0 and (snapshot_id := node.log.snapshot_to_offer()) is not None:
         return Validation(Position.SNAPSHOT, *snapshot_id)
     return node.log.validate(offset, last_epoch)
 
@@ -158,3 +168,4 @@ def complete_parked_fetches(node: QuorumNode, now_ms: int) -> None:
             else fetch_refusal(node, version, error)
         )
         node.respond(parked.token, response)
+    node.parked_until_ms = None

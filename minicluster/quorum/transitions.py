@@ -62,7 +62,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
             voted=voted,
             election_deadline_ms=node.election_deadline(now_ms),
         )
-    node.role = role
+    node.take_role(role)
     _persist(node)
     if isinstance(role, CandidateState):
         node.emit(Voted(role.epoch, node.key.id))
@@ -303,7 +303,7 @@ def _follower(
 
 def _become(node: QuorumNode, role: EpochState) -> None:
     assert role.epoch >= node.role.epoch, "the epoch never goes down"
-    node.role = role
+    node.take_role(role)
     node.poll_again = node.listeners_behind = True
 
 

@@ -297,6 +297,8 @@ def _node_endpoints(cls: Any, node: Node | None) -> tuple[Any, ...]:
 
 # --- reading --------------------------------------------------------------------------------
 
+_METADATA_TOPIC_IDS = (METADATA_TOPIC_ID,)  # most messages carry this very object
+
 
 def only_partition(message: Any) -> Any | None:
     """The metadata partition of an election request or response, None if it names another."""
@@ -310,19 +312,21 @@ def only_partition(message: Any) -> Any | None:
 
 def only_fetch_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
     """The metadata partition of a Fetch, None if it names another, or the topic by its name."""
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+    topics = request.topics
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
-    topic, partition = request.topics[0], request.topics[0].partitions[0]
-    is_named = topic.topic_id == METADATA_TOPIC_ID and partition.partition == 0
+    topic_id, partition = topics[0].topic_id, topics[0].partitions[0]
+    is_named = topic_id in _METADATA_TOPIC_IDS and partition.partition == 0
     return partition if is_named else None
 
 
 def only_fetched_partition(response: FetchResponse) -> FetchResponse.PartitionData | None:
     """The metadata partition of a Fetch response, None if it names another."""
-    if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
+    topics = response.responses
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
-    topic, partition = response.responses[0], response.responses[0].partitions[0]
-    is_named = topic.topic_id == METADATA_TOPIC_ID and partition.partition_index == 0
+    topic_id, partition = topics[0].topic_id, topics[0].partitions[0]
+    is_named = topic_id in _METADATA_TOPIC_IDS and partition.partition_index == 0
     return partition if is_named else None
 
 

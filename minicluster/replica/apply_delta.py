@@ -28,9 +28,7 @@ from minicluster.trace import row
 
 
 @step
-def apply_delta(
-    state: ReplicaManagerState, delta: MetadataDelta, *, first: bool, now_ms: int
-) -> None:
+def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int) -> None:
     """Carry a delta out.
 
     Source:  ReplicaManager.applyDelta.

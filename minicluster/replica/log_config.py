@@ -58,7 +58,7 @@ class LogConfig:
     @classmethod
     def of(cls, of_topic: Mapping[str, str], broker: BrokerLevels) -> LogConfig:
         """The configs of a topic: its own, else a broker's, else the default."""
-        if not of_topic and not any(_SYNONYMS & level.keys() for _, level in broker.levels()):
+        if not of_topic and all(_SYNONYMS.isdisjoint(level) for _, level in broker.levels()):
             return DEFAULT  # most logs, and Kafka's table of configs need not be read for them
 
         levels = (frozenset(level.items()) for _, level in broker.levels())

@@ -26,6 +26,7 @@ from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.topics import ADMIN_CLIENT_ID
 from minicluster.replica.apply_delta import apply_delta
 from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.cleaning.cleaner import compact
@@ -198,7 +199,7 @@ class ReplicaManagerMachine:
         if delta.before is delta.after and not first:
             return []
         state.publish(delta.after)
-        apply_delta(state, delta, first=first, now_ms=now_ms)
+        apply_delta(state, delta, first, now_ms)
         for resource_type, name in delta.config_resources:
             self._reconfigure(resource_type, name)
         self._report_offline(now_ms)
@@ -212,10 +213,13 @@ class ReplicaManagerMachine:
 
     # --- requests and responses ---------------------------------------------------------------
 
-    def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+    def on_request(
+        self, token: Any, request: Any, version: int, now_ms: int, *, client_id: str = ""
+    ) -> list[Effect]:
         """Respond, now or later.
 
-        Shapes:  -> Respond with the token, in this or a later input.
+        Shapes:  client_id: of the request's header -> Respond with the token, in this or a later
+                 input.
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         Source:  KafkaApis.handle.
         """
@@ -223,6 +227,10 @@ class ReplicaManagerMachine:
         if handler is None:
             response = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, response)
+        elif handler is handle_produce and client_id == ADMIN_CLIENT_ID:
+            handle_produce(
+                self.state, token, request, version, now_ms, internal_topics_allowed=True
+            )
         else:
             handler(self.state, token, request, version, now_ms)
         return self.end_of_input(now_ms)
@@ -268,6 +276,10 @@ class ReplicaManagerMachine:
         Shapes:  name is that of the SetTimer.
         """
         state = self.state
+        for purgatory in state.delayed.all:
+            if name == purgatory.timer:
+                purgatory.on_timer(now_ms)
+                return self.end_of_input(now_ms)
         if name == ISR_TIMER:
             return self._run_isr_tasks(now_ms)
         if name == CHECKPOINT_TIMER:
@@ -280,10 +292,6 @@ class ReplicaManagerMachine:
         if name == VERIFICATION_TIMER and self._verifier is not None:
             self._verifier.on_timer(now_ms)
             return self.end_of_input(now_ms)
-        for purgatory in state.delayed.all:
-            if name == purgatory.timer:
-                purgatory.on_timer(now_ms)
-                return self.end_of_input(now_ms)
         for fetcher in list(state.fetchers.values()):
             if name == fetcher.timer:
                 fetcher.on_timer(now_ms)

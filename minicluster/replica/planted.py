@@ -54,10 +54,11 @@ def _z02(right: Right, partition: Partition, replica_id: int) -> bool:
 
 
 @plant(reads.update_follower_fetch_state, "z04_eligibility_read_twice")
-def _z04(right: Right, partition: Partition, replica_id: int, *, now_ms: int, **fetch: Any) -> None:
+def _z04(right: Right, partition: Partition, replica_id: int, *fetch: int) -> None:
     """The ISR check looks at the state before the fetch, and the proposal at that after it."""
     before = partition.remote_replicas[replica_id]
-    right(partition, replica_id, now_ms=now_ms, **fetch)
+    right(partition, replica_id, *fetch)
+    now_ms = fetch[-1]
     after, state = partition.remote_replicas[replica_id], partition.isr_state
     if (
         isinstance(state, CommittedPartitionState)
@@ -250,10 +251,10 @@ def _s13_counts(
 
 @plant(delta_rules.apply_delta, "z09_metadata_stops_at_shutdown")
 def _z09(
-    right: Right, state: ReplicaManagerState, delta: MetadataDelta, *, first: bool, now_ms: int
+    right: Right, state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int
 ) -> None:
     if not state.in_controlled_shutdown:
-        right(state, delta, first=first, now_ms=now_ms)
+        right(state, delta, first, now_ms)
     elif delta.local_changes(state.broker_id):
         state.hit("Z09")
 
@@ -339,11 +340,13 @@ def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
 
 
 @plant(reads.update_follower_fetch_state, "s56_sent_counts_as_held")
-def _s56(right: Right, partition: Partition, replica_id: int, **fetch: Any) -> None:
+def _s56(
+    right: Right, partition: Partition, replica_id: int, epoch: int, start: int, end: int, *of: int
+) -> None:
     log_end = partition.log_end_offset
-    if fetch["log_end_offset"] < log_end:
+    if end < log_end:
         partition.hit("S56")
-    right(partition, replica_id, **{**fetch, "log_end_offset": log_end})
+    right(partition, replica_id, epoch, start, log_end, *of)
 
 
 @plant(reads.read_replicated, "s31_reads_above_hw")

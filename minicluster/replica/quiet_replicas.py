@@ -217,7 +217,7 @@ class QuietReplicas:
             max_wait_ms=self._config.replica_lag_time_max_ms // FETCHES_PER_LAG,
             min_bytes=fetcher.min_bytes,
         )
-        version = highest_version(self._rules, request.api_key)
+        version = highest_version(self._rules, request)
         timeout_ms = fetcher.request_timeout_ms
         return [Send(leader, request, version, correlation_id, timeout_ms)]
 
@@ -302,7 +302,7 @@ class QuietReplicas:
             sends_recovery_state=self.image.metadata_version.leader_recovery_supported,
         )
         if isinstance(request, AlterPartitionRequest):
-            version = min(version, highest_version(self._rules, request.api_key))
+            version = min(version, highest_version(self._rules, request))
         return self.channel.submit(items, request, version, now_ms)
 
     def _decided(self, effects: list[Effect], now_ms: int) -> list[Effect]:

@@ -1,8 +1,8 @@
 """Every mistake of a scenario file at once, each with its line and column.
 
 Reading ends at the first mistake. Here each part of a file is read alone: the header's fields, each
-fault, each step, and each argument of a step that is wrong. Then the names are looked up: the
-brokers, controllers and topics that no part of the file creates.
+fault, each step, and each argument of a step that is wrong. A part that is no YAML is left out.
+Then the names are looked up: the brokers, controllers and topics that no part of the file creates.
 """
 
 from __future__ import annotations
@@ -53,16 +53,24 @@ def mistakes(
 
     Shapes:  -> the scenario, None where it cannot be played, and the mistakes in order of place.
     """
-    from minicluster.scenario.yaml_text import read_yaml
+    from minicluster.scenario.yaml_text import NotYaml, read_yaml, without_item
 
-    try:
-        read = read_yaml(text, where)
-    except ScenarioError as error:
-        return None, [_of_yaml(str(error), where)]
+    broken: list[Mistake] = []
+    while True:
+        try:
+            read = read_yaml(text, where)
+            break
+        except NotYaml as error:
+            broken.append(_of_yaml(str(error), where))
+            whole, text = text, without_item(text, error.line)
+            if text == whole:
+                return None, broken
     found = _Found(read)
     if isinstance(read.value, dict):
         _header(found, others)
         _steps(found)
+    if broken:  # what the rest names may be created by what cannot be read
+        return None, sorted({*found.mistakes, *broken})
     scenario = None
     try:
         scenario = scenario_from(read, name)

@@ -9,3 +9,9 @@ class ScenarioError(UserError):
     """One line: which file and step, what is wrong with it, what to write instead."""
 
     exit_code = 65
+
+
+class NoScenarioFile(ScenarioError):
+    """A path at which no file is."""
+
+    exit_code = 66

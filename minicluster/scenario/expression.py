@@ -20,9 +20,9 @@ from minicluster.scenario.errors import ScenarioError
 
 EXPRESSION_MAX = 2_000  # characters
 
-_TOKEN = re.compile(r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+|\"[^\"]*\"|'[^']*'))")
+_TOKEN = r"\s*(?:(==|!=|<=|>=|<|>)|([()\[\],=])|([A-Za-z0-9._-]+|\"[^\"]*\"|'[^']*'))"
 _WORDS = {"and", "or", "not", "in"}
-_PARTITION = re.compile(r"(.+)-([0-9]{1,9})")
+_PARTITION = r"(.+)-([0-9]{1,9})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Word:
     @property
     def is_partition(self) -> bool:
         """True for ``topic-index``."""
-        return _PARTITION.fullmatch(self.text) is not None
+        return re.fullmatch(_PARTITION, self.text) is not None
 
     @property
     def partition(self) -> tuple[str, int]:
@@ -43,7 +43,7 @@ class Word:
 
         Errors:  ScenarioError if it is not ``topic-index``.
         """
-        match = _PARTITION.fullmatch(self.text)
+        match = re.fullmatch(_PARTITION, self.text)
         if not match:
             raise ScenarioError(f"{self.text!r} is not a partition; write topic-index: orders-0")
         return match[1], int(match[2])
@@ -111,9 +111,9 @@ class _Parser:
         self.tokens: list[str] = []
         self.columns: list[int] = []
         self.at = self.levels = 0
-        position, end = 0, len(text.rstrip())
+        position, end, token = 0, len(text.rstrip()), re.compile(_TOKEN)
         while position < end:
-            match = _TOKEN.match(text, position)
+            match = token.match(text, position)
             if not match:
                 odd = text[position:].lstrip()[0]
                 self.columns.append(text.index(odd, position))

@@ -29,7 +29,7 @@ from minicluster.scenario.bounds import (
     whole_number,
 )
 from minicluster.scenario.document import QUOTE_HINT, Document
-from minicluster.scenario.errors import ScenarioError
+from minicluster.scenario.errors import NoScenarioFile, ScenarioError
 from minicluster.scenario.scenario import (
     DEFAULT_WITHIN_MS,
     Condition,
@@ -69,19 +69,19 @@ def load_scenario(path: Path) -> Scenario:
 def scenario_text(path: Path) -> str:
     """The text of a scenario file.
 
-    Errors:  ScenarioError for what is no file, or no text, or too long.
+    Errors:  NoScenarioFile for what is no file; ScenarioError for what is no text, or too long.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise ScenarioError(f"{path}: is no file; give a scenario as a YAML file")
+            raise NoScenarioFile(f"{path}: is no file; give a scenario as a YAML file")
         if status.st_size > FILE_BYTES_MAX:
             raise ScenarioError(
                 f"{path}: has {status.st_size:,} bytes; a scenario has at most {FILE_BYTES_MAX:,}"
             )
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ScenarioError(f"{path}: there is no such file") from None
+        raise NoScenarioFile(f"{path}: there is no such file") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}: cannot be read: it is not a text in UTF-8") from None
     except (OSError, ValueError) as error:

@@ -16,10 +16,8 @@ from minicluster.scenario.actions.action import Action
 from minicluster.scenario.expression import Expression
 
 DEFAULT_WITHIN_MS = 60_000
-_NOT_PLAIN = re.compile(r"""\A\Z|\A[^A-Za-z0-9_./-]|[]["'{}#&*!|>%@`\\]|:$|: |[\s,=](?![^(]*\))""")
-_NOT_TEXT = re.compile(
-    r"[-+]?[0-9.][0-9._]*[.e_].*|-|true|false|null|yes|no|on|off|~", re.IGNORECASE
-)
+_NOT_PLAIN = r"""\A\Z|\A[^A-Za-z0-9_./-]|[]["'{}#&*!|>%@`\\]|:$|: |[\s,=](?![^(]*\))"""
+_NOT_TEXT = r"(?i:[-+]?[0-9.][0-9._]*[.e_].*|-|true|false|null|yes|no|on|off|~)"
 FIRST_CONTROLLER = 101
 
 
@@ -157,6 +155,6 @@ def _short(value: Any) -> str:
         return "{" + ", ".join(f"{_short(k)}: {_short(v)}" for k, v in value.items()) + "}"
     if value is None:
         return "null"
-    if isinstance(value, str) and (_NOT_PLAIN.search(value) or _NOT_TEXT.fullmatch(value)):
+    if isinstance(value, str) and (re.search(_NOT_PLAIN, value) or re.fullmatch(_NOT_TEXT, value)):
         return "'" + value.replace("'", "''") + "'"
     return str(value)

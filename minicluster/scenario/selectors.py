@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from minicluster.errors import UserError, instead
+from minicluster.errors import UserError, counted, instead
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import (
     Both,
@@ -143,7 +143,9 @@ def _check_call(call: Call) -> Type:
     may_be_left_out = function.takes in (Takes.NOTHING, Takes.NODES_OR_BROKERS)
     most = 0 if function.takes is Takes.NOTHING else 1
     if len(given) > most or (not given and not may_be_left_out):
-        raise ScenarioError(f"{name}() takes {function.takes.value}, not {len(given)} arguments")
+        raise ScenarioError(
+            f"{name}() takes {function.takes.value}, not {counted(len(given), 'argument')}"
+        )
     for word, value in call.named.items():
         if word != "n" or not function.numbered:
             takes = "n alone, as in n=1" if function.numbered else "no argument with a name"

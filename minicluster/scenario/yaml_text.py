@@ -8,6 +8,7 @@ billion values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -22,10 +23,47 @@ _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _BOOL, _NULL = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null"
 
 
+_NOTHING, _NO_DASH = "{do: heal}", "\0"
+_INSIDE = ("", " ", "-", "#", "]", "}")  # a line that begins so begins no part of the header
+
+
+class NotYaml(ScenarioError):
+    """A text that is no YAML, or no plain values; ``line`` begins what cannot be read."""
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(text)
+        self.line = line
+
+
+def without_item(text: str, line: int) -> str:
+    """A text without the step, or the part of the header, that cannot be read at a line.
+
+    Shapes:  lines count from 1 and stay where they are; the same text where the line is in no part.
+    """
+    lines = text.split("\n")
+    steps = next((n for n, each in enumerate(lines) if each.startswith("steps:")), len(lines))
+    dashes = (re.match(r" *- ", each) for each in lines[steps + 1 :])
+    dash = next((found[0] for found in dashes if found), _NO_DASH)
+
+    def is_step(n: int) -> bool:
+        return n > steps and lines[n].startswith(dash)
+
+    def begins(n: int) -> bool:
+        return is_step(n) or lines[n][:1] not in _INSIDE
+
+    first = next((n for n in range(min(line, len(lines)) - 1, -1, -1) if begins(n)), steps)
+    if first == steps:
+        return text
+    last = next((n for n in range(first + 1, len(lines)) if begins(n)), len(lines))
+    instead = dash + _NOTHING if is_step(first) else ""
+    lines[first:last] = [instead, *[""] * (last - first - 1)]
+    return "\n".join(lines)
+
+
 def read_yaml(text: str, where: str) -> Document:
     """Read a text of one YAML document.
 
-    Errors:  ScenarioError in one line with the line and the column.
+    Errors:  NotYaml in one line with the line and the column.
     """
     builder = _Builder(text, where)
     try:
@@ -39,7 +77,10 @@ def read_yaml(text: str, where: str) -> Document:
             line = text.count("\n", 0, error.position) + 1
             column = error.position - text.rfind("\n", 0, error.position)
             place, why = f":{line}:{column}", f"{error.reason}"
-        raise ScenarioError(f"{where}{place}: not YAML: {why}") from None
+        else:
+            begin = getattr(error, "context_mark", None) or mark  # of the list that is not closed
+            line = begin.line + 1 if begin else 0
+        raise NotYaml(f"{where}{place}: not YAML: {why}", line) from None
 
 
 class _Builder:
@@ -67,7 +108,8 @@ class _Builder:
 
     def _refuse(self, event: Any, why: str) -> NoReturn:
         mark = event.start_mark
-        raise ScenarioError(f"{self.where}:{mark.line + 1}:{mark.column + 1}: {why}")
+        line = mark.line + 1
+        raise NotYaml(f"{self.where}:{line}:{mark.column + 1}: {why}", line)
 
     def _value(self, event: Any, path: Path) -> Any:
         self.places[path] = (event.start_mark.line + 1, event.start_mark.column + 1)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from minicluster.verify.rules.model import Verdict as Verdict
     from minicluster.verify.shown.frames import views as views
     from minicluster.verify.spark.data_source import register as register
+    from minicluster.verify.spark.session import spark_session as spark_session
     from minicluster.verify.spark.sink import follow as follow
     from minicluster.verify.spark.sink import lag as lag
     from minicluster.verify.verifying import verify as verify
@@ -28,6 +29,7 @@ _HOMES = {
     "follow": "minicluster.verify.spark.sink",
     "lag": "minicluster.verify.spark.sink",
     "register": "minicluster.verify.spark.data_source",
+    "spark_session": "minicluster.verify.spark.session",
     "verify": "minicluster.verify.verifying",
     "views": "minicluster.verify.shown.frames",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "follow",
     "lag",
     "register",
+    "spark_session",
     "verify",
     "views",
 ]

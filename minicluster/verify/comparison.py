@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
+from minicluster.errors import counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
@@ -105,7 +106,7 @@ def compare(left: Run, right: Run) -> Comparison:
 
 
 def _presence(changes: Sequence[Change] | None) -> str:
-    return "is not there" if changes is None else f"has {len(changes)} changes"
+    return "is not there" if changes is None else f"has {counted(len(changes), 'change')}"
 
 
 # --- histories -----------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def _epochs(span: PartitionSpan) -> tuple[int, int]:
 def _kinds(before: PartitionSpan | None, after: PartitionSpan) -> Iterator[str]:
     """The kinds of a change, in words that name no broker."""
     if before is None:
-        yield f"is created with {len(after.replicas)} replicas"
+        yield f"is created with {counted(len(after.replicas), 'replica')}"
         return
     moved = set(after.replicas) != set(before.replicas)
     if moved:
@@ -258,4 +259,6 @@ def _value(value: object) -> str:
 
 
 def _counts(passages: Counter[str]) -> str:
-    return ", ".join(f"{count} times {state}" for state, count in sorted(passages.items()))
+    return ", ".join(
+        f"{counted(count, 'time')} {state}" for state, count in sorted(passages.items())
+    )

@@ -118,6 +118,21 @@ def test_a_fenced_broker_of_a_live_cluster_is_down_until_it_is_restarted(tmp_pat
         again.wait_until(again.topic("orders").fully_in_sync, within="60s")
 
 
+def test_a_broker_that_goes_on_hands_its_leaderships_over_from_the_first_moment_on(
+    tmp_path: Path,
+) -> None:
+    """It has run before: it does not just stop, as one that shuts down while it starts."""
+    with MiniCluster(brokers=3, controllers=1, seed=4) as cluster:
+        cluster.create_topic("orders", partitions=3, replicas=3, min_isr=2)
+        path = cluster.save(tmp_path / "run")
+    with MiniCluster.from_log(path, seed=1) as again:
+        orders = again.topic("orders")
+        leaving = orders[0].leader
+        again.controlled_shutdown(leaving)
+        again.wait_until(lambda: not leaving.is_running, within="20s")
+        assert all(partition.leader not in (None, leaving) for partition in orders)
+
+
 def test_the_same_seed_goes_on_in_the_same_way() -> None:
     def played() -> str:
         with MiniCluster.from_log(LOGS / "jbod", seed=9) as cluster:

@@ -65,7 +65,7 @@ def test_a_group_goes_on_when_its_coordinator_and_leaders_are_gone(
 
 
 def test_a_count_that_does_not_come_is_an_error(cluster: MiniCluster) -> None:
-    with pytest.raises(UserError, match="0 of 1 records came within 5s"):
+    with pytest.raises(UserError, match="0 of 1 record came within 5s"):
         cluster.consume("alpha", count=1, within="5s")
 
 

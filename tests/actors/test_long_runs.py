@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from minicluster import MiniCluster
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.runtime.simulated import SimulatedRuntime
+from minicluster.protocol.messages import FetchRequest
 from minicluster.trace import TABLES
 
 CHUNK = 64
@@ -71,12 +74,15 @@ def test_rows_are_read_back_as_they_were_written() -> None:
 
 def test_no_event_waits_until_all_before_it_are_folded() -> None:
     """A fold of 100,000 events took seconds, in which no actor took a step."""
-    whole, bounded = Recorder("run", lambda: 0), Recorder("run", lambda: 0)
+    whole, bounded = (Recorder("run", SimulatedRuntime()) for _ in range(2))
     bounded.fold_at, bounded.fold_events = 500, 20
     held = []
-    for number in range(2_000):
+    for number in range(1_000):
         for recorder in (whole, bounded):
             recorder.event("crash", number)
+            request = FetchRequest()
+            exchange = Exchange(number, "Fetch", 17, 1, 2, request, None, None, number, None)
+            recorder.request(exchange, "")
         held.append(len(bounded._events))
     assert max(held) < bounded.fold_at
     assert min(held[bounded.fold_at :]) >= bounded.fold_at - bounded.fold_events

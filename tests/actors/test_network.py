@@ -68,7 +68,7 @@ class World:
 
     def __init__(self, seed: int = 1, wire: bool = False) -> None:
         self.rt = SimulatedRuntime(seed=seed)
-        self.recorder = Recorder("run", self.rt.now)
+        self.recorder = Recorder("run", self.rt)
         self.network = Network(self.rt, self.recorder, base_delay_ms=(1, 3), wire=wire)
         self.one, self.two = self.start(1), self.start(2)
 

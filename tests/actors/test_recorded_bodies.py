@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
 
@@ -28,13 +29,12 @@ def fetched(size: int) -> FetchResponse:
 
 def recorded(fold_at_bytes: int) -> Recorder:
     """A recorder after 50 produces and fetches of a kilobyte."""
-    recorder = Recorder("run", lambda: 0)
+    recorder = Recorder("run", SimulatedRuntime())
     recorder.fold_at_bytes = fold_at_bytes
     for number in range(50):
         body = produce(batch(1000).encoded)
         exchange = Exchange(number, "Produce", VERSION, -2, 1, body, None, None, number, None)
-        recorder.exchanges.append(exchange)
-        recorder.event("request", exchange, (body, VERSION), "")
+        recorder.request(exchange, "")
         exchange = Exchange(number, "Fetch", VERSION, -2, 1, None, None, None, number, None)
         exchange.request, exchange.response = produce(b""), fetched(1000)
         recorder.event("response", exchange, (exchange.response, VERSION), "")

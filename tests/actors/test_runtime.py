@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ import pykka
 import pytest
 from pykka._actor import Actor as PykkaActor
 
+from minicluster.actors.runtime import simulated
 from minicluster.actors.runtime.runtime import (
     ActorCrashed,
     BlockingCallInActor,
@@ -272,3 +275,45 @@ def test_pykka_still_has_the_hooks_that_the_back_ends_fill() -> None:
     envelope = pykka._envelope.Envelope("message")
     assert (envelope.message, envelope.reply_to) == ("message", None)
     assert pykka.messages._ActorStop() == pykka.messages._ActorStop()
+
+
+class Littering(ClusterActor):
+    """Makes a cycle of objects with every step, or none, and goes on."""
+
+    def __init__(self, litters: bool) -> None:
+        super().__init__()
+        self.litters, self.made = litters, list[weakref.ref[Any]]()
+
+    def on_receive(self, message: Any) -> None:
+        if self.litters:
+            litter = Litter()
+            litter.itself = litter
+            self.made.append(weakref.ref(litter))
+        self.after(1, message)
+
+
+class Litter:
+    itself: Any
+
+
+@pytest.mark.parametrize("litters", [True, False])
+def test_garbage_is_collected_while_a_run_goes_on_and_seldom_where_there_is_none(
+    litters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collections: list[int] = []
+    collect = gc.collect
+
+    def counted(generation: int) -> int:
+        collections.append(generation)
+        return collect(generation)
+
+    monkeypatch.setattr(simulated, "STEPS_PER_COLLECTION", 100)
+    monkeypatch.setattr(gc, "collect", counted)
+    rt = SimulatedRuntime()
+    rt.spawn(Littering, "littering", litters).tell("on")
+    rt.run_for(5_000)
+    actor = rt.actor("littering")
+    assert isinstance(actor, Littering)
+    assert sum(made() is not None for made in actor.made) < 200
+    assert len(collections) >= 40 if litters else len(collections) <= 6
+    rt.close()

@@ -98,18 +98,27 @@ def test_a_controller_of_an_earlier_run_does_not_survive(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "full",
+    [
+        OSError(28, "No space left on device", "/of/its/own"),
+        OSError("Error writing bytes to file. Detail: [errno 28] No space left on device"),
+    ],
+    ids=["of the system", "of Arrow"],
+)
 def test_the_run_before_stays_until_the_new_one_is_whole(
-    cluster: MiniCluster, tmp_path: Path
+    full: OSError, cluster: MiniCluster, tmp_path: Path
 ) -> None:
     run = cluster.save(tmp_path / "run")
     before = {name: (run / name).read_bytes() for name in files(run)}
 
     def fails(folder: Path) -> dict[str, object]:
         (folder / "half").write_text("written")
-        raise OSError(28, "No space left on device")
+        raise full
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError) as raised:
         put_in_place(run, fails)
+    assert (raised.value.filename, raised.value.strerror) == (str(run), "No space left on device")
     assert {name: (run / name).read_bytes() for name in files(run)} == before
     assert os.listdir(tmp_path) == ["run"]
 

@@ -247,3 +247,23 @@ def test_a_broker_that_was_away_when_it_left_an_assignment_keeps_its_replica() -
         assert TopicPartition("moved", 0) in requests.hosted
         assert requests.cache.topics.named("moved").partitions[0].replicas == (2, 3)
         assert behind(cluster) == []
+
+
+@pytest.mark.parametrize("percentage", [10, 100])
+def test_leaders_go_back_if_too_many_are_away(percentage: int) -> None:
+    """Source:  leader.imbalance.per.broker.percentage."""
+    config = {
+        **CONFIG,
+        "leader.imbalance.check.interval.seconds": 3,
+        "leader.imbalance.per.broker.percentage": percentage,
+    }
+    with MiniCluster(mode="zookeeper", seed=3, config=config) as cluster:
+        orders = cluster.create_topic("orders", replicas=3)
+        preferred = orders[0].leader
+        assert preferred is not None
+        cluster.kill(preferred)
+        cluster.wait_until(lambda: orders[0].leader not in (None, preferred), within="30s")
+        cluster.restart(preferred)
+        cluster.wait_until(orders[0].fully_in_sync, within="30s")
+        cluster.run_for("10s")
+        assert (orders[0].leader == preferred) is (percentage == 10)

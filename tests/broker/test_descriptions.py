@@ -15,6 +15,7 @@ from minicluster.protocol.messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     DescribeClientQuotasRequest,
+    DescribeConfigsRequest,
     DescribeTopicPartitionsRequest,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -85,6 +86,17 @@ def test_a_cursor_lies_at_a_requested_topic(topics: tuple[str, ...], error: Erro
     assert refused == (error == ErrorCode.INVALID_REQUEST)
 
 
+def test_an_empty_name_without_a_cursor_breaks_the_description() -> None:
+    """DescribeTopicPartitionsRequestHandler: no cursor is one at the empty name, and null."""
+    kind = DescribeTopicPartitionsRequest
+    topics = tuple(kind.TopicRequest(name=name) for name in ("orders", ""))
+    broken = [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert [topic.error_code for topic in responded(kind(topics=topics)).topics] == broken
+    cursor = kind.Cursor(topic_name="", partition_index=0)
+    found = {t.name: t.error_code for t in responded(kind(topics=topics, cursor=cursor)).topics}
+    assert found == {"": ErrorCode.INVALID_TOPIC_EXCEPTION, "orders": ErrorCode.NONE}
+
+
 @pytest.mark.parametrize(
     ("request_", "response"),
     [
@@ -95,3 +107,15 @@ def test_a_cursor_lies_at_a_requested_topic(topics: tuple[str, ...], error: Erro
 def test_a_change_of_nothing_needs_no_controller(request_: Any, response: Any) -> None:
     """Source: KafkaApis.handleAlterConfigsRequest."""
     assert responded(request_) == response
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("+1", ErrorCode.NONE), (" 1", ErrorCode.INVALID_REQUEST), ("1_0", ErrorCode.INVALID_REQUEST)],
+)
+def test_a_broker_id_is_read_as_java_does(name: str, error: ErrorCode) -> None:
+    kind = DescribeConfigsRequest.DescribeConfigsResource
+    (result,) = responded(
+        DescribeConfigsRequest(resources=(kind(resource_type=4, resource_name=name),)), version=4
+    ).results
+    assert result.error_code == error

@@ -164,6 +164,20 @@ def test_each_requested_topic_has_its_own_error(requested: Any, error: ErrorCode
     assert Story().respond(request, 12).topics[0].error_code == error
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_topic_without_name_and_id_breaks_the_request_unless_others_have_ids(
+    version: int,
+) -> None:
+    """Topic.validate(null) throws; where there are ids, names are not looked at."""
+    kind = MetadataRequest.MetadataRequestTopic
+    nameless, named, by_id = kind(name=None), kind(name="bills"), kind(name=None, topic_id=ORDERS)
+    story = Story()
+    response = story.respond(MetadataRequest(topics=(named, nameless)), version)
+    assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    response = story.respond(MetadataRequest(topics=(nameless, by_id)), version)
+    assert [(t.name, t.error_code) for t in response.topics] == [("orders", ErrorCode.NONE)]
+
+
 @pytest.mark.parametrize("version", [0, 5, 8, 10, 13])
 def test_metadata_responses_can_be_written_in_every_version(version: int) -> None:
     response = Story().respond(MetadataRequest(topics=None), version)

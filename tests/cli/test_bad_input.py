@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from minicluster.__main__ import main
 from minicluster.cli import run
 
 SMOKE = Path(__file__).resolve().parents[1] / "data/kafka-logs/smoke/controller-1"
@@ -214,7 +218,10 @@ def test_a_scenario_that_cannot_be_played(
     ("args", "expected"),
     [
         ([], "Usage: minicluster"),
-        (["frobnicate"], "No such command 'frobnicate'"),
+        (["frobnicate"], "'frobnicate' is no command; known: run, replay"),
+        (["vrify", "x"], "'vrify' is no command; did you mean verify?"),
+        (["--seed", "3", "run", "x"], "no such option '--seed' here; a command's come behind"),
+        (["--vers"], "Did you mean '--version'?"),
         (["run"], "Missing argument 'SCENARIO'"),
         (["verify"], "Missing argument 'PATHS...'"),
         (["log"], "Missing argument 'PATH'"),
@@ -238,13 +245,22 @@ def test_a_command_that_is_not_understood(
 
 
 def test_a_scenario_file_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", str(tmp_path / "nowhere.yaml")]) == 65
+    assert run(["run", str(tmp_path / "nowhere.yaml")]) == 66
     assert "there is no such file" in one_line(capfd)
-    assert run(["run", str(tmp_path)]) == 65
+    assert run(["run", str(tmp_path)]) == 66
     assert ": is no file; give a scenario as a YAML file" in one_line(capfd)
     binary = file("story.yaml", b"\xff\xfe\x00")(tmp_path)
     assert run(["run", str(binary)]) == 65
     assert "it is not a text in UTF-8" in one_line(capfd)
+    good = file("good.yaml", b"steps: [{do: heal}]")(tmp_path)
+    assert run(["check", str(tmp_path / "nowhere.yaml"), str(good), str(binary)]) == 65
+    out, err = capfd.readouterr()
+    assert "good.yaml: good" in out
+    assert [line.split(": ")[-1] for line in err.splitlines()] == [
+        "there is no such file",
+        "it is not a text in UTF-8",
+    ]
+    assert run(["check", str(tmp_path / "nowhere.yaml"), str(good)]) == 66
 
 
 def test_only_a_run_of_a_scenario_can_be_replayed(
@@ -269,4 +285,25 @@ def test_a_folder_for_runs_that_cannot_be_written(
     code = run(["run", str(tmp_path / "story.yaml"), "--runs", str(tmp_path / "runs")])
     assert code == 74
     line = capfd.readouterr().err.splitlines()[-1]
-    assert line == f"minicluster: {tmp_path}/runs/story-1: Not a directory"
+    assert line == f"minicluster: {tmp_path}/runs: no run folder can be made in it: File exists"
+
+
+def test_ctrl_c_before_the_commands_are_loaded_is_one_line(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first half second of a command is imports."""
+
+    def interrupted(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    loading = ModuleType("minicluster.cli")
+    loading.run = interrupted  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "minicluster.cli", loading)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == 130
+    assert capfd.readouterr() == ("", "minicluster: stopped\n")

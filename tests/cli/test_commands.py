@@ -257,7 +257,7 @@ class TestVerify:
         [seed] = seeds_of(is_short)
         printed = minicluster(capfd, "chaos", "--seeds", str(seed), "--verify", "--runs", tmp_path)
         assert printed.code == 0
-        assert "1 seeds, 0 failed" in printed.out and "VALID" in printed.out
+        assert "1 seed, 0 failed" in printed.out and "VALID" in printed.out
         [folder] = tmp_path.iterdir()
         report = json.loads((folder / "report.json").read_text())
         assert [run["name"] for run in report["runs"]] == [folder.name]

@@ -95,7 +95,7 @@ def test_nodes_and_topics_that_nothing_creates_are_mistakes(
         ("steps: []", "1:8: the list of steps is missing or empty"),
         ("[1, 2]", "1:1: a scenario is a mapping"),
         ("cluster: {controllers: 1, config: {initial.controllers: 3}}\nsteps: [{do: heal}]",
-         " initial.controllers: there are only 1 controllers"),
+         " initial.controllers: the cluster has 1 controller"),
     ],
 )  # fmt: skip
 def test_a_mistake_of_the_whole_is_one_line(
@@ -103,6 +103,41 @@ def test_a_mistake_of_the_whole_is_one_line(
 ) -> None:
     code, [found] = check(tmp_path / "whole.yaml", text, capsys)
     assert code == 65 and found.startswith(line)
+
+
+NOT_YAML = """faults: [Z99]
+cluster: {brokers: [3}
+steps:
+  - {do: create_topic, name: orders, assignment: [[1, 2, 3]}
+  - {do: kil, node: 1}
+  - do: kill
+    node: [1, 2
+  - {until: fully(orders-0)}
+"""
+
+
+def test_a_bracket_without_its_end_hides_no_other_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "bracket.yaml", NOT_YAML, capsys)
+    assert code == 65
+    assert [line.partition("(")[0][:26] for line in lines] == [
+        "1:10: faults: 'Z99' is no ",
+        "2:22: not YAML: expected '",
+        "4:60: not YAML: expected '",
+        "5:10: step 2: 'kil' is no ",
+        "8:5: not YAML: expected ',",
+        "8:13: step 4: fully",
+    ]
+
+
+@pytest.mark.parametrize("text", ["steps: [", "- [", "a: {", "steps:\n  - {do: heal", "[\n" * 9])
+def test_what_cannot_be_read_at_all_is_one_mistake(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, [line, *more] = check(tmp_path / "open.yaml", text, capsys)
+    assert code == 65 and ": not YAML: " in line
+    assert not more or "the list of steps is missing" in more[0]
 
 
 def test_good_files_are_good(capsys: pytest.CaptureFixture[str]) -> None:

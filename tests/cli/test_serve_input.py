@@ -25,9 +25,10 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     ),
     "topic": (["--topic", "a:b:c"], 64, "--topic: 'a:b:c' is not NAME:PARTITIONS:REPLICAS, such"),
     "partitions": (["--topic", "a:0"], 65, "--topic a:0: partitions: 0 is not a whole number"),
-    "scenario": (["--scenario", "/nowhere.yaml"], 65, "/nowhere.yaml: there is no such file"),
+    "scenario": (["--scenario", "/nowhere.yaml"], 66, "/nowhere.yaml: there is no such file"),
     "again": (["--again"], 64, "--again: there is no scenario; name one with --scenario"),
     "ready file": (["--ready-file", "/no/x.json"], 64, "/no/x.json: there is no folder /no"),
+    "runs": (["--runs", "s3://runs"], 74, "s3://runs: is another file system; only run, replay"),
     "pace": (["--pace", "0"], 64, "pace: 0.0 is not a number from 0.01 to 1000"),
 }
 

@@ -81,7 +81,7 @@ REFUSED = {
     ("{log}", "kill 9", 65): r"step 1 \(kill node=9\): .*there is no node 9; nodes are 1, 2, 101",
     ("{log}", "kill rack(1)", 65): r"no rack is registered",
     ("{log}", "explode 1", 65): r"explode.* is no action",
-    ("{log}", "nowhere.yaml", 65): r"nowhere.yaml",
+    ("{log}", "nowhere.yaml", 66): r"nowhere.yaml",
     ("{tmp}/nowhere", "kill 1", 66): r"no such file",
     ("{tmp}", "kill 1", 66): r"holds no metadata log|is empty",
     ("{log}", "kill leader(absent-0)", 65): r"there is no partition absent-0",

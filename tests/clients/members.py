@@ -75,11 +75,23 @@ def kafka_python_member(
         heartbeat_interval_ms=500,
         partition_assignment_strategy=assignors,
     )
+    keep_joins_in_flight(consumer._coordinator)
     while not stop.is_set():
         for records in consumer.poll(timeout_ms=int(POLL_S * 1000)).values():
             seen.extend(record.value.decode() for record in records)
             consumer.commit()
     consumer.close()
+
+
+def keep_joins_in_flight(coordinator: Any) -> None:
+    """Let a poll complete the join that the poll before it began.
+
+    kafka-python 3.0.12 takes new metadata for assigned as soon as the leader assigns. A poll whose
+    time ends between JoinGroup and SyncGroup leaves a join that no later poll completes, with the
+    heartbeats disabled: the member expires and owns nothing.
+    """
+    need_rejoin = coordinator.need_rejoin
+    coordinator.need_rejoin = lambda: coordinator._join_task is not None or need_rejoin()
 
 
 def aiokafka_member(

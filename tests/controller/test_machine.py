@@ -8,6 +8,7 @@ from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults
+from minicluster.metadata.errors import ReplayError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -292,38 +293,67 @@ def test_reads_see_only_what_is_committed() -> None:
     assert cluster.request(lists).topics[0].partitions[0].adding_replicas == (3,)
 
 
-def test_what_is_not_committed_changes_no_list_of_reassignments_and_costs_no_index(
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (BeginTransactionRecord(name="t"), BeginTransactionRecord(name="t"), "never closed"),
+        (NoOpRecord(), EndTransactionRecord(), "no open transaction"),
+        (NoOpRecord(), AbortTransactionRecord(), "no open transaction"),
+    ],
+)
+def test_a_transaction_in_a_transaction_and_an_end_without_a_begin_are_fatal(
+    first: object, second: object, why: str
+) -> None:
+    """Source: OffsetControlManager.replay."""
+    machine = Cluster(active=False).machine
+    machine.on_records(1500, (VersionedRecord(first, 0),), 1501, 0)
+    with pytest.raises(ReplayError, match=rf"offset 1501: {type(second).__name__}: .*{why}"):
+        machine.on_records(1501, (VersionedRecord(second, 0),), 1502, 0)
+
+
+def test_a_list_of_reassignments_has_the_committed_ones_in_their_newest_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Source: ReplicationControlManager.listPartitionReassignments."""
     cluster = Cluster()
     cluster.start(1, 2, 3)
     for name in ("done", "cancelled", "deleted", "grown", "quiet"):
         cluster.create(name, [1, 2], [2, 1])
         assert reassign(cluster, name, (1, 3)) == 0
     cluster.create("new", [1, 2])
-    before = cluster.request(m.ListPartitionReassignmentsRequest())
-    assert len(before.topics) == 5
+    assert len(cluster.request(m.ListPartitionReassignmentsRequest()).topics) == 5
     cluster.held = True
     monkeypatch.setattr(Indexes, "of", None)  # no request may build an index anew
-    for act in (
-        lambda: cluster.send(proposal(cluster, "done", (1, 2, 3))),
-        lambda: reassign(cluster, "cancelled", None),
-        lambda: cluster.send(
-            m.DeleteTopicsRequest(
-                topics=(
-                    m.DeleteTopicsRequest.DeleteTopicState(
-                        name=None, topic_id=cluster.topic_id("deleted")
-                    ),
+    left = ["cancelled", "deleted", "done", "grown", "quiet"]
+    for act, gone in (
+        (lambda: cluster.send(proposal(cluster, "done", (1, 2, 3))), "done"),
+        (lambda: reassign(cluster, "cancelled", None), "cancelled"),
+        (
+            lambda: cluster.send(
+                m.DeleteTopicsRequest(
+                    topics=(
+                        m.DeleteTopicsRequest.DeleteTopicState(
+                            name=None, topic_id=cluster.topic_id("deleted")
+                        ),
+                    )
                 )
-            )
+            ),
+            "deleted",
         ),
-        lambda: reassign(cluster, "grown", (2, 3), index=1),
-        lambda: reassign(cluster, "new", (1, 3)),
+        (lambda: reassign(cluster, "grown", (2, 3), index=1), None),
+        (lambda: reassign(cluster, "new", (1, 3)), None),
     ):
         end = cluster.end
         act()
         assert cluster.end > end
-        assert cluster.request(m.ListPartitionReassignmentsRequest()) == before
+        left = [name for name in left if name != gone]
+        listed = cluster.request(m.ListPartitionReassignmentsRequest()).topics
+        assert [(t.name, [p.partition_index for p in t.partitions]) for t in listed] == [
+            (name, [0]) for name in left
+        ]
+    Named = m.ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    one = m.ListPartitionReassignmentsRequest(topics=(Named(name="new", partition_indexes=(0,)),))
+    assert cluster.request(one).topics[0].partitions[0].adding_replicas == (3,)  # by its name
     cluster.commit()
     after = cluster.request(m.ListPartitionReassignmentsRequest())
     assert [(t.name, len(t.partitions)) for t in after.topics] == [

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from minicluster import MiniCluster
+from minicluster.scenario import load_scenario, parse_scenario
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,14 +29,18 @@ def functions_of(source: str, where: str) -> dict[str, Example]:
     return {name: value for name, value in found.items() if name.startswith("test_")}
 
 
+def python_blocks(page: str) -> list[str]:
+    """The Python of a page, as it is printed."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+
+
 def readme() -> str:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    return next(block for block in blocks if "def test_" in block)
+    return next(block for block in python_blocks("../README.md") if "def test_" in block)
 
 
 def page_about_tests() -> str:
     """The tests of the page about testing, as one file."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text(), re.S)
+    blocks = python_blocks("testing.md")
     assert len(blocks) == 2
     return "\n".join(blocks)
 
@@ -79,3 +86,21 @@ def test_the_page_about_testing_runs_as_pasted(pytester: pytest.Pytester) -> Non
     pytester.makepyfile(page_about_tests())
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=2)
+
+
+def test_the_clusters_of_other_pages_run_as_printed(tmp_path: Path) -> None:
+    """On ZooKeeper, and from a log."""
+    [zookeeper] = python_blocks("zookeeper.md")
+    [what_if] = python_blocks("what-if.md")
+    pages = {"MiniCluster": MiniCluster}
+    exec(compile(zookeeper, "docs/zookeeper.md", "exec"), dict(pages))
+    with MiniCluster(brokers=5, controllers=1, seed=2) as cluster:
+        cluster.create_topic("orders", partitions=2, replicas=3)
+        log = cluster.save(tmp_path / "run") / "controller-101" / "__cluster_metadata-0"
+    what_if = what_if.replace("…/__cluster_metadata-0", str(log))
+    exec(compile(what_if, "docs/what-if.md", "exec"), dict(pages))
+
+
+def test_the_scenario_for_clients_can_be_played() -> None:
+    [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/clients.md").read_text(), re.S)
+    assert parse_scenario(text).steps == load_scenario(ROOT / "examples/leader_dies.yaml").steps

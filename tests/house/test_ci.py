@@ -19,8 +19,12 @@ def commands_of_a_job() -> dict[str, list[str]]:
     }
 
 
-def test_what_is_slow_has_a_job_of_its_own() -> None:
-    assert commands_of_a_job() == {"check": [".ci/run"], "slow": ["make slow"]}
+def test_what_is_slow_and_what_is_compiled_have_jobs_of_their_own() -> None:
+    assert commands_of_a_job() == {
+        "check": [".ci/run"],
+        "slow": ["make slow"],
+        "compiled": ["make compiled"],
+    }
 
 
 def test_the_quick_suite_and_the_slow_one_are_the_whole_suite() -> None:

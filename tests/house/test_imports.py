@@ -55,7 +55,7 @@ def test_a_top_level_import_is_refused(folder: str) -> None:
 
 
 def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> None:
-    """The rules of ZooKeeper's mode and those over histories of clients are not needed, either."""
+    """ZooKeeper's mode, rules over histories, scenarios and messages of others are not needed."""
     start = "from minicluster import MiniCluster\nwith MiniCluster():\n    pass"
     unused = [
         "minicluster.zookeeper",
@@ -63,5 +63,8 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
         "minicluster.controller.zookeeper",
         "minicluster.verify.online.histories",
         "minicluster.verify.engine",
+        "minicluster.scenario.reading",
+        "minicluster.protocol.messages.create_acls",
+        "minicluster.protocol.messages.join_group",
     ]
     assert loaded_by(start, (*HEAVY, *unused)) == ["pykka"]

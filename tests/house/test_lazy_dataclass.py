@@ -1,4 +1,4 @@
-"""Lazy dataclasses behave as those of the standard library."""
+"""Lazy dataclasses behave as those of the standard library, but for the guard of frozen ones."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ def behaviour(cls: Any) -> list[Any]:
         lambda: cls(a=1) < cls(a=2),
         lambda: cls(a=1) >= cls(a=2),
         lambda: hash(cls(a=1, b=(1,))) == hash(cls(a=1, b=(1,), c="other")),
-        lambda: setattr(cls(a=1), "a", 2),
-        lambda: delattr(cls(a=1), "a"),
         lambda: dataclasses.replace(cls(a=1), a=3),
         lambda: dataclasses.asdict(cls(a=1, b=[1])),
         lambda: copy.deepcopy(cls(a=1, b=[1])),

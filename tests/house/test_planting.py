@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from minicluster.actors.cluster.live import LiveFaults
 from minicluster.faults import Faults
 from minicluster.planting import plant, step
 
@@ -60,6 +61,21 @@ def test_two_faults_wrap_one_step() -> None:
     state = State(Faults(z01_no_eligibility_check=True, z03_no_broker_epochs=True))
     assert may_join(state, 10)
     assert may_join(state, 12)
+
+
+def test_a_fault_of_a_running_cluster_acts_while_it_is_switched_on() -> None:
+    faults = LiveFaults(Faults.NONE)
+    state = State(faults)
+    assert not faults.is_any_on
+    assert not may_join(state, 10)
+    faults.plant("Z01")
+    faults.plant("Z11")
+    assert may_join(state, 10)
+    faults.plant("Z01", on=False)
+    assert faults.is_any_on
+    assert not may_join(state, 10)
+    faults.plant("Z11", on=False)
+    assert not faults.is_any_on
 
 
 def test_a_fault_is_planted_at_a_step_and_has_a_name() -> None:

@@ -47,3 +47,10 @@ def test_an_offset_belongs_to_the_epoch_that_began_last_before_it() -> None:
     assert [epochs.epoch_of(offset) for offset in (9, 10, 19, 20, 34, 35, 99)] == [
         None, 2, 2, 5, 5, 7, 7,
     ]  # fmt: skip
+
+
+def test_an_epoch_that_began_before_all_others_ends_where_the_first_one_begins() -> None:
+    epochs = LeaderEpochs(EPOCHS)
+    found = [epochs.end_offset_for(epoch, 50) for epoch in (-5, -1, 0, 2, 6, 7, 8)]
+    undefined = (-1, -1)
+    assert found == [(-5, 10), undefined, (0, 10), (2, 20), (5, 35), (7, 50), undefined]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,6 +95,32 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
+
+
+class CountedBatches(list[RecordBatch]):
+    """The batches of a log, with the number of those that were looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looked_at += len(found) if isinstance(place, slice) else 1
+        return found
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        for one in super().__iter__():
+            self.looked_at += 1
+            yield one
+
+
+def test_a_read_at_the_end_of_a_long_log_looks_at_its_last_batches_only() -> None:
+    log = Log()
+    log.extend(batch(offset, 1, 1) for offset in range(300))
+    counted = log._batches = CountedBatches(log._batches)
+    assert [one.base_offset for one in log.read(298)] == [298, 299]
+    assert [one.base_offset for one in log.read(298, until=299)] == [298]
+    assert log.read(300) == ()
+    assert counted.looked_at <= 8
 
 
 def test_an_append_below_the_end_is_the_callers_bug() -> None:

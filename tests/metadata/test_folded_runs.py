@@ -13,6 +13,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.shared_folds import RECORDS_MAX, RUNS_MAX, SharedFolds
 from minicluster.protocol.records import (
     ConfigRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
@@ -82,6 +83,16 @@ def test_the_second_node_takes_the_image_of_the_first() -> None:
     first = folded(folds, MetadataImage.EMPTY, records)
     assert folded(folds, MetadataImage.EMPTY, records) is first
     assert folded(SharedFolds(), MetadataImage.EMPTY, records) is not first
+
+
+def test_a_record_that_changes_nothing_is_folded_once_for_all_nodes() -> None:
+    folds, no_op = SharedFolds(), versioned(NoOpRecord())
+    image = folded(folds, MetadataImage.EMPTY, versioned(*topics(1)))
+    first = folds.run(image, no_op, 0, 1)
+    assert first.after is image
+    assert folds.run(image, (*no_op, *versioned(*topics(2))), 0, 1) is first
+    assert folds.run(image, no_op, 0, 2) is not first
+    assert folds.run(MetadataImage.EMPTY, no_op, 0, 1).after is MetadataImage.EMPTY
 
 
 def test_a_node_whose_batch_is_two_of_the_leaders_takes_the_images_of_both() -> None:

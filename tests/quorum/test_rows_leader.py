@@ -41,6 +41,22 @@ def test_i39_what_a_leader_wrote_is_committed_when_a_majority_has_it() -> None:
     assert probe.committed == [b"a", b"b", b"c"]
 
 
+def test_replicas_that_lack_the_same_records_get_one_response_until_something_changes() -> None:
+    probe = Probe((1, 2, 3))
+    epoch = probe.become_leader()
+    probe.append(b"a")
+    second, third = probe.fetch(2, 1, epoch), probe.fetch(3, 1, epoch)
+    assert second is third
+    assert second is not None
+    assert [batch.base_offset for batch in second.records.batches] == [1]  # type: ignore[union-attr]
+    ahead = probe.fetch(3, 2, epoch)
+    assert ahead is not None
+    assert (ahead.high_watermark, bool(ahead.records)) == (2, False)
+    again = probe.fetch(2, 1, epoch)
+    assert again is not None
+    assert (again.high_watermark, again.records) == (2, second.records)
+
+
 def test_i40_a_leader_responds_at_once_where_the_logs_diverge() -> None:
     probe = Probe((1, 2), log=log_of((1, 3), (3, 3), (5, 3)))
     probe.become_leader()

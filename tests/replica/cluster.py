@@ -177,10 +177,12 @@ class Cluster(ControllerByHeart):
         self.acks[token] = acks
         return token
 
-    def request(self, broker: int, request: Any, version: int) -> int:
+    def request(self, broker: int, request: Any, version: int, *, client_id: str = "") -> int:
         token = next(self._tokens)
-        manager = self.managers[broker]
-        self.see(broker, manager.on_request((CLIENT, token), request, version, self.now_ms))
+        effects = self.managers[broker].on_request(
+            (CLIENT, token), request, version, self.now_ms, client_id=client_id
+        )
+        self.see(broker, effects)
         return token
 
     def consume(
@@ -191,6 +193,7 @@ class Cluster(ControllerByHeart):
         name: str = "orders",
         wait_ms: int = 0,
         min_bytes: int = 1,
+        partition_max_bytes: int = 1 << 20,
     ) -> int:
         request = FetchRequest(
             max_wait_ms=wait_ms,
@@ -201,7 +204,9 @@ class Cluster(ControllerByHeart):
                     topic_id=TOPIC_IDS[name],
                     partitions=(
                         FetchRequest.FetchPartition(
-                            partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
+                            partition=0,
+                            fetch_offset=offset,
+                            partition_max_bytes=partition_max_bytes,
                         ),
                     ),
                 ),

@@ -84,3 +84,20 @@ def test_nothing_at_or_above_an_open_transaction_is_cleaned() -> None:
     before = kept(bench)
     compact(bench.partition, bench.now_ms)
     assert kept(bench) == before
+
+
+def test_a_transaction_that_was_aborted_in_the_clean_part_takes_no_later_record_with_it() -> None:
+    """The index still has it, for its marker (LocalLog.collectAbortedTransactions)."""
+    bench = leading(min_cleanable_dirty_ratio=0.0)
+    write(bench, b"a", b"1", 0)
+    end(bench, committed=False)
+    roll(bench)
+    compact(bench.partition, bench.now_ms)
+    assert [a.last_offset for a in bench.partition.log.transactions] == [1]
+    for sequence in (1, 2):
+        write(bench, b"c", b"%d" % sequence, sequence)
+    end(bench, committed=True)
+    roll(bench)
+    compact(bench.partition, bench.now_ms)
+    records = [(r.key, r.value) for b in bench.partition.log.batches for r in b.records]
+    assert [value for key, value in records if key == b"c"] == [b"2"]

@@ -7,6 +7,7 @@ import pytest
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+from minicluster.protocol.uuids import ZERO_UUID
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 
@@ -117,3 +118,50 @@ def test_a_partition_that_is_listed_twice_is_an_invalid_request() -> None:
     response = cluster.response(cluster.request(1, request, 7))
     assert [(t.name, len(t.partitions)) for t in response.topics] == [("orders", 1)]
     assert response.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_unknown_isolation_level_refuses_the_whole_request() -> None:
+    """IsolationLevel.forId throws; a fetch without a known partition does not come to it."""
+    cluster, _ = with_batches(1)
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    for name, error in (("orders", unknown), ("none", ErrorCode.NONE)):
+        topic = FetchRequest.FetchTopic(
+            topic_id=TOPIC_IDS.get(name, ZERO_UUID), partitions=(FetchRequest.FetchPartition(),)
+        )
+        request = FetchRequest(isolation_level=2, topics=(topic,))
+        assert cluster.response(cluster.request(1, request, 18)).error_code == error
+    partition = ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)
+    topics = (ListOffsetsRequest.ListOffsetsTopic(name="none", partitions=(partition,)),)
+    request = ListOffsetsRequest(isolation_level=2, topics=topics)
+    response = cluster.response(cluster.request(1, request, 11))
+    assert [p.error_code for topic in response.topics for p in topic.partitions] == [unknown]
+    nothing = ListOffsetsRequest(isolation_level=2)
+    assert cluster.response(cluster.request(1, nothing, 11)).topics == ()
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-2, 0), (0, 74), (1, 0), (2, 75)])
+def test_any_negative_leader_epoch_of_a_fetch_is_none(epoch: int, error: int) -> None:
+    """FetchRequest.optionalEpoch, where ListOffsets takes -1 alone for none."""
+    cluster = Cluster(1)
+    cluster.create_topic(replicas=(1,))
+    cluster.change(leader=1)
+    assert cluster.partition(1).leader_epoch == 1
+    wanted = FetchRequest.FetchPartition(current_leader_epoch=epoch, last_fetched_epoch=-2)
+    topic = FetchRequest.FetchTopic(topic_id=TOPIC_IDS["orders"], partitions=(wanted,))
+    response = cluster.response(cluster.request(1, FetchRequest(topics=(topic,)), 18))
+    assert response.responses[0].partitions[0].error_code == error
+
+
+@pytest.mark.parametrize(
+    ("session_id", "error"),
+    [(0x7FFFFFF7, 70), (0x7FFFFFF8, -1), (-5, 70), (-0xFFFFFFF, -1), (-0xFFFFFFE, 70)],
+)
+def test_a_session_id_in_no_shard_breaks_the_fetch(session_id: int, error: int) -> None:
+    """FetchSessionCache.getCacheShard: eight shards of Integer.MAX_VALUE / 8 ids."""
+    cluster, _ = with_batches(1)
+    request = FetchRequest(session_id=session_id, session_epoch=1)
+    response = cluster.response(cluster.request(1, request, 18))
+    assert response.error_code == error
+    whole = FetchRequest(session_id=session_id, session_epoch=-1)
+    response = cluster.response(cluster.request(1, whole, 18))
+    assert response.error_code == (-1 if error == -1 else 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.replica.cluster import Cluster
 
 
@@ -48,3 +50,21 @@ def test_a_fetch_whose_bytes_do_not_come_ends_with_those_that_there_are() -> Non
 def test_a_fetch_that_does_not_want_to_wait_completes_with_nothing_at_once() -> None:
     cluster, _ = committed(b"a")
     assert cluster.fetched(cluster.consume(1, 1, wait_ms=0))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "ends_early"), [(1, 0, False), (100, 99, False), (100, 100, True)]
+)
+def test_of_a_partition_no_more_bytes_count_than_its_limit_has(
+    least: int, most: int, ends_early: bool
+) -> None:
+    """A batch that does not fit counts as far as it does (DelayedFetch.tryComplete)."""
+    cluster, size = committed(b"a")
+    assert size < 99 < 2 * size
+    waiting = cluster.consume(1, 1, wait_ms=1_000, min_bytes=least, partition_max_bytes=most)
+    for value in (b"b", b"c", b"d"):
+        cluster.produce(1, value)
+    cluster.advance(10)
+    assert cluster.has_response(waiting) is ends_early
+    cluster.advance(1_000)
+    assert cluster.fetched(waiting)[1][:1] == [b"b"]

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from minicluster.configs.effective import BrokerLevels
 from minicluster.log import Record, RecordBatch
-from minicluster.log.batch import CONTROL_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from minicluster.log.batch import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
 from minicluster.log.format.compression import Codec, compress
 from minicluster.protocol import ErrorCode
 from minicluster.replica.appending.log_validator import validate
@@ -148,6 +153,36 @@ def test_a_producer_may_not_claim_the_time_of_the_append() -> None:
     )
     kept = taken(claims)
     assert (kept.is_log_append_time, kept.max_timestamp) == (False, NOW_MS - 5)
+
+
+def test_a_record_whose_key_is_skipped_is_printed_as_a_partial_one() -> None:
+    """A compressed batch that the log would take as it is (PartialDefaultRecord.toString)."""
+    claims = sent(NOW_MS, key=None, codec=Codec.GZIP, attributes=TIMESTAMP_TYPE_BIT)
+    texts = []
+    for compression in (Codec.GZIP, Codec.LZ4):
+        with pytest.raises(InvalidRecords) as refusal:
+            taken(claims, log_append_time=True, compression=compression)
+        texts.append(refusal.value.errors[0].message.split("message ")[1].split(".")[0])
+    fields = f"offset=0, timestamp={NOW_MS}, key="
+    assert texts == [
+        f"PartialDefaultRecord({fields}-1 bytes, value=7 bytes)",
+        f"DefaultRecord({fields}0 bytes, value=7 bytes)",
+    ]
+
+
+def test_a_timestamp_below_0_is_taken_but_not_written_anew() -> None:
+    """MemoryRecordsBuilder.appendWithOffset refuses it; -1 is no timestamp."""
+    assert taken(sent(-5, codec=Codec.GZIP)).max_timestamp == -1
+    assert taken(sent(-1, codec=Codec.GZIP), compression=Codec.LZ4).max_timestamp == -1
+    with pytest.raises(ReplicaError) as refusal:
+        taken(sent(-5, codec=Codec.GZIP), compression=Codec.LZ4)
+    assert refusal.value.error == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_delete_horizon_stays_where_the_timestamp_type_changes() -> None:
+    """DefaultRecordBatch.computeAttributes keeps the bit, and none that it does not have."""
+    kept = taken(sent(NOW_MS, attributes=DELETE_HORIZON_BIT | 0x80), log_append_time=True)
+    assert kept.attributes == DELETE_HORIZON_BIT | TIMESTAMP_TYPE_BIT
 
 
 @pytest.mark.parametrize("codec", list(Codec))

@@ -175,6 +175,8 @@ def test_a_failed_directory_ends_the_moves_into_it() -> None:
     [
         ("/other", "orders", 0, ErrorCode.LOG_DIR_NOT_FOUND),
         ("/other", "none", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("/other", "n" * 213, 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("/other", "n" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("/new", "none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("/new", "orders", 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("/new", "bills", 0, ErrorCode.REPLICA_NOT_AVAILABLE),

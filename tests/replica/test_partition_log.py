@@ -201,6 +201,18 @@ def test_the_high_watermark_stays_above_a_log_start_inside_a_batch(as_shipped: b
     assert bench.partition.high_watermark == (5 if as_shipped else 7)
 
 
+def test_a_read_has_the_offsets_from_before_it() -> None:
+    """Zoo Z60 as shipped: the read moves the high watermark (Partition.readRecords)."""
+    log = Log()
+    log.append(batch(5, epoch=0))
+    bench = Bench(rules=Rules.KAFKA_4_3.as_shipped(), log=log, high_watermark=3)
+    bench.follow(102, **BOTH)
+    assert bench.partition.high_watermark == 3
+    read = partial(consumer_fetch_records, bench.partition, any_replica=True, max_bytes=100)
+    found = [read(fetch_offset=0).high_watermark for _ in range(2)]
+    assert (found, bench.partition.high_watermark) == ([3, 0], 0)
+
+
 def test_3_9_as_shipped_keeps_the_offset() -> None:
     log = Log()
     log.append(batch(10, epoch=0))

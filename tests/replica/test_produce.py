@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.java_order import topic_id_partition_hash
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.log.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from minicluster.log.format.compression import Codec
@@ -40,6 +41,7 @@ def send(
     broker: int = 1,
     topic: str = "orders",
     index: int = 0,
+    client_id: str = "",
     **fields: Any,
 ) -> int:
     """Send one partition's records; the token."""
@@ -48,7 +50,7 @@ def send(
     names = {"topic_id": TOPIC_IDS.get(topic, ZERO_UUID)} if version >= 13 else {"name": topic}
     of_topic = kind.TopicProduceData(partition_data=(data,), **names)
     request = kind(**{"acks": 1, "timeout_ms": 1000, "topic_data": (of_topic,), **fields})
-    return cluster.request(broker, request, version)
+    return cluster.request(broker, request, version, client_id=client_id)
 
 
 def result(cluster: Cluster, token: int) -> tuple[int, int, int, str | None]:
@@ -70,6 +72,7 @@ REFUSALS: list[tuple[str, Any, int, dict[str, Any], ErrorCode, int]] = [
     ("an unknown name", ONE, 12, {"topic": "none"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
     ("no such partition", ONE, 13, {"index": 9}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
     ("no batch", NONE, 13, {}, ErrorCode.INVALID_RECORD, -1),
+    ("null", None, 13, {}, ErrorCode.INVALID_RECORD, -1),
     ("two batches", TWO, 13, {}, ErrorCode.INVALID_RECORD, -1),
     ("magic 1", broken(16, 1), 13, {}, ErrorCode.INVALID_RECORD, -1),
     ("zstd below version 7", ZSTD, 6, {}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, -1),
@@ -120,6 +123,17 @@ def test_an_incomplete_batch_is_none() -> None:
     assert cluster.produced(send(cluster, whole + whole[:-1])).base_offset == 0
     token = send(cluster, whole[:-1])
     assert cluster.produced(token).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_only_the_admin_client_appends_to_an_internal_topic() -> None:
+    """Source: KafkaApis.handleProduceRequest (internalTopicsAllowed)."""
+    cluster = Cluster()
+    cluster.create_topic("__transaction_state", replicas=(1,))
+    for client_id in ("", "app", "__admin_client_2"):
+        refused = send(cluster, ONE, topic="__transaction_state", client_id=client_id)
+        assert result(cluster, refused) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1, -1, None)
+    taken = send(cluster, ONE, topic="__transaction_state", client_id="__admin_client")
+    assert result(cluster, taken) == (ErrorCode.NONE, 0, 0, None)
 
 
 def test_transactional_records_need_a_transactional_id_and_a_coordinator() -> None:
@@ -256,3 +270,118 @@ def test_a_producer_that_has_not_written_for_a_day_may_begin_anew() -> None:
     assert refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     cluster.advance(86_400_000 + 600_000)
     assert cluster.produced(send(cluster, gap)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("is_good_first", [False, True])
+def test_a_partition_that_comes_twice_is_appended_and_refused(
+    is_good_first: bool, version: int
+) -> None:
+    """KafkaApis.handleProduceRequest: the refusal replaces the result of the append."""
+    cluster = leading()
+    kind = ProduceRequest
+    twice = (ONE, TWO) if is_good_first else (TWO, ONE)
+    data = tuple(kind.PartitionProduceData(index=0, records=records) for records in twice)
+    names = {"topic_id": TOPIC_IDS["orders"]} if version >= 13 else {"name": "orders"}
+    topic = kind.TopicProduceData(partition_data=data, **names)
+    token = cluster.request(1, kind(acks=-1, timeout_ms=1_000, topic_data=(topic,)), version)
+    partitions = cluster.response(token).responses[0].partition_responses
+    assert [p.error_code for p in partitions] == [ErrorCode.INVALID_RECORD]
+    assert cluster.partition(1).log_end_offset == 1
+
+
+def test_transactional_records_that_come_first_count_though_others_replace_them() -> None:
+    """RequestUtils.hasTransactionalRecords looks at everything that the request has."""
+    cluster = leading()
+    kind = ProduceRequest
+    transactional = Records((batch(**TRANSACTIONAL, base_sequence=0),))
+    data = tuple(kind.PartitionProduceData(index=0, records=r) for r in (transactional, ONE))
+    topic = kind.TopicProduceData(topic_id=TOPIC_IDS["orders"], partition_data=data)
+    token = cluster.request(1, kind(acks=1, timeout_ms=1_000, topic_data=(topic,)), NEWEST)
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert result(cluster, token)[0] == refused
+
+
+def cut_to(size: int, attributes: int = 0) -> bytes:
+    """The first bytes of a batch, with a length of its own."""
+    data = bytearray(batch().encoded[:size])
+    data[8:12] = (size - 12).to_bytes(4, "big")
+    data[22] = attributes
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("records", "version", "error"),
+    [
+        (cut_to(26), 13, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (cut_to(50), 13, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (cut_to(51), 13, ErrorCode.CORRUPT_MESSAGE),
+        (cut_to(60), 13, ErrorCode.CORRUPT_MESSAGE),
+        (cut_to(50, Codec.ZSTD), 6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (cut_to(50) * 2, 13, ErrorCode.INVALID_RECORD),
+        (cut_to(50) + batch().encoded, 13, ErrorCode.INVALID_RECORD),
+        (batch().encoded + cut_to(50), 13, ErrorCode.INVALID_RECORD),
+        (cut_to(61, 7), 6, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (cut_to(61, 7), 7, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_a_batch_without_a_whole_header_fails_where_kafka_looks_at_it(
+    records: bytes, version: int, error: ErrorCode
+) -> None:
+    """UNKNOWN_SERVER_ERROR is that of the whole request: another partition is not appended to."""
+    cluster = leading()
+    cluster.create_topic("bills", replicas=(1,))
+    kind = ProduceRequest
+    topics = tuple(
+        kind.TopicProduceData(
+            **({"topic_id": TOPIC_IDS[name]} if version >= 13 else {"name": name}),
+            partition_data=(kind.PartitionProduceData(index=0, records=data),),
+        )
+        for name, data in (("bills", ONE), ("orders", records))
+    )
+    token = cluster.request(1, kind(acks=1, timeout_ms=1_000, topic_data=topics), version)
+    errors = {
+        topic.name or next(n for n, i in TOPIC_IDS.items() if i == topic.topic_id): p.error_code
+        for topic in cluster.response(token).responses
+        for p in topic.partition_responses
+    }
+    whole = error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert errors == {"orders": error, "bills": error if whole else ErrorCode.NONE}
+    assert cluster.partition(1, "bills").log_end_offset == (0 if whole else 1)
+
+
+def test_a_short_batch_that_is_transactional_needs_a_transactional_id() -> None:
+    cluster = leading()
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert result(cluster, send(cluster, cut_to(60, TRANSACTIONAL_BIT)))[0] == refused
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_request_that_is_refused_lists_each_partition_once_in_the_order_of_a_map(
+    version: int,
+) -> None:
+    """ProduceRequest.getErrorResponse has them from a java.util.HashMap."""
+    cluster = leading()
+    kind = ProduceRequest
+    named = {"topic_id": TOPIC_IDS["orders"]} if version >= 13 else {"name": "orders"}
+    transactional = Records((batch(**TRANSACTIONAL, base_sequence=0),))
+    topics = tuple(
+        kind.TopicProduceData(
+            **named,
+            partition_data=(kind.PartitionProduceData(index=index, records=transactional),),
+        )
+        for index in (3, 0, 40, 0)
+    )
+    request = kind(acks=1, timeout_ms=1_000, topic_data=topics)
+    (topic,) = cluster.response(cluster.request(1, request, version)).responses
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert {p.error_code for p in topic.partition_responses} == {refused}
+    found = [p.index for p in topic.partition_responses]
+    key = (TOPIC_IDS["orders"], "") if version >= 13 else (ZERO_UUID, "orders")
+    buckets = [_bucket(topic_id_partition_hash((*key, index))) for index in found]
+    assert sorted(found) == [0, 3, 40] and buckets == sorted(buckets)
+
+
+def _bucket(hash_code: int) -> int:
+    """The place in a java.util.HashMap of 16."""
+    return (hash_code ^ hash_code >> 16) & 15

@@ -5,7 +5,10 @@ from __future__ import annotations
 import uuid
 
 from minicluster.effects import Effect, Respond, SetTimer
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import DeleteRecordsRequest
 from minicluster.replica.requests.purgatory import DelayedOperation, Purgatory
+from tests.replica.cluster import Cluster
 
 ONE, TWO = (uuid.UUID(int=1), 0), (uuid.UUID(int=2), 0)
 
@@ -87,3 +90,26 @@ def test_all_that_is_due_completes_in_order_of_its_deadline() -> None:
     story.take()
     story.purgatory.on_timer(1_000)
     assert story.take() == [Respond(name, 1_000) for name in "abc"]
+
+
+def test_a_deletion_of_records_loses_a_replica_that_has_moved_away() -> None:
+    """By ReplicaManager.getPartition there is none, whoever leads it by the metadata."""
+    cluster = Cluster()
+    for name in ("orders", "bills"):
+        cluster.create_topic(name)
+        cluster.produce(1, b"a", name=name)
+    cluster.advance(10)
+    kind = DeleteRecordsRequest
+    partition = kind.DeleteRecordsPartition(partition_index=0, offset=1)
+    topics = tuple(
+        kind.DeleteRecordsTopic(name=name, partitions=(partition,)) for name in ("orders", "bills")
+    )
+    cluster.cuts |= {(2, 1), (3, 1)}
+    token = cluster.request(1, kind(topics=topics, timeout_ms=60_000), 2)
+    moved = {"replicas": (2, 3), "isr": (2, 3), "directories": (uuid.UUID(int=0xD001),) * 2}
+    cluster.change("orders", leader=2, **moved)
+    assert not cluster.has_response(token)
+    cluster.cuts.clear()
+    cluster.advance(40_000)
+    errors = {t.name: t.partitions[0].error_code for t in cluster.response(token).topics}
+    assert errors == {"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "bills": ErrorCode.NONE}

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from minicluster.log import Record, RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.replica.cleaning.retention import delete_old_segments, partition_bytes
 from minicluster.replica.cleaning.segments import segments_of
 from minicluster.replica.log_config import LogConfig
 from minicluster.replica.partition.follower_log import truncate
-from minicluster.replica.partition.leader_log import append_records_to_leader
+from minicluster.replica.partition.leader_log import (
+    append_records_to_leader,
+    delete_records_on_leader,
+)
+from minicluster.replica.partition.reads import MAX_TIMESTAMP, list_offsets
+from minicluster.replica.partition.results import OffsetAndEpoch
 from tests.replica.partition_kit import Bench, refused
 
 DAY_MS = 86_400_000
@@ -141,3 +148,35 @@ def test_a_truncation_takes_the_segments_that_begin_above_it() -> None:
     assert bases(bench) == [0, 1, 2]
     append(bench)
     assert bases(bench) == [0, 1, 2, 3]
+
+
+def test_a_deleted_record_counts_as_long_as_its_segment_is_there() -> None:
+    """DeleteRecords moves the log start alone (UnifiedLog.fetchOffsetByTimestamp, size)."""
+    size = append(leading())
+    bench = leading(segment_bytes=3 * size, retention_ms=DAY_MS)
+    for timestamp in (50, 10, 20):
+        append(bench, timestamp)
+    youngest = partial(list_offsets, bench.partition, timestamp=MAX_TIMESTAMP)
+    delete_records_on_leader(bench.partition, 2)
+    assert youngest() == OffsetAndEpoch(0, 5, 50)
+    assert list_offsets(bench.partition, timestamp=15) == OffsetAndEpoch(2, 5, 20)
+    assert partition_bytes(bench.partition) == 3 * size
+    append(bench, 60)
+    assert bases(bench) == [0, 3], "the segment was full"
+    assert youngest() == OffsetAndEpoch(3, 5, 60)
+    assert list_offsets(bench.partition, timestamp=40) is None, "offset 0 is deleted"
+    delete_records_on_leader(bench.partition, 4)
+    assert bases(bench) == [3] and youngest() == OffsetAndEpoch(3, 5, 60)
+    delete_old_segments(bench.partition, 60 + DAY_MS + 1)
+    assert bases(bench) == [4] and youngest() is None
+    assert partition_bytes(bench.partition) == 0
+
+
+def test_nothing_is_left_of_a_log_that_begins_anew() -> None:
+    bench = leading()
+    size = append(bench)
+    append(bench)
+    delete_records_on_leader(bench.partition, 1)
+    assert partition_bytes(bench.partition) == 2 * size
+    bench.partition.replica_log.truncate_fully(7)
+    assert partition_bytes(bench.partition) == 0

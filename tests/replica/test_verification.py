@@ -70,18 +70,26 @@ def cluster_with(
     return cluster, coordinator
 
 
-def send(cluster: Cluster, version: int = 11, *, sequence: int = 0, epoch: int = 0) -> int:
+def send(
+    cluster: Cluster,
+    version: int = 11,
+    *,
+    sequence: int = 0,
+    epoch: int = 0,
+    producer: int = PRODUCER,
+    transactional_id: str = "bank",
+) -> int:
     batch = RecordBatch.of(
         [Record(0, cluster.now_ms, None, b"v")],
         leader_epoch=-1,
-        producer_id=PRODUCER,
+        producer_id=producer,
         producer_epoch=epoch,
         base_sequence=sequence,
         attributes=TRANSACTIONAL_BIT,
     )
     data = ProduceRequest.PartitionProduceData(index=0, records=Records((batch,)))
     request = ProduceRequest(
-        transactional_id="bank",
+        transactional_id=transactional_id,
         acks=1,
         timeout_ms=1_000,
         topic_data=(ProduceRequest.TopicProduceData(name="orders", partition_data=(data,)),),
@@ -183,3 +191,18 @@ def test_a_broker_that_verifies_nothing_appends_at_once() -> None:
     )
     assert outcome(cluster, send(cluster)) == ("NONE", None)
     assert not coordinator.requests
+
+
+def test_the_transactions_of_one_request_have_their_errors_by_the_first_of_them() -> None:
+    """AddPartitionsToTxnManager keeps the abilities of a client per request to a coordinator."""
+    abortable = ErrorCode.TRANSACTION_ABORTABLE
+    cluster, coordinator = cluster_with(ErrorCode.NONE, abortable, abortable)
+    send(cluster)
+    new = send(cluster, 11, producer=8, transactional_id="shop")
+    old = send(cluster, 10, producer=9, transactional_id="farm")
+    cluster.advance(10)
+    assert [len(request.transactions) for request in coordinator.requests] == [1, 2]
+    assert outcome(cluster, new) == outcome(cluster, old) == ("TRANSACTION_ABORTABLE", None)
+    alone = send(cluster, 10, producer=9, transactional_id="farm")
+    cluster.advance(10)
+    assert outcome(cluster, alone)[0] == "INVALID_TXN_STATE"

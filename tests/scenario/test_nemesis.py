@@ -203,7 +203,7 @@ def test_a_fault_that_never_acted_proves_nothing() -> None:
     assert "unknown, for Z41 was on but never acted" in outcome_line(outcome)
     tally = Tally()
     tally.count(outcome)
-    assert tally.verdict is Verdict.UNKNOWN and tally.lines() == ["1 seeds, 0 failed, 1 unknown"]
+    assert tally.verdict is Verdict.UNKNOWN and tally.lines() == ["1 seed, 0 failed, 1 unknown"]
 
 
 def test_a_campaign_names_the_first_seed_that_kills_a_fault() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
-from minicluster.quorum import dispatch
 from minicluster.quorum.effects import (
     Appended,
     Commit,
@@ -32,6 +31,8 @@ from minicluster.quorum.effects import (
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.quorum.polling import turn
+from minicluster.quorum.requests import handlers as requests
+from minicluster.quorum.responses import handlers as responses
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import Draws
@@ -247,18 +248,19 @@ class Player:
         api, version = event["api"], event["version"]
         request = forms.read_message(api, "Request", version, event["body"])
         token = (event["correlation"], api, version)
-        message = dispatch.Request(token, request, version)
-        self.machine.node.messages.append(message)
+        self._arrive(requests.handle, token, request, version)
 
     def _on_response(self, event: dict[str, Any]) -> None:
         correlation_id = self.ours.get(event["correlation"], -1)
         response = forms.read_message(event["api"], "Response", event["version"], event["body"])
-        self.machine.node.messages.append(dispatch.Response(correlation_id, response))
+        self._arrive(responses.handle, correlation_id, response)
 
     def _on_disconnect(self, event: dict[str, Any]) -> None:
         correlation_id = self.ours.get(event["correlation"], -1)
-        failure = dispatch.Failure(correlation_id)
-        self.machine.node.messages.append(failure)
+        self._arrive(responses.handle_failure, correlation_id)
+
+    def _arrive(self, handle: Callable[..., None], *message: Any) -> None:
+        self.machine.node.messages.append((handle, message))
 
     def _on_append(self, event: dict[str, Any]) -> None:
         records = [text.encode() for text in event["records"]]

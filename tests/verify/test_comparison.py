@@ -81,7 +81,7 @@ def test_the_command_prints_the_gravest_first(
     paths = [str(runs["crash"]), str(runs["other-leader"])]
     assert run(["compare", *paths]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("0 of 1 partitions have the same history; ")
+    assert lines[2].startswith("0 of 1 partition with the same history; ")
     assert any(line.startswith("orders-0, change 1: differs in replicas") for line in lines)
     assert run(["compare", *paths, "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)

@@ -215,6 +215,15 @@ def test_a_stream_goes_on_from_its_checkpoint_over_a_new_segment_and_a_snapshot(
     assert [row.offset for row in rows] == list(range(log.offset))
 
 
+def grow(segment: Path, batches: list[RecordBatch], half: bytes = b"") -> None:
+    """Put a longer segment in place at once: the stream reads meanwhile."""
+    longer = segment.with_suffix(".longer")
+    write_segment(longer, batches)
+    with longer.open("ab") as file:
+        file.write(half)
+    longer.replace(segment)
+
+
 def test_a_stream_follows_a_growing_log_exactly_once(kraft: Any, tmp_path: Path) -> None:
     log = cluster()
     home = log.write(tmp_path / "log") / "__cluster_metadata-0"
@@ -222,11 +231,10 @@ def test_a_stream_follows_a_growing_log_exactly_once(kraft: Any, tmp_path: Path)
     query = follow(kraft, tmp_path / "log", tmp_path / "out")
     try:
         query.processAllAvailable()
-        write_segment(segment, log.op(change((1, 2))).batches)
-        with segment.open("ab") as half:  # a batch that is still being written
-            half.write(LogBuilder().batches[-1].encoded[:40])
+        half = LogBuilder().batches[-1].encoded[:40]  # a batch that is still being written
+        grow(segment, log.op(change((1, 2))).batches, half)
         query.processAllAvailable()
-        write_segment(segment, log.op(change((1, 2, 3))).op(r.NoOpRecord()).batches)
+        grow(segment, log.op(change((1, 2, 3))).op(r.NoOpRecord()).batches)
         query.processAllAvailable()
     finally:
         query.stop()

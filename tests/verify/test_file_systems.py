@@ -177,5 +177,78 @@ def test_a_place_without_a_file_system_is_refused_before_anything_is_played(
 ) -> None:
     assert run(["chaos", "--seeds", "1", "--runs", "nothing://runs"]) == 66
     assert "nothing://runs: there is no file system for it" in capfd.readouterr().err
-    assert run(["run", str(EXAMPLE), "--no-verify", "--runs", "s3://runs"]) == 74
-    assert "s3://runs: only chaos writes runs to another file system" in capfd.readouterr().err
+    assert run(["run", str(EXAMPLE), "--no-verify", "--runs", "nothing://runs"]) == 66
+    assert "nothing://runs: there is no file system for it" in capfd.readouterr().err
+
+
+def test_a_run_in_a_bucket_is_replayed_and_goes_on_from_there(
+    bucket: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """``run --runs`` and ``what-if`` take URIs, as ``verify`` does; a ``file:`` URI is a path."""
+    name, here = "a-fenced-follower-stays-out-of-the-ISR-3", f"file://{bucket}/runs"
+    for runs, uri in (("bucket://runs", "bucket://runs"), (here, f"{bucket}/runs")):
+        assert run(["run", str(EXAMPLE), "--no-verify", "--runs", runs, "--seed", "3"]) == 0
+        (line,) = [one for one in capfd.readouterr().out.splitlines() if one.startswith("run ")]
+        left = line.split()[-1]
+        assert left == f"{uri}/{name}"
+    log = f"bucket://runs/{name}"
+    assert run(["what-if", log, "kill 1", "--watch", "1s", "--runs", "bucket://pages"]) == 0
+    shown = capfd.readouterr().out.splitlines()
+    assert shown[0].startswith(f"{log}: 3 brokers")
+    assert shown[-2:] == [
+        f"page    bucket://pages/what-if-runs-{name}.html",
+        f"repeat  minicluster what-if {log} 'kill 1' --seeds 1 --watch 1s",
+    ]
+    assert log in (bucket / "pages" / f"what-if-runs-{name}.html").read_text()
+    assert run(["what-if", "bucket://nothing", "kill 1", "--runs", "bucket://pages"]) == 66
+    assert "bucket://nothing: there is no such file or folder" in capfd.readouterr().err
+    assert run(["replay", log, "--no-verify", "--runs", "bucket://again"]) == 0
+    assert f"(bucket://again/replay/{name})" in capfd.readouterr().out
+    assert (bucket / "again" / "replay" / name / "run.json").exists()
+
+
+SHORT = (
+    "name: short\ncluster: {brokers: 1, controllers: 1, seed: 3}\n"
+    "steps: [{do: create_topic, name: orders, partitions: 1, replicas: 1}]\n"
+)
+
+
+def test_a_run_in_a_bucket_replaces_one_of_its_scenario_and_no_other(
+    bucket: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As in a folder of this machine: ``short-3``, its second play, and another of this name."""
+    story = tmp_path / "story.yaml"
+    command = ["run", str(story), "--no-verify", "--runs", "bucket://runs"]
+    for written in (SHORT, SHORT, SHORT.replace("partitions: 1", "partitions: 2")):
+        story.write_text(written)
+        assert run(command) == 0
+        if written == SHORT:
+            (bucket / "runs/short-3/mine.txt").write_text("of no run")
+            header = json.loads((bucket / "runs/short-3/run.json").read_text())
+            header["files"].append("trace/of_another_version.parquet")
+            (bucket / "runs/short-3/run.json").write_text(json.dumps(header))
+            (bucket / "runs/short-3/trace/of_another_version.parquet").write_text("")
+            last = sorted(path.name for path in (bucket / "runs").iterdir())
+    printed = capfd.readouterr()
+    assert last == ["short-3"]
+    assert "bucket://runs/short-3 holds the run of another scenario of this name" in printed.err
+    assert "this run is bucket://runs/short-3-2" in printed.err
+    assert "minicluster verify bucket://runs/short-3-2" in printed.out
+    story.write_text(SHORT)
+    assert run(command) == 0
+    assert not (bucket / "runs/short-3/trace/of_another_version.parquet").exists()
+    assert (bucket / "runs/short-3/mine.txt").exists()
+    assert "partitions: 2" in (bucket / "runs/short-3-2/scenario.yaml").read_text()
+
+
+def test_a_header_in_a_bucket_that_is_no_runs_stays(
+    bucket: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    story = tmp_path / "story.yaml"
+    story.write_text(SHORT)
+    mine = bucket / "runs/short-3/run.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("[]")
+    assert run(["run", str(story), "--no-verify", "--runs", "bucket://runs"]) == 0
+    assert mine.read_text() == "[]"
+    assert "bucket://runs/short-3-2" in capfd.readouterr().out

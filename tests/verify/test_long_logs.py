@@ -114,7 +114,7 @@ def most_memory(records: int, folder: Path) -> int:
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (done.problem, done.records >= records) == (None, True)
+    assert (done.is_damaged, done.records >= records) == (False, True)
     return most
 
 

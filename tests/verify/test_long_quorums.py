@@ -8,10 +8,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from minicluster.log import heads
-from minicluster.log.batch import RecordBatch
+from minicluster.log.batch import CRC_START, HEADER_BYTES, RecordBatch
 from minicluster.log.directory import locate
+from minicluster.log.errors import NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.verify.evidence.reading import read_run
@@ -83,31 +85,98 @@ def test_copies_that_differ_by_chance_are_judged_as_when_they_are_held(
     check(paths, monkeypatch)
 
 
-def test_damaged_logs_are_held_and_judged_whole(
+def damage_bytes(segment: Path, chance: random.Random) -> None:
+    """A flipped byte, a lost tail, zeros, or a record that does not decode under its checksum."""
+    content = bytearray(segment.read_bytes())
+    kind = chance.choice(("flip", "flip", "head", "tail", "zeros", "record", "record", "text"))
+    place = chance.randrange(len(content))
+    if kind == "flip":
+        content[place] ^= 255
+    elif kind == "head":
+        content[chance.randrange(30)] ^= 255
+    elif kind == "tail":
+        del content[place:]
+    elif kind == "zeros":
+        content += bytes(100)
+    elif kind == "text":
+        content[:] = b"no log"
+    else:
+        heads_of = list(heads.batch_heads(segment))
+        head = chance.choice(heads_of)
+        batch = RecordBatch.decode(bytes(content), head.position)
+        bad = bytearray(batch.encoded)
+        bad[chance.randrange(HEADER_BYTES, len(bad))] ^= 255
+        bad[CRC_START - 4 : CRC_START] = crc32c(bytes(bad[CRC_START:])).to_bytes(4, "big")
+        content[head.position : head.end] = bad
+    segment.write_bytes(content)
+
+
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 300), marks=pytest.mark.slow)])
+def test_damaged_logs_are_left_out_as_when_they_are_held(
+    seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
+    paths = []
+    for seed in seeds:
+        chance = random.Random(seed)
+        count = chance.choice((1, 2, 3, 3, 5))
+        copy = changed(batches, chance) if chance.random() < 0.5 else batches
+        path = write(tmp_path / f"quorum-{seed}", [copy] * count)
+        segments = sorted(path.glob(f"controller-*/{HOME}/*.log"))
+        for segment in segments if chance.random() < 0.2 else segments[: 1 + count // 3]:
+            damage_bytes(segment, chance)
+        paths.append(path)
+
+    refused = {path for path in paths if compare(path) is None}
+    for path in refused:
+        with pytest.raises(NotALog):
+            read_run(path, path.name)
+    check([path for path in paths if path not in refused], monkeypatch)
+
+
+def test_a_record_that_every_copy_has_damaged_is_found_by_a_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All copies are equal, so a comparison does not decode it."""
+    batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
+    path = write(tmp_path / "quorum", [batches] * 3)
+    segments = sorted(path.glob(f"controller-*/{HOME}/*.log"))
+    for segment in segments:
+        content = bytearray(segment.read_bytes())
+        head = list(heads.batch_heads(segment))[3]
+        bad = content[head.position : head.end]
+        bad[HEADER_BYTES + 6] ^= 255
+        bad[CRC_START - 4 : CRC_START] = crc32c(bytes(bad[CRC_START:])).to_bytes(4, "big")
+        content[head.position : head.end] = bad
+        segment.write_bytes(content)
+
+    check([path], monkeypatch)
+
+
+def test_logs_without_their_beginning_are_judged_as_when_they_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
-    path = write(tmp_path / "quorum", [batches] * 3)
-    segment = next(path.glob(f"controller-2/{HOME}/*.log"))
-    content = bytearray(segment.read_bytes())
-    content[len(content) // 2] ^= 255
-    segment.write_bytes(content)
-    torn = write(tmp_path / "torn", [batches] * 3)
-    last = next(torn.glob(f"controller-3/{HOME}/*.log"))
-    last.write_bytes(last.read_bytes()[:-10])
+    paths = [write(tmp_path / f"of-{count}", [batches[4:]] * count) for count in (1, 3)]
 
-    assert compare(path) is None
-    assert compare(torn) is not None
-    check([path, torn], monkeypatch)
+    check([*paths, next(paths[0].glob(f"controller-1/{HOME}/*.log"))], monkeypatch)
 
 
-def most_memory(records: int, folder: Path) -> int:
+def most_memory(records: int, folder: Path, *, is_damaged: bool = False) -> int:
     """The most bytes that a worker holds while it compares the logs of three controllers."""
     log = write_long_log(records, folder / "log")
     for number in (1, 2, 3):
         home = folder / "quorum" / f"controller-{number}"
         home.mkdir(parents=True)
         (home / HOME).symlink_to(log / HOME)
+    if is_damaged:
+        bad = next((log / HOME).glob("*.log"))
+        own = folder / "quorum" / "controller-2" / HOME
+        own.unlink()
+        own.mkdir()
+        content = bytearray(bad.read_bytes())
+        content[-len(content) // 3] ^= 255
+        (own / bad.name).write_bytes(content)
     tracemalloc.start()
     try:
         assert compare(folder / "quorum") is not None
@@ -116,11 +185,13 @@ def most_memory(records: int, folder: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
 def test_memory_does_not_grow_with_the_length_of_the_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_damaged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heads, "SPLIT_BYTES", 64 << 10)
-    most_memory(1_000, tmp_path / "first")  # loads what is loaded once
-    short, long = most_memory(3_000, tmp_path / "short"), most_memory(9_000, tmp_path / "long")
+    most_memory(1_000, tmp_path / "first", is_damaged=is_damaged)  # loads what is loaded once
+    short = most_memory(3_000, tmp_path / "short", is_damaged=is_damaged)
+    long = most_memory(9_000, tmp_path / "long", is_damaged=is_damaged)
 
     assert long < 1.2 * short

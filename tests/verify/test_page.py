@@ -185,6 +185,16 @@ def test_an_idle_hour_takes_no_room(report: Report) -> None:
     assert scale.at(3_600_200) == WIDTH - RIGHT
 
 
+def test_what_lasts_to_the_end_of_the_log_lasts_to_the_end_of_the_run(report: Report) -> None:
+    """The last record may be long before, so that the state it makes has room."""
+    [source] = report.sources
+    run = source.read()
+    assert run is not None
+    end = run.extent.end_offset
+    scale = Scale(Clock(run), [], 3_600_200)
+    assert scale.of(end - 1) < scale.of(end) == WIDTH - RIGHT
+
+
 def test_a_failed_scenario_is_no_broken_promise(report: Report) -> None:
     kept = replace(report.rules[0], verdict=Verdict.VALID, findings=())
     page = replace(report, rules=(kept,)).to_html()

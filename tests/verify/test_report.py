@@ -52,5 +52,5 @@ def test_a_user_imports_everything_from_one_place() -> None:
 
     assert out.stdout.split() == [
         "False", "Finding", "OnlineChecker", "Report", "Verdict",
-        "follow", "lag", "register", "verify", "views",
+        "follow", "lag", "register", "spark_session", "verify", "views",
     ]  # fmt: skip

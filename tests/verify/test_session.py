@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -56,6 +57,23 @@ def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: lis
     assert (verdict, queried) == ("valid", "1 valid")
     assert inherited == "[]"  # a child of that process would else join its JVM
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_end_of_the_jvm_prints_no_traceback_of_py4j(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread may release an object of Java at that moment."""
+    root, before = logging.getLogger(), list(logging.getLogger().filters)
+    monkeypatch.setattr(session, "close", lambda: None)
+    monkeypatch.setattr(session, "_jvm", None)
+    try:
+        session._end()
+        logging.exception("Exception while sending command.")
+        logging.error("anything else")
+    finally:
+        root.filters[:] = before
+
+    assert [record.getMessage() for record in caplog.records] == ["anything else"]
 
 
 def test_a_session_that_the_user_gives_is_used_as_it_is(spark: object) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
-from minicluster.log.errors import LogError
+from minicluster.log.errors import LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.verify.spark.data_source import KraftStream
@@ -84,6 +85,42 @@ class TestStream:
 
         assert first == list(range(batches[3].base_offset))
         assert [*first, *read(stream(home), position)[0]] == list(range(end_of(batches)))
+
+    def test_a_last_batch_that_a_crash_left_damaged_is_read_when_it_is_whole(
+        self, home: Path, batches: list[RecordBatch]
+    ) -> None:
+        segment = home / segment_name(0)
+        write_segment(segment, batches[:4])
+        segment.write_bytes(segment.read_bytes()[:-10] + bytes(10))
+        first, position = read(stream(home), {"offset": 0})
+        write_segment(segment, batches)
+
+        assert first == list(range(batches[3].base_offset))
+        assert [*first, *read(stream(home), position)[0]] == list(range(end_of(batches)))
+
+    def test_zeros_behind_the_last_batch_are_left_alone(
+        self, home: Path, batches: list[RecordBatch], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At the bound of a piece nothing else is in the last one."""
+        monkeypatch.setattr(heads, "SPLIT_BYTES", 1)
+        write_segment(home / segment_name(0), batches[:3])
+        with (home / segment_name(0)).open("ab") as file:
+            file.write(bytes(100))
+
+        assert read(stream(home), {"offset": 0})[0] == list(range(batches[3].base_offset))
+
+    def test_a_damaged_batch_inside_the_log_is_named(
+        self, home: Path, batches: list[RecordBatch], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is all that is in its piece, so no batch there follows it."""
+        monkeypatch.setattr(heads, "SPLIT_BYTES", 1)
+        write_segment(home / segment_name(0), batches)
+        content = bytearray((home / segment_name(0)).read_bytes())
+        content[sum(batch.size for batch in batches[:4]) - 1] ^= 1
+        (home / segment_name(0)).write_bytes(content)
+
+        with pytest.raises(LogCorruption, match=f"batch of offset {batches[3].base_offset}"):
+            read(stream(home), {"offset": 0})
 
     def test_it_goes_over_the_bounds_of_segments(
         self, home: Path, batches: list[RecordBatch]

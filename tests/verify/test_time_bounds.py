@@ -57,7 +57,7 @@ def test_a_wait_has_the_offset_that_was_committed_when_it_began() -> None:
     commits = [{"seq": n, "kind": "hw", "offset": 10 * n, "vt": 100 * n} for n in (1, 2, 3)]
     committed = Committed(commits)
     assert [committed.last_at(ms) for ms in (99, 100, 199, 250, 900)] == [None, 9, 9, 19, 29]
-    waits = Waits(Times(healed_ms=150, ended_ms=900, bounds={"G4": 100}))
+    waits = Waits(Times(healed_ms=150, settled_ms=150, ended_ms=900, bounds={"G4": 100}))
     for since_ms, until_ms in ((100, 160), (200, 400), (500, 600)):
         waits.stretch("G4", ("orders", 0, 1), since_ms, until_ms)
     assert waits.longest == {("G4", ("orders", 0, 1)): 200}

@@ -68,8 +68,10 @@ def test_a_file_that_does_not_fit_is_one_line(
 
 def test_a_file_that_is_no_python_or_has_no_rules_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
-    with pytest.raises(UserError, match="is no Python file"):
+    with pytest.raises(UserError, match="there is no such file"):
         load_rules(path)
+    with pytest.raises(UserError, match="is no Python file"):
+        load_rules(tmp_path)
     path.write_text("import nothing_like_it")
     with pytest.raises(UserError, match="ModuleNotFoundError: No module named"):
         load_rules(path)

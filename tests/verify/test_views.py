@@ -81,5 +81,23 @@ def test_sql_prints_rows_and_names_a_mistake_in_one_line(
     assert rows and all(set(row) == {"api", "n"} for row in rows)
     assert run(["sql", str(folder), "select nothing from records"]) == 64
     assert capfd.readouterr().err.strip().count("\n") == 0
-    assert run(["sql", str(folder), "select * from records", "--parquet", str(tmp_path / "p")]) == 0
-    assert list((tmp_path / "p").glob("*.parquet"))
+    assert run(["sql", str(folder), "select * from partitons"]) == 64
+    assert "'partitons' is no view; did you mean partitions?" in capfd.readouterr().err
+
+
+def test_sql_writes_parquet_where_the_user_is(
+    tmp_path: Path,
+    spark: object,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Java works in another folder."""
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["sql", str(LOG), "select * from records", "--parquet", "rows"]) == 0
+    assert capsys.readouterr().out == "parquet rows\n"
+    assert list((tmp_path / "rows").glob("*.parquet"))
+    assert run(["sql", str(LOG), "select * from records", "--parquet", "rows"]) == 64
+    assert "calling" not in capsys.readouterr().err
+    assert run(["sql", str(LOG), "select 1", "--parquet", "/dev/null/rows"]) == 64
+    assert "Parent path is not a directory: file:/dev/null" in capsys.readouterr().err

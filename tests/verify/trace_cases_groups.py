@@ -364,6 +364,19 @@ def h6_missing_in_new_topic() -> RunBuilder:
     return decided(_made_again(), "PrepareCommit", epoch=2)
 
 
+def h6_made_again_below_kip_890() -> RunBuilder:
+    """The epoch stays, so a marker may be missing here; that it contradicts is seen."""
+    run = history().partition("become_leader", topic_id=format_uuid(OTHER_TOPIC), leo=0)
+    return decided(batch(batch(run, 0), 1, "abort"), "PrepareCommit")
+
+
+def h6_near_below_kip_890() -> RunBuilder:
+    """One decision was about the topic that had the name before."""
+    run = history().partition("become_leader", topic_id=format_uuid(OTHER_TOPIC), leo=0)
+    run = decided(batch(batch(run, 0), 1, "commit"), "PrepareAbort")
+    return decided(run, "PrepareCommit")
+
+
 def h6_near() -> RunBuilder:
     """Both came; the second decision is not completed; the marker was written twice."""
     run = batch(batch(batch(history(), 0), 1, "commit"), 2, "commit")
@@ -438,7 +451,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "H3": (h3_bad, h3_open),
     "H4": (h4_bad,),
     "H5": (h5_bad, h5_beyond),
-    "H6": (h6_bad, h6_missing, h6_missing_in_new_topic),
+    "H6": (h6_bad, h6_missing, h6_missing_in_new_topic, h6_made_again_below_kip_890),
     "H7": (h7_bad, h7_acknowledged),
     "H8": (h8_bad,),
     "H9": (h9_twice, h9_not_written),
@@ -452,7 +465,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "H3": (h3_near,),
     "H4": (h3_near,),
     "H5": (h5_near,),
-    "H6": (h6_near, h6_near_made_again),
+    "H6": (h6_near, h6_near_made_again, h6_near_below_kip_890),
     "H7": (h7_near,),
     "H8": (h8_near,),
     "H9": (h9_near,),

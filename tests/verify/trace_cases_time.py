@@ -148,6 +148,34 @@ def g6_near() -> RunBuilder:
     return later(g6_bad(), SOON_MS, change((1, 2, 3)))
 
 
+def _lost(run: RunBuilder, sent_ms: int, ended_ms: int | None, process: str = "a") -> RunBuilder:
+    """An ISR change of leader 1 that a fault has lost; it ends by its timeout."""
+    sent = {"sent_ms": sent_ms, "completed_ms": ended_ms, "src_incarnation": process}
+    return run.rpc("AlterPartition", 1, **sent, handled_ms=None, response=None)
+
+
+def g6_near_lost() -> RunBuilder:
+    """The leader proposes nothing until the request that a fault has lost times out."""
+    return later(_lost(g6_bad(), 0, SOON_MS), LATE_MS, change((1, 2, 3)))
+
+
+def g6_after_lost() -> RunBuilder:
+    """It counts from the timeout on."""
+    return _lost(g6_bad(), 0, SOON_MS)
+
+
+def g6_lost_after_healing() -> RunBuilder:
+    """An ISR change that leaves when all is well has to end as the promises have it."""
+    return later(_lost(g6_bad(), 10, SOON_MS), LATE_MS, change((1, 2, 3)))
+
+
+def g6_lost_by_a_former_process() -> RunBuilder:
+    """A process that has ended waits for nothing."""
+    run = _lost(g6_bad(), 0, SOON_MS)
+    run.rpc("Fetch", 1, sent_ms=10, completed_ms=20, src_incarnation="b")
+    return later(run, LATE_MS, change((1, 2, 3)))
+
+
 def g6_fenced() -> RunBuilder:
     """A replica of a fenced broker is in no ISR."""
     return timed(fenced())
@@ -354,7 +382,13 @@ BAD: dict[str, tuple[Case, ...]] = {
     "G3": (g3_bad,),
     "G4": (g4_bad,),
     "G5": (g5_bad,),
-    "G6": (g6_bad, g6_late),
+    "G6": (
+        g6_bad,
+        g6_late,
+        g6_after_lost,
+        g6_lost_after_healing,
+        g6_lost_by_a_former_process,
+    ),
     "G7": (g7_bad, g7_recovers),
     "G8": (g8_bad, g8_never, g8_late_acknowledgement, g8_committed_timeout),
     "G9": (g9_bad,),
@@ -368,7 +402,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G3": (g3_near,),
     "G4": (g4_near,),
     "G5": (g5_near,),
-    "G6": (g6_near, g6_fenced),
+    "G6": (g6_near, g6_near_lost, g6_fenced),
     "G7": (g7_near,),
     "G8": (
         g8_near,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import LONGEST_MS, format_duration
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 from minicluster.scenario.actions import clients as declared
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
@@ -47,7 +47,9 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
     found = group.records
     if not has_all:
         within = format_duration(within_ms)
-        raise UserError(f"consume: {len(found)} of {wanted} records came within {within}")
+        raise UserError(
+            f"consume: {len(found)} of {counted(wanted, 'record')} came within {within}"
+        )
     return found
 
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from minicluster.actors.cluster.actions.performing import ms, performs
+from minicluster.actors.cluster.actions.performing import NothingActedOn, ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import ClientNode
-from minicluster.actors.links import Condition, Kind, is_client
+from minicluster.actors.links import Condition, Kind
+from minicluster.actors.recording.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions import network as declared
 from minicluster.scenario.actions.arguments import Apis, Duration, Nodes
@@ -191,6 +192,8 @@ def _disturb(
 ) -> None:
     apis = cast(tuple[str, ...], api or ())
     word = action or kind
+    if not pairs:
+        raise NothingActedOn(f"{word}: no link lies between these nodes; name two that differ")
     added: list[Condition] = []
     for src, dst in pairs:
         wanted = Condition(kind=kind, src=src, dst=dst, apis=apis, **values)

@@ -24,6 +24,14 @@ from minicluster.errors import UserError
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Duration, Milliseconds
 
+
+class NothingActedOn(UserError):
+    """The nodes of an action exist, and leave it nothing to act on.
+
+    A test made a mistake; for a step whose selectors name such nodes now it is a note.
+    """
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=Cluster)

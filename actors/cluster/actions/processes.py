@@ -11,9 +11,10 @@ from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.incarnations import end_process, record_logs, start_process
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.actors.links import Condition, is_client
+from minicluster.actors.links import Condition
 from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.metadata_publisher import SetDelay
+from minicluster.actors.recording.exchange import is_client
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.actions import nodes as declared
 
@@ -162,9 +163,10 @@ def _set_publish_delay(cluster: ClusterRoles, what: tuple[int, int]) -> None:
     if process is None or process.publisher is None:
         cluster.note("publish_delay", [node_id], "note", "it publishes nothing")
         return
+    changes = process.publisher.delay_ms != delay_ms
     process.publisher.deliver(SetDelay(delay_ms))
     phase = "start" if delay_ms else "stop"
-    cluster.note("publish_delay", [node_id], phase, f"{delay_ms}ms")
+    cluster.note("publish_delay", [node_id], phase, f"{delay_ms}ms", changes=changes)
 
 
 @performs(declared.Mutate)

@@ -58,7 +58,7 @@ def send(
     """Send a request under a name that errors begin with."""
     cluster.check_started(what)
     within_ms = ms(within)
-    version = highest_version(cluster.rules, request.api_key)
+    version = highest_version(cluster.rules, request)
     try:
         encode(request, version)
     except (ProtocolError, ValueError, TypeError, AttributeError) as error:

@@ -102,7 +102,9 @@ def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
     assignments = None
     if do.assignment is not None:
         assignments = tuple(
-            request.CreatePartitionsAssignment(broker_ids=cluster.ids(list(brokers)))
+            request.CreatePartitionsAssignment(
+                broker_ids=cluster.ids(list(brokers)) if brokers else ()
+            )
             for brokers in do.assignment
         )
     wanted = request.CreatePartitionsTopic(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
-from minicluster.configs.config_def import ConfigKey, InvalidConfig
+from minicluster.configs.config_def import ConfigKey, InvalidConfig, java_int
 from minicluster.configs.definitions import (
     TOPIC_SYNONYMS,
     broker_configs,
@@ -191,10 +191,10 @@ def _broker_entries(state: ApiState, name: str) -> list[Entry]:
 
 
 def _broker_id(name: str) -> int:
-    try:
-        return int(name)
-    except ValueError:
-        raise InvalidConfig(f"Broker id must be an integer, but it is: {name}") from None
+    broker_id = java_int(name)
+    if broker_id is None:
+        raise InvalidConfig(f"Broker id must be an integer, but it is: {name}")
+    return broker_id
 
 
 def _broker_entry(name: str, levels: BrokerLevels) -> Entry:

@@ -33,7 +33,8 @@ def describe_topic_partitions(
 
     Shapes:  no topic means all topics; a cursor in the response has the next place.
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
-             cursor before the first partition, and for one at a topic that is not requested.
+             cursor before the first partition, and for one at a topic that is not requested;
+             UNKNOWN_SERVER_ERROR for an empty name without a cursor.
     Source:  DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.describeTopicResponse.
     """
     topics, cursor = state.image.topics, request.cursor
@@ -42,10 +43,11 @@ def describe_topic_partitions(
     first_topic = "" if cursor is None else cursor.topic_name
     first_partition = 0 if cursor is None else cursor.partition_index
     is_left_out = cursor is not None and not all_topics and first_topic not in names
-    if first_partition < 0 or is_left_out:
-        refusal: DescribeTopicPartitionsResponse = error_response(
-            request, ErrorCode.INVALID_REQUEST, version=version
-        )
+    # The empty name is that of no cursor, whose partition the handler then looks at: null.
+    is_broken = cursor is None and "" in names
+    if first_partition < 0 or is_left_out or is_broken:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR if is_broken else ErrorCode.INVALID_REQUEST
+        refusal: DescribeTopicPartitionsResponse = error_response(request, error, version=version)
         return refusal
     limit = max(
         1, min(int(state.broker_levels.value(LIMIT) or 0), request.response_partition_limit)

@@ -50,18 +50,19 @@ def metadata(
     Shapes:  created: the topics that are not there, and created because of this request.
     Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; per
              partition LEADER_NOT_AVAILABLE and the like. INVALID_REQUEST for everything where the
-             version has no topic ids and the request has one.
+             version has no topic ids and the request has one; UNKNOWN_SERVER_ERROR where a topic
+             has neither id nor name, and none has an id.
     Source:  KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getTopicMetadata,
              ZkMetadataCache.getTopicMetadata.
     """
     named = None if request.topics is None else list(request.topics)
-    if named is not None and version < TOPIC_IDS:
-        for item in named:
-            if item.name is None or item.topic_id != ZERO_UUID:
-                refusal: MetadataResponse = error_response(
-                    request, ErrorCode.INVALID_REQUEST, version=version
-                )
-                return refusal
+    if named is not None:
+        is_bad = any(item.name is None or item.topic_id != ZERO_UUID for item in named)
+        if is_bad and version < TOPIC_IDS:
+            return _refusal(request, ErrorCode.INVALID_REQUEST, version)
+        if is_bad and not _has_ids(named):
+            # Topic.validate(null) throws.
+            return _refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR, version)
     if named is None or (version == 0 and not named):
         topics = [_topic(state, topic, version) for topic in state.image.topics]
     else:
@@ -84,17 +85,28 @@ def metadata(
     )
 
 
+def _refusal(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
+    refusal: MetadataResponse = error_response(request, error, version=version)
+    return refusal
+
+
+def _has_ids(items: Iterable[Any]) -> bool:
+    return any(item.topic_id != ZERO_UUID for item in items)
+
+
 def missing_topics(state: ApiState, request: MetadataRequest, version: int) -> list[str]:
     """The topics that the request may create: named, with a valid name, and not there."""
     if request.topics is None or not request.allow_auto_topic_creation:
         return []
-    if any(item.topic_id != ZERO_UUID for item in request.topics):
+    names = dict.fromkeys(item.name for item in request.topics)
+    if _has_ids(request.topics) or None in names:
         return []
-    names = dict.fromkeys(item.name for item in request.topics if item.name is not None)
     return [
         name
         for name in names
-        if state.image.topics.named(name) is None and invalid_name_reason(name) is None
+        if name is not None
+        and state.image.topics.named(name) is None
+        and invalid_name_reason(name) is None
     ]
 
 

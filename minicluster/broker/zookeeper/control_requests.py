@@ -123,11 +123,15 @@ class ControlRequests:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         before = self.hosted.get(partition)
         if before is not None and state.leader_epoch <= before.leader_epoch:
+            same = state.leader_epoch == before.leader_epoch
+            if same and self._takes_id(partition, topic_id, known_id, state):
+                return ErrorCode.NONE
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self.broker not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self._in_deletion.discard(partition.topic)
-        self._ids[partition] = topic_id
+        if topic_id != ZERO_UUID:
+            self._ids[partition] = topic_id
         if state.leader != self.broker and state.leader not in self.image.cluster.brokers.rows:
             # A leader that is not alive is not followed, and its epoch is not taken.
             if before is not None:
@@ -147,6 +151,21 @@ class ControlRequests:
             partition_epoch=state.partition_epoch,
         )
         return ErrorCode.NONE
+
+    def _takes_id(
+        self, partition: TopicPartition, topic_id: UUID, known_id: UUID, state: _State
+    ) -> bool:
+        """The levels have changed: the leader epoch is the same, and the log gets its first id.
+
+        Without an id in the request the log keeps its own, and a follower goes on without it.
+        Source:  KIP-516; kafka.server.ReplicaManager.becomeLeaderOrFollower.
+        """
+        if topic_id == ZERO_UUID:
+            return known_id != ZERO_UUID and state.leader != self.broker
+        if known_id == ZERO_UUID:
+            self._ids[partition] = topic_id
+            return True
+        return False
 
     def _response(
         self,

@@ -17,8 +17,6 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
 
-MAX_ATTEMPTS = 3
-BACKOFF_MS = 5_000
 REQUEST_TIMEOUT_MS = 30_000
 TIMER = "controlled-shutdown"
 CORRELATION_ID = 1 << 31  # one request is under way at a time
@@ -36,9 +34,9 @@ class ControlledShutdown:
              one that no UpdateMetadata has named yet.
     """
 
-    def __init__(self, broker: int) -> None:
+    def __init__(self, broker: int, max_attempts: int, backoff_ms: int) -> None:
         self._broker = broker
-        self._attempts_left = MAX_ATTEMPTS
+        self._attempts_left, self._backoff_ms = max_attempts, backoff_ms
         self.controller: int | None = None
         self.broker_epoch = -1
 
@@ -47,6 +45,8 @@ class ControlledShutdown:
 
     def attempt(self, now_ms: int) -> list[Effect]:
         """Make the first attempt, or the next one when the timer has fired."""
+        if not self._attempts_left:
+            return [LeadershipsMoved()]  # none is wanted
         self._attempts_left -= 1
         if self.controller is None:
             return self._back_off(now_ms)
@@ -67,4 +67,4 @@ class ControlledShutdown:
     def _back_off(self, now_ms: int) -> list[Effect]:
         if not self._attempts_left:
             return [LeadershipsMoved()]
-        return [SetTimer(TIMER, now_ms + BACKOFF_MS)]
+        return [SetTimer(TIMER, now_ms + self._backoff_ms)]

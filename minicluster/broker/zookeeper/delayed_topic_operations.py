@@ -22,6 +22,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 
 TIMER = "topic-operations"
+NO_SIZE = -1
 
 _RESULTS = {
     m.CreateTopicsResponse: "topics",
@@ -103,13 +104,14 @@ def _missing(delayed: _Delayed, topics: TopicsImage) -> Iterator[str]:
 
 
 def _timed_out(response: Any, names: list[str]) -> Any:
-    """The response with REQUEST_TIMED_OUT for these topics."""
+    """The response with REQUEST_TIMED_OUT for these topics, without what a new one is like."""
     if not names:
         return response
     results = _RESULTS[type(response)]
-    code = ErrorCode.REQUEST_TIMED_OUT
+    changes: dict[str, Any] = {"error_code": ErrorCode.REQUEST_TIMED_OUT}
+    if isinstance(response, m.CreateTopicsResponse):
+        changes |= {"configs": (), "num_partitions": NO_SIZE, "replication_factor": NO_SIZE}
     new = tuple(
-        replace(one, error_code=code) if one.name in names else one
-        for one in getattr(response, results)
+        replace(one, **changes) if one.name in names else one for one in getattr(response, results)
     )
     return replace(response, **{results: new})

@@ -5,7 +5,7 @@ Source:  KIP-730; kafka.coordinator.transaction.ZkProducerIdManager.
 
 from __future__ import annotations
 
-from minicluster.controller.zookeeper.errors import ZooKeeperFailure
+from minicluster.controller.zookeeper.errors import FAILURES
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.processing.allocate_producer_ids import BLOCK, take_block
 from minicluster.protocol import ErrorCode
@@ -16,6 +16,6 @@ def allocate_producer_ids(broker: int) -> Process[AllocateProducerIdsResponse]:
     """Take a block, and respond in the place of the controller."""
     try:
         first = yield from take_block(broker)
-    except ZooKeeperFailure:
+    except FAILURES:
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)

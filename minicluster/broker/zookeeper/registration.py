@@ -1,7 +1,7 @@
 """Writes of a broker to ZooKeeper when it starts: the paths, the cluster's id, its own znode.
 
 Source:  kafka.server.KafkaServer.startup; kafka.zk.KafkaZkClient.createTopLevelPaths,
-         createOrGetClusterId, registerBroker.
+         createOrGetClusterId, registerBroker, CheckedEphemeral.getAfterNodeExists.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ REGISTER_AGAIN = "register-again"
 REGISTER_BACKOFF_MS = 500  # the znode of the session before is gone when that has timed out
 
 
-def register(broker: int, registration: BrokerRegistration, cluster_id: str) -> Process[int | None]:
+def register(
+    broker: int, registration: BrokerRegistration, cluster_id: str, session: int
+) -> Process[int | None]:
     """Create what is missing, then the ephemeral znode; returns the broker epoch, its czxid.
 
-    None means that the znode of an earlier session is still there: to be tried again.
+    None means that the znode of an earlier session is still there: to be tried again. One of this
+    session is from a write whose response was lost.
     """
     for path in paths.PERSISTENT:
         yield from create_recursively(path)
@@ -28,6 +31,10 @@ def register(broker: int, registration: BrokerRegistration, cluster_id: str) -> 
     (result,) = yield (
         Multi((Create(path, ephemeral=True), SetData(path, registration.encode(), 0))),
     )
+    if result.code is Code.NODEEXISTS:
+        (held,) = yield (GetData(path),)
+        own = held.stat is not None and held.stat.ephemeral_owner == session
+        return held.found[1].czxid if own else None
     if not result.ok:
         return None
     stat = result.parts[1].stat  # that of the create has none

@@ -207,7 +207,7 @@ def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Reco
 
 
 @step
-def broker_restarted(state: ClusterState, broker_id: int, *, clean: bool) -> Records:
+def broker_restarted(state: ClusterState, broker_id: int, clean: bool) -> Records:
     """A new incarnation replaces the one before; its log may be gone, so it leaves all ISRs.
 
     Shapes:  clean: the restart is proved to be one in good order, and it may stay eligible.

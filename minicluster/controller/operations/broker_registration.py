@@ -87,9 +87,8 @@ def register_broker(
     features = _checked_features(state, request, kraft_version)
     records: list[VersionedRecord] = []
     if not amends:
-        records = broker_restarted(
-            state, request.broker_id, clean=is_clean_restart(state, existing, request, version)
-        )
+        is_clean = is_clean_restart(state, existing, request, version)
+        records = broker_restarted(state, request.broker_id, is_clean)
     record = registration_record(state, request, features, existing, next_offset)
     records.append(record)
     assert isinstance(record.record, RegisterBrokerRecord)

@@ -1,6 +1,6 @@
 """CreatePartitions (37): more partitions for topics that exist.
 
-Versions:  0-3; the version decides nothing.
+Versions:  0-3. 3: a client's quota is strict (KIP-599).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from minicluster.controller.deciding.initial_assignment import (
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
+from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -28,6 +29,7 @@ def create_partitions(
     request: CreatePartitionsRequest,
     version: int,
     draw: Draw,
+    quota: MutationQuota,
     now_ms: int,
 ) -> Decision:
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
@@ -42,7 +44,7 @@ def create_partitions(
         added: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, added, draw)
+            _add_partitions(state, topic, added, draw, quota)
         except Refused as refused:
             error = ApiError.of(refused)
         room = MAX_RECORDS_PER_USER_OP - len(records)
@@ -67,6 +69,7 @@ def _add_partitions(
     requested: CreatePartitionsRequest.CreatePartitionsTopic,
     records: list[VersionedRecord],
     draw: Draw,
+    quota: MutationQuota,
 ) -> None:
     topic = state.image.topics.named(requested.name)
     if topic is None:
@@ -80,6 +83,8 @@ def _add_partitions(
             f"The topic {topic.name} currently has {start} partition(s); {requested.count} would "
             "not be an increase.",
         )
+    _check_assignments(requested, requested.count - start)
+    quota.record(requested.count - start)
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
     factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
     chosen = _chosen_replicas(state, topic, requested, factor, draw)
@@ -94,6 +99,17 @@ def _add_partitions(
             )
         new = new_partition(state, replicas, active)
         records.append(new.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled))
+
+
+def _check_assignments(
+    requested: CreatePartitionsRequest.CreatePartitionsTopic, additional: int
+) -> None:
+    if requested.assignments is not None and len(requested.assignments) != additional:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(requested.assignments)} assignment(s) were specified.",
+        )
 
 
 def _chosen_replicas(
@@ -112,12 +128,6 @@ def _chosen_replicas(
             return place(state, partitions=count, replication_factor=factor, draw=draw)
         except PlacementError as error:
             raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
-    if len(requested.assignments) != additional:
-        raise Refused(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {additional} additional partition(s), but only "
-            f"{len(requested.assignments)} assignment(s) were specified.",
-        )
     for index, assignment in enumerate(requested.assignments, start):
         validate_assignment(state, assignment.broker_ids, factor)
         if not active_replicas(state, assignment.broker_ids):

@@ -1,7 +1,6 @@
 """CreateTopics (19).
 
-Versions:  2-7 in 4.x, from 0 on in 3.9; the version decides nothing here.
-Leaves out: quotas, which no cluster here has.
+Versions:  2-7 in 4.x, from 0 on in 3.9. 6: a client's quota is strict (KIP-599).
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from minicluster.controller.deciding.initial_assignment import (
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
+from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
@@ -49,14 +49,15 @@ def create_topics(
     version: int,
     draw: Draw,
     new_topic_id: Callable[[], UUID],
+    quota: MutationQuota,
     now_ms: int,
 ) -> Decision:
     """Create topics; each succeeds or fails by itself, all records are one batch.
 
     Records: per topic TopicRecord, its configs, its partitions in ascending order.
     Chance:  placement draws and one id per topic that succeeds, for validate_only as well.
-    Errors:  per topic; the first of: name, collision, existence, configs, placement. Refused with
-             POLICY_VIOLATION when the request is too large as a whole.
+    Errors:  per topic; the first of: name, collision, existence, configs, placement, quota. Refused
+             with POLICY_VIOLATION when the request is too large as a whole.
     Source:  ReplicationControlManager.createTopics.
     """
     once: dict[str, CreatableTopic] = {}
@@ -72,7 +73,7 @@ def create_topics(
         result = None
         if not error:
             try:
-                result = _create_topic(state, topic, records, draw, new_topic_id)
+                result = _create_topic(state, topic, records, draw, new_topic_id, quota)
             except Refused as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -145,6 +146,7 @@ def _create_topic(
     records: list[VersionedRecord],
     draw: Draw,
     new_topic_id: Callable[[], UUID],
+    quota: MutationQuota,
 ) -> TopicResult:
     configs = _config_records(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic, draw)
@@ -153,6 +155,7 @@ def _create_topic(
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
     if refusal is not None:
         raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
+    quota.record(len(partitions))
     topic_id = id_of_new_topic(state, topic.name, new_topic_id)
     gates = state.gates
     records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))

@@ -25,51 +25,55 @@ def list_partition_reassignments(
     committed: MetadataImage,
     now_ms: int,
 ) -> Decision:
-    """List the reassignments of all topics, or of those in the request, as far as committed.
+    """List the reassignments of all topics, or of those in the request.
 
-    Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset).
+    Topics are looked up as far as committed, and without names partitions as well: one that only
+    began is not in the list, and one that only ended is not either. Whatever is shown of a
+    partition is its newest state, committed or not.
+
+    Source:  ReplicationControlManager.listPartitionReassignments (at the last stable offset),
+             getOngoingPartitionReassignment (at the latest).
     """
-    topics: list[OngoingTopic] = []
+    latest = state.image.topics
     if request.topics is None:
-        for topic in _reassigned(state, committed):
-            topics += _ongoing(topic, _candidates(state, topic))
+        known = committed.topics
+        wanted = [
+            (known.get(topic_id), state.indexes.reassigning.of_topic(topic_id))
+            for topic_id in state.indexes.reassigning.topics()
+        ]
+        listed = [(topic, _reassigned(topic, indexes)) for topic, indexes in wanted if topic]
+        listed.sort(key=lambda item: item[0].name)
     else:
-        for requested in request.topics:
-            named = committed.topics.named(requested.name)
-            if named is not None:
-                topics += _ongoing(named, requested.partition_indexes)
+        named = [(committed.topics.named(one.name), one) for one in request.topics]
+        listed = [(topic, one.partition_indexes) for topic, one in named if topic]
+    topics = [
+        ongoing
+        for known_topic, indexes in listed
+        if (topic := latest.get(known_topic.id)) is not None
+        for ongoing in _ongoing(topic, indexes)
+    ]
     return Decision(
         response=ListPartitionReassignmentsResponse(error_message=None, topics=tuple(topics))
     )
 
 
-def _reassigned(state: ClusterState, committed: MetadataImage) -> list[TopicImage]:
-    """Topics that may have partitions under way, by name.
-
-    The index includes what is not committed yet, which makes a topic differ.
-    """
-    known, now = committed.topics.by_id, state.image.topics.by_id
-    found = [known[i] for i in state.indexes.reassigning.topics() if known.get(i) is now.get(i)]
-    if committed is not state.image:
-        found += [topic for topic_id, topic in known.items() if now.get(topic_id) is not topic]
-    return sorted(found, key=lambda topic: topic.name)
-
-
-def _candidates(state: ClusterState, topic: TopicImage) -> tuple[int, ...]:
-    if state.image.topics.get(topic.id) is topic:
-        return state.indexes.reassigning.of_topic(topic.id)
-    return tuple(index for index, _ in topic.items())
+def _reassigned(topic: TopicImage, indexes: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of some partitions that this image of their topic has under way."""
+    return tuple(
+        index
+        for index in indexes
+        if (partition := topic.partitions.get(index)) is not None and partition.is_reassigning
+    )
 
 
 def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
     found = [
         Ongoing(
             partition_index=index,
-            replicas=partition.replicas,
-            adding_replicas=partition.adding_replicas,
-            removing_replicas=partition.removing_replicas,
+            replicas=topic.partitions[index].replicas,
+            adding_replicas=topic.partitions[index].adding_replicas,
+            removing_replicas=topic.partitions[index].removing_replicas,
         )
-        for index in indexes
-        if (partition := topic.partitions.get(index)) is not None and partition.is_reassigning
+        for index in _reassigned(topic, indexes)
     ]
     return [OngoingTopic(name=topic.name, partitions=tuple(found))] if found else []

@@ -6,9 +6,16 @@ Source:  OffsetControlManager.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,28 @@ class OffsetControl:
         self.before_transaction: tuple[int, MetadataImage] | None = None
         self.committed = Point(0, image)
         self._points: deque[Point] = deque()
+
+    def replay(self, message: Any, offset: int, image: MetadataImage) -> MetadataImage | None:
+        """Begin or end a metadata transaction.
+
+        Shapes:  -> for one that is aborted, the image to go back to.
+        Errors:  ReplayError for a transaction in a transaction, and for an end without a begin:
+                 no controller could go back to the right image.
+        Source:  OffsetControlManager.replay.
+        """
+        begun = self.before_transaction
+        if isinstance(message, BeginTransactionRecord):
+            if begun is not None:
+                why = f"the transaction at {begun[0]} was never closed"
+                raise ReplayError(f"offset {offset}: BeginTransactionRecord: {why}")
+            self.before_transaction = (offset, image)
+        elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
+            if begun is None:
+                kind = type(message).__name__
+                raise ReplayError(f"offset {offset}: {kind}: there is no open transaction")
+            self.before_transaction = None
+            return begun[1] if isinstance(message, AbortTransactionRecord) else None
+        return None
 
     def claim(self, next_offset: int, image: MetadataImage) -> None:
         """Begin an epoch: everything below the offset is decided, though not all is committed."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from minicluster.effects import Effect
+from minicluster.effects import Effect, Respond
 from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.zookeeper.operations import Request
 
 
@@ -40,3 +42,11 @@ class ControlRequest(Effect):
     to: int
     request: Any
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RespondOnceLed(Respond):
+    """Respond to ElectLeaders once this broker's metadata has the new leaders, or at a time."""
+
+    leaders: Mapping[TopicPartition, int]
+    expires_ms: int

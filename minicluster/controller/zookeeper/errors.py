@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.operations import Code
 
 
@@ -19,3 +20,14 @@ class ZooKeeperFailure(Exception):
 
 class StateChangeFailed(Exception):
     """A partition or a replica cannot change to the requested state."""
+
+
+class IllegalState(Exception):
+    """The controller holds no such thing, or another one than a znode has."""
+
+
+FAILURES = (ZooKeeperFailure, StateChangeFailed, IllegalState, ProtocolError)
+"""Failures that end one event, or one step of it, and no other.
+
+Source:  kafka.controller.KafkaController.process: any Throwable but ControllerMovedException.
+"""

@@ -120,3 +120,4 @@ class RequestReceived(ControllerEvent):
     token: Any
     request: Any
     version: int
+    received_ms: int

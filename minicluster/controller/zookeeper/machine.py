@@ -27,11 +27,7 @@ from uuid import UUID
 from minicluster.controller.zookeeper import events as e
 from minicluster.controller.zookeeper import planted as planted  # in place before a start
 from minicluster.controller.zookeeper.effects import RequestZooKeeper
-from minicluster.controller.zookeeper.errors import (
-    ControllerMoved,
-    StateChangeFailed,
-    ZooKeeperFailure,
-)
+from minicluster.controller.zookeeper.errors import FAILURES, ControllerMoved
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.processing.broker_change import (
     process_broker_change,
@@ -74,9 +70,6 @@ from minicluster.faults import Faults
 from minicluster.zookeeper.operations import Result
 from minicluster.zookeeper.state.watches import WatchEvent
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
-
-FAILURES = (ZooKeeperFailure, StateChangeFailed)
-"""Failures that end one event and no other."""
 
 
 class ZooKeeperControllerMachine:
@@ -122,7 +115,7 @@ class ZooKeeperControllerMachine:
 
         Errors:  in the response; TypeError for a request that the controller does not decide.
         """
-        return self._put(e.RequestReceived(token, request, version), now_ms)
+        return self._put(e.RequestReceived(token, request, version, now_ms), now_ms)
 
     def on_control_response(
         self, broker: int, request: Any, response: Any, now_ms: int

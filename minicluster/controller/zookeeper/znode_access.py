@@ -8,8 +8,9 @@ Source:  KAFKA-6082; kafka.zk.KafkaZkClient.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
 from minicluster.controller.zookeeper.process import Process
@@ -18,6 +19,7 @@ from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr, 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.operations import (
     Check,
     Code,
@@ -35,6 +37,9 @@ from minicluster.zookeeper.operations import (
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, decode_controller
 from minicluster.zookeeper.znodes.topics import TopicAssignment
+
+T = TypeVar("T")
+D = TypeVar("D")
 
 
 def read_data(state: ControllerState, path: str) -> Process[Result]:
@@ -73,6 +78,14 @@ def expect_ok(result: Result, *allowed: Code) -> Result:
     if not result.ok and result.code not in allowed:
         raise ZooKeeperFailure(result.code)
     return result
+
+
+def decoded(decode: Callable[[bytes | None], T], result: Result, default: D) -> T | D:
+    """The content of a znode that a tool may write; nothing, and what cannot be read, has none."""
+    try:
+        return decode(result.data) if result.ok else default
+    except ProtocolError:
+        return default
 
 
 def write_all(

@@ -161,6 +161,8 @@ class InternalTopic:
         """
         if self._state.image is not self._image:
             self._find_led_partitions()
+        if not self._led_partitions:
+            return []
         marks = [local.replica_log.high_watermark for local in self._led_partitions.values()]
         before = self._reported
         if marks == before:

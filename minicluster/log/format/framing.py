@@ -20,6 +20,51 @@ def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join((prefix, frame, value, b"\0"))  # no headers
 
 
+def plain_values(body: bytes, count: int) -> list[bytes] | None:
+    """The values of records that ``value_frames`` has framed; None if one is framed otherwise.
+
+    Each record has a value alone, the time of the batch and the next offset, and its numbers have
+    one or two bytes, as in the metadata log. Varints are read in place: this loop is most of the
+    reading of a long log.
+    """
+    values = []
+    position = 0
+    try:
+        for index in range(count):
+            length = body[position]
+            position += 1
+            if length > 127:
+                second = body[position]
+                if second > 127:
+                    return None
+                length += (second << 7) - 128
+                position += 1
+            end = position + (length >> 1)
+            offset = body[position + 2]  # after the attributes and the time
+            at = position + 3
+            if offset > 127:
+                offset += (body[at] << 7) - 128
+                at += 1
+            if length & 1 or body[position + 1] or offset != index << 1 or body[at] != 1:
+                return None
+            size = body[at + 1]
+            at += 2
+            if size > 127:
+                second = body[at]
+                if second > 127:
+                    return None
+                size += (second << 7) - 128
+                at += 1
+            stop = at + (size >> 1)
+            if size & 1 or stop + 1 != end or body[stop] != 0:
+                return None
+            values.append(body[at:stop])
+            position = end
+    except IndexError:
+        return None
+    return values if position == len(body) else None
+
+
 def write_bytes(out: bytearray, value: bytes | None) -> None:
     """Append a field of bytes, which may be null."""
     if value is None:

@@ -6,6 +6,7 @@ Source:  KIP-584, KIP-778; FeaturesImage, FeaturesDelta.
 from __future__ import annotations
 
 from dataclasses import field
+from functools import cache
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError, UnknownMetadataVersion
@@ -31,7 +32,7 @@ class FeaturesImage:
         """The hash of this section."""
         if self.metadata_version is None:
             return self.levels.fingerprint
-        return self.levels.fingerprint + fingerprint(FEATURE_NAME, self.metadata_version.level)
+        return self.levels.fingerprint + _of_version(self.metadata_version.level)
 
     def require_metadata_version(self) -> MetadataVersion:
         """The metadata.version.
@@ -58,6 +59,11 @@ class FeaturesImage:
     def elr_enabled(self) -> bool:
         """Eligible leader replicas are on (KIP-966, by feature level)."""
         return self.level(ELR_VERSION) >= 1
+
+
+@cache
+def _of_version(level: int) -> int:
+    return fingerprint(FEATURE_NAME, level)
 
 
 def set_level(features: FeaturesImage, record: FeatureLevelRecord, _: int) -> FeaturesImage:

@@ -11,10 +11,11 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import field
+from operator import attrgetter
 from typing import Any, ClassVar
 
-from minicluster.lazy_dataclass import dataclass
+from minicluster.lazy_dataclass import dataclass, replace
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import cluster, configs, features, quotas, security, topics
 from minicluster.metadata.image.cluster import ClusterImage
@@ -62,18 +63,15 @@ class MetadataImage:
     @property
     def is_empty(self) -> bool:
         """No record has left anything."""
-        return not any(getattr(self, section).fingerprint for section in _SECTIONS)
+        return not any(_fingerprints(self))
 
     def has_content_of(self, other: MetadataImage) -> bool:
         """Equal by the fingerprints of the sections, whatever their size."""
-        return all(
-            getattr(self, section).fingerprint == getattr(other, section).fingerprint
-            for section in _SECTIONS
-        )
+        return self is other or _fingerprints(self) == _fingerprints(other)
 
     def digest(self) -> str:
         """A hash of the content: the same for equal images, in every process, by every path."""
-        return digest_of(getattr(self, section).fingerprint for section in _SECTIONS)
+        return digest_of(_fingerprints(self))
 
 
 def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataImage:
@@ -135,7 +133,7 @@ _FOLDS_BY_SECTION: dict[str, dict[type, Fold]] = {
     "scram": security.SCRAM_FOLDS,
     "delegation_tokens": security.TOKEN_FOLDS,
 }
-_SECTIONS = tuple(_FOLDS_BY_SECTION)
+_fingerprints = attrgetter(*(f"{section}.fingerprint" for section in _FOLDS_BY_SECTION))
 _STEPS: dict[type, tuple[str, Fold]] = {
     record: (section, fold)
     for section, folds in _FOLDS_BY_SECTION.items()

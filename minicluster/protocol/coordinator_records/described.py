@@ -25,7 +25,7 @@ _TYPES: Mapping[str, RecordTypes] = {
     GROUP_METADATA_TOPIC: GROUP_RECORDS,
     TRANSACTION_STATE_TOPIC: TRANSACTION_RECORDS,
 }
-_FOLDER = re.compile(r"(.+)-[0-9]+")
+_FOLDER = r"(.+)-[0-9]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class DescribedRecord:
 
 def record_types_of(file: Path) -> RecordTypes | None:
     """The records of the internal topic in whose partition folder a file lies, else None."""
-    match = _FOLDER.fullmatch(file.resolve().parent.name)
+    match = re.fullmatch(_FOLDER, file.resolve().parent.name)
     return None if match is None else _TYPES.get(match[1])
 
 

@@ -88,6 +88,8 @@ def record_name(cls: type[Message]) -> str:
 
 
 _HEADS: dict[tuple[type[Message], int], bytes] = {}
+_SHORT_FRAME = 3  # bytes of nearly every frame: each of its numbers is below 128
+_KINDS: dict[bytes, tuple[type[Message], int]] = {}
 
 
 def encode_record(value: VersionedRecord) -> bytes:
@@ -112,6 +114,24 @@ def decode_record(data: bytes) -> VersionedRecord:
     Errors:  ProtocolError for another frame version, an unknown key or version, bytes that the
              record does not use, and all that ``decode`` refuses.
     """
+    short = data[:_SHORT_FRAME]
+    kind = _KINDS.get(short)
+    if kind is None:
+        cls, version, offset = _frame(data)
+        if offset == _SHORT_FRAME:
+            _KINDS[short] = cls, version
+    else:
+        cls, version = kind
+        offset = _SHORT_FRAME
+    record, end = decode_prefix(cls, data, version, offset)
+    if end != len(data):
+        name = f"{cls.__name__} v{version}"
+        raise ProtocolError(name, "", f"{len(data) - end} bytes are left over", offset=end)
+    return VersionedRecord(record, version)
+
+
+def _frame(data: bytes) -> tuple[type[Message], int, int]:
+    """The class and the version that a frame names, and the offset behind it."""
     try:
         frame, offset = decode_uvarint(data, 0)
         key, offset = decode_uvarint(data, offset)
@@ -123,11 +143,7 @@ def decode_record(data: bytes) -> VersionedRecord:
     cls = RECORD_CLASSES.get(key)
     if cls is None:
         raise ProtocolError("metadata record", "frame", f"no record has the key {key}", offset=1)
-    record, end = decode_prefix(cls, data, version, offset)
-    if end != len(data):
-        name = f"{cls.__name__} v{version}"
-        raise ProtocolError(name, "", f"{len(data) - end} bytes are left over", offset=end)
-    return VersionedRecord(record, version)
+    return cls, version, offset
 
 
 def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:

@@ -23,11 +23,11 @@ FETCH_SNAPSHOT_VERSION = 1
 
 def poll(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
     """Act on what is due; -> the wait."""
-    return (_poll_voter if node.is_voter else _poll_observer)(node, role, now_ms)
+    return (_poll_voter if node.history.is_voter else _poll_observer)(node, role, now_ms)
 
 
 def _poll_voter(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
-    if node.is_shutting_down:
+    if node.shutdown_deadline_ms is not None:
         return 0
     if now_ms >= role.fetch_deadline_ms:
         transitions.to_prospective(node, now_ms)
@@ -43,13 +43,14 @@ def _poll_voter(node: QuorumNode, role: FollowerState, now_ms: int) -> int | Non
 
 
 def _poll_observer(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
-    auto_joins = follower_requests.auto_joins(node)
-    if auto_joins and now_ms >= role.update_voter_deadline_ms:
+    if not follower_requests.auto_joins(node):
+        return _maybe_send_fetch(node, role, now_ms)
+    if now_ms >= role.update_voter_deadline_ms:
         wait_ms = follower_requests.maybe_send_add_or_remove_voter(node, role, now_ms)
         if wait_ms is not None:
             return wait_ms
     wait_ms = _maybe_send_fetch(node, role, now_ms)
-    return earliest(wait_ms, _until(role.update_voter_deadline_ms, now_ms) if auto_joins else None)
+    return earliest(wait_ms, _until(role.update_voter_deadline_ms, now_ms))
 
 
 def _until(deadline_ms: int, now_ms: int) -> int | None:
@@ -65,16 +66,16 @@ def _maybe_send_fetch(node: QuorumNode, role: FollowerState, now_ms: int) -> int
     leader, requests = node.leader_node, node.requests
     if leader is None:
         return maybe_send_fetch_to_bootstrap_server(node, now_ms)
-    if requests.has_timed_out(leader.id, now_ms):
-        requests.drop(leader.id)
-        return maybe_send_fetch_to_bootstrap_server(node, now_ms)
-    if requests.is_backing_off(leader.id, now_ms):
-        return maybe_send_fetch_to_bootstrap_server(node, now_ms)
-    if requests.has_any_in_flight(now_ms):
-        return requests.bootstrap_wait_ms(now_ms)
-    if requests.is_ready(leader.id, now_ms):
-        _send_fetch(node, role, leader, now_ms)
-    return requests.wait_ms(leader.id, now_ms)
+    if requests.are_any:
+        if requests.has_timed_out(leader.id, now_ms):
+            requests.drop(leader.id)
+            return maybe_send_fetch_to_bootstrap_server(node, now_ms)
+        if requests.is_backing_off(leader.id, now_ms):
+            return maybe_send_fetch_to_bootstrap_server(node, now_ms)
+        if requests.has_any_in_flight(now_ms):
+            return requests.bootstrap_wait_ms(now_ms)
+    _send_fetch(node, role, leader, now_ms)
+    return requests.request_timeout_ms
 
 
 def _send_fetch(node: QuorumNode, role: FollowerState, leader: Node, now_ms: int) -> None:

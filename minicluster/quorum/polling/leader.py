@@ -9,7 +9,7 @@ from minicluster.planting import step
 from minicluster.protocol.messages import BeginQuorumEpochRequest
 from minicluster.quorum import replication, transitions, wire
 from minicluster.quorum.effects import Appended
-from minicluster.quorum.polling.send import earliest, maybe_send_to_voters
+from minicluster.quorum.polling.send import maybe_send_to_voters
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Voter
@@ -20,22 +20,32 @@ BEGIN_QUORUM_EPOCH_VERSION = 1
 
 def poll(node: QuorumNode, role: LeaderState, now_ms: int) -> int | None:
     """Act on what is due; -> the wait."""
-    if node.is_shutting_down or role.resign_requested or check_quorum_expired(node, role, now_ms):
+    if (
+        role.resign_requested
+        or node.shutdown_deadline_ms is not None
+        or (now_ms >= role.check_quorum_deadline_ms and check_quorum_expired(node, role, now_ms))
+    ):
         transitions.to_resigned(node, role.voters_by_descending_offset(), now_ms)
         return 0
-    handler_state.expire(node, role, now_ms)
-    _write(node, role, now_ms)
-    _maybe_send_begin_quorum_epoch(node, role, now_ms)
-    left_ms = role.check_quorum_deadline_ms - now_ms
-    check_ms = None if len(role.voters) == 1 or left_ms <= 0 else left_ms
-    change_ms = handler_state.next_deadline_ms(role)
-    drain_ms = role.accumulator.due_ms
-    return earliest(
-        check_ms,
-        None if change_ms is None else max(0, change_ms - now_ms),
-        None if drain_ms is None else max(0, drain_ms - now_ms),
-        None if role.is_only_voter else role.begin_epoch_deadline_ms - now_ms,
-    )
+    if role.pending_add is not None or role.pending_remove is not None:
+        handler_state.expire(node, role, now_ms)
+    due_ms = role.accumulator.due_ms
+    if due_ms is not None and now_ms >= due_ms:
+        _write(node, role, now_ms)
+    if now_ms >= role.begin_epoch_deadline_ms:
+        _send_begin_quorum_epoch(node, role, now_ms)
+    return _wait_ms(role, now_ms)
+
+
+def _wait_ms(role: LeaderState, now_ms: int) -> int | None:
+    """The wait until the next deadline, nothing where one is due by now."""
+    deadlines_ms = [] if role.is_only_voter else [role.begin_epoch_deadline_ms]
+    if len(role.voters) > 1 and now_ms < role.check_quorum_deadline_ms:
+        deadlines_ms.append(role.check_quorum_deadline_ms)
+    for deadline_ms in (role.accumulator.due_ms, handler_state.next_deadline_ms(role)):
+        if deadline_ms is not None:
+            deadlines_ms.append(deadline_ms)
+    return max(0, min(deadlines_ms) - now_ms) if deadlines_ms else None
 
 
 @step
@@ -50,9 +60,6 @@ def check_quorum_expired(node: QuorumNode, role: LeaderState, now_ms: int) -> bo
 
 
 def _write(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
-    due_ms = role.accumulator.due_ms
-    if due_ms is None or now_ms < due_ms:
-        return
     for batch in role.accumulator.drain():
         node.log.log.append(batch)
         node.emit(Appended(batch))
@@ -61,10 +68,8 @@ def _write(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     replication.on_append(node, role, now_ms)
 
 
-def _maybe_send_begin_quorum_epoch(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
+def _send_begin_quorum_epoch(node: QuorumNode, role: LeaderState, now_ms: int) -> None:
     """Announce this leader to voters that do not fetch: they may wait for their election."""
-    if now_ms < role.begin_epoch_deadline_ms:
-        return
 
     def request(voter: Voter) -> BeginQuorumEpochRequest:
         return wire.begin_epoch_request(

@@ -62,16 +62,16 @@ def maybe_send_fetch_to_bootstrap_server(node: QuorumNode, now_ms: int) -> int |
 
 def fetch_request(node: QuorumNode) -> FetchRequest:
     """The Fetch for what follows this node's log, the same value again while nothing changes."""
-    log, role = node.log, node.role
+    role, offset, last_epoch = node.role, node.log.end_offset, node.log.last_epoch
     high_watermark = -1 if role.high_watermark is None else role.high_watermark
-    key = (role.epoch, log.end_offset, log.last_epoch, high_watermark)
+    key = (role.epoch, offset, last_epoch, high_watermark)
     if node.last_fetch is None or node.last_fetch[0] != key:
         request = wire.fetch_request(
             cluster_id=node.cluster_id,
             replica=node.key,
             epoch=role.epoch,
-            offset=log.end_offset,
-            last_epoch=log.last_epoch,
+            offset=offset,
+            last_epoch=last_epoch,
             high_watermark=high_watermark,
             max_wait_ms=node.settings.fetch_max_wait_ms,
             max_bytes=node.settings.fetch_max_bytes,

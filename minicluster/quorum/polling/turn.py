@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.quorum import dispatch, listener_context, transitions
+from minicluster.quorum import listener_context, transitions
 from minicluster.quorum.effects import Began, ShutDown
 from minicluster.quorum.polling import follower, leader, nominee, resigned, unattached
 from minicluster.quorum.polling.send import earliest
@@ -52,33 +52,42 @@ def start(node: QuorumNode, now_ms: int) -> None:
 
 def poll_once(node: QuorumNode, now_ms: int) -> None:
     """Take one turn."""
-    if node.parked:
+    parked_until_ms = node.parked_until_ms
+    if parked_until_ms is not None and now_ms >= parked_until_ms:
         parked_fetches.expire(node, now_ms)
-    if _maybe_complete_shutdown(node, now_ms):
+    if node.shutdown_deadline_ms is not None and _maybe_complete_shutdown(node, now_ms):
         return
     role = node.role
     wait_ms = _POLL[type(role)](node, role, now_ms)
     if node.messages:
-        dispatch.handle(node, node.messages.popleft(), now_ms)
-    listener_context.update_listeners(node)
-    node.wake_ms = earliest(
-        None if wait_ms is None else now_ms + wait_ms,
-        node.shutdown_deadline_ms,
-        parked_fetches.next_deadline_ms(node) if node.parked else None,
-    )
+        handle, message = node.messages.popleft()
+        handle(node, *message, now_ms)
+    if node.listeners_behind:
+        listener_context.update_listeners(node)
+    wake_ms = None if wait_ms is None else now_ms + wait_ms
+    if node.parked_until_ms is not None or node.shutdown_deadline_ms is not None:
+        wake_ms = earliest(wake_ms, node.parked_until_ms, node.shutdown_deadline_ms)
+    node.wake_ms = wake_ms
 
 
-def poll_until_idle(node: QuorumNode, message: dispatch.Message | None, now_ms: int) -> None:
-    """Take a message, if there is one, and turns until nothing is left to do at this time.
+def on_message(
+    node: QuorumNode, handle: Callable[..., None], message: tuple[Any, ...], now_ms: int
+) -> None:
+    """Handle a message, and take turns until nothing is left to do at this time.
 
     A turn before the message would do nothing, and is not taken, while no timer is due.
     """
-    if message is not None:
-        if node.running and not node.messages and (node.wake_ms is None or now_ms < node.wake_ms):
-            dispatch.handle(node, message, now_ms)
+    if node.running and not node.messages and (node.wake_ms is None or now_ms < node.wake_ms):
+        handle(node, *message, now_ms)
+        if node.listeners_behind:
             listener_context.update_listeners(node)
-        else:
-            node.messages.append(message)
+    else:
+        node.messages.append((handle, message))
+    poll_until_idle(node, now_ms)
+
+
+def poll_until_idle(node: QuorumNode, now_ms: int) -> None:
+    """Take turns until nothing is left to do at this time."""
     for _ in range(MAX_TURNS):
         if not node.running:
             return
@@ -93,10 +102,8 @@ def poll_until_idle(node: QuorumNode, message: dispatch.Message | None, now_ms: 
 def _maybe_complete_shutdown(node: QuorumNode, now_ms: int) -> bool:
     """End a graceful shutdown once another leader is known: a leader hands its epoch over first."""
     deadline_ms = node.shutdown_deadline_ms
-    if deadline_ms is None:
-        return False
     finished = not node.is_voter or node.is_only_voter or node.has_remote_leader
-    timed_out = now_ms >= deadline_ms
+    timed_out = deadline_ms is not None and now_ms >= deadline_ms
     if not finished and not timed_out:
         return False
     node.running = False

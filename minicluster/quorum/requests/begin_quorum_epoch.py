@@ -10,22 +10,25 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import BeginQuorumEpochRequest
-from minicluster.quorum import wire
+from minicluster.quorum import message_epoch, wire
 from minicluster.quorum.message_epoch import VoterRequestEpoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.node import QuorumNode
 
 
-def epoch_of(request: BeginQuorumEpochRequest) -> VoterRequestEpoch:
+def check_epoch(
+    node: QuorumNode, request: BeginQuorumEpochRequest, now_ms: int
+) -> ErrorCode | None:
     """The leader and its epoch: the node follows them."""
     partition = request.topics[0].partitions[0]
-    return VoterRequestEpoch(
+    named = VoterRequestEpoch(
         partition.leader_epoch,
         partition.leader_id,
         partition.leader_id,
         wire.named_endpoints(request.leader_endpoints),
         announces_leader=True,
     )
+    return message_epoch.check_voter_request(node, named, now_ms)
 
 
 def handle(

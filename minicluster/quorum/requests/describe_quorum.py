@@ -28,7 +28,7 @@ def validate(
     return _refuse_topics(request) if wire.only_partition(request) is None else None
 
 
-def epoch_of(request: DescribeQuorumRequest) -> None:
+def check_epoch(node: QuorumNode, request: DescribeQuorumRequest, now_ms: int) -> None:
     """No epoch: an admin describes the present one."""
 
 

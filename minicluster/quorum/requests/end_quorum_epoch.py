@@ -10,22 +10,23 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import EndQuorumEpochRequest
-from minicluster.quorum import wire
+from minicluster.quorum import message_epoch, wire
 from minicluster.quorum.message_epoch import VoterRequestEpoch
 from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
 
 
-def epoch_of(request: EndQuorumEpochRequest) -> VoterRequestEpoch:
+def check_epoch(node: QuorumNode, request: EndQuorumEpochRequest, now_ms: int) -> ErrorCode | None:
     """The leader that resigned and its epoch, which may be news."""
     partition = request.topics[0].partitions[0]
-    return VoterRequestEpoch(
+    named = VoterRequestEpoch(
         partition.leader_epoch,
         partition.leader_id,
         partition.leader_id,
         wire.named_endpoints(request.leader_endpoints),
     )
+    return message_epoch.check_voter_request(node, named, now_ms)
 
 
 def handle(

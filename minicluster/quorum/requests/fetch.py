@@ -11,9 +11,9 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
-from minicluster.quorum import replication, wire
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
+from minicluster.quorum import message_epoch, replication, wire
 from minicluster.quorum.requests import validation
+from minicluster.quorum.state import parked_fetches
 from minicluster.quorum.state.node import ParkedFetch, QuorumNode
 from minicluster.quorum.state.refusals import InvalidRequest
 from minicluster.quorum.state.voters import ReplicaKey
@@ -40,9 +40,10 @@ def validate(node: QuorumNode, request: FetchRequest, version: int) -> FetchResp
     return None
 
 
-def epoch_of(request: FetchRequest) -> LeaderRequestEpoch:
+def check_epoch(node: QuorumNode, request: FetchRequest, now_ms: int) -> ErrorCode | None:
     """The epoch of the leader that the replica fetches from."""
-    return LeaderRequestEpoch(request.topics[0].partitions[0].current_leader_epoch)
+    epoch = request.topics[0].partitions[0].current_leader_epoch
+    return message_epoch.check_leader_request(node, epoch)
 
 
 def refuse(
@@ -66,7 +67,8 @@ def handle(
     response = replication.read(node, replica, partition, request.max_bytes, version, now_ms)
     if request.max_wait_ms == 0 or _has_news(response, partition):
         return response
-    node.parked.append(
+    parked_fetches.park(
+        node,
         ParkedFetch(
             token=token,
             version=version,
@@ -75,7 +77,7 @@ def handle(
             max_bytes=request.max_bytes,
             deadline_ms=now_ms + request.max_wait_ms,
             prepared=response,
-        )
+        ),
     )
     return None
 
@@ -84,7 +86,7 @@ def _has_news(response: FetchResponse, partition: FetchRequest.FetchPartition) -
     """Records, an error, a divergence, a snapshot or a higher high watermark (KIP-1166)."""
     found = response.responses[0].partitions[0]
     return bool(
-        found.error_code != ErrorCode.NONE
+        found.error_code
         or found.records
         or found.diverging_epoch.epoch >= 0
         or found.snapshot_id.epoch >= 0

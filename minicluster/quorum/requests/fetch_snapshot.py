@@ -10,8 +10,7 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from minicluster.quorum import wire
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
+from minicluster.quorum import message_epoch, wire
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -39,11 +38,11 @@ def validate(
     return None
 
 
-def epoch_of(request: FetchSnapshotRequest) -> LeaderRequestEpoch:
+def check_epoch(node: QuorumNode, request: FetchSnapshotRequest, now_ms: int) -> ErrorCode | None:
     """The epoch of the leader that the replica fetches from."""
     partition = wire.snapshot_partition(request)
     assert partition is not None
-    return LeaderRequestEpoch(partition.current_leader_epoch)
+    return message_epoch.check_leader_request(node, partition.current_leader_epoch)
 
 
 def refuse(

@@ -24,8 +24,7 @@ from minicluster.protocol.messages import (
     UpdateRaftVoterRequest,
     VoteRequest,
 )
-from minicluster.quorum import message_epoch, wire
-from minicluster.quorum.message_epoch import RequestEpoch
+from minicluster.quorum import wire
 from minicluster.quorum.requests import (
     begin_quorum_epoch,
     describe_quorum,
@@ -48,77 +47,82 @@ from minicluster.quorum.voter_changes import (
 class RequestHandler:
     """The steps of one API's request.
 
-    Shapes:  ``validate`` gives the refusal of a malformed request, else None; ``epoch_of`` the
-             epoch that the request names; ``refuse`` the response with an error of the epoch;
-             ``handle`` the response, None if it comes later under the token.
+    Shapes:  ``validate`` gives the refusal of a malformed request, else None; ``check_epoch`` the
+             error of the epoch that the request names, else None; ``refuse`` the response with that
+             error; ``handle`` the response, None if it comes later under the token.
     """
 
     validate: Callable[[QuorumNode, Any, int], Any | None]
-    epoch_of: Callable[[Any], RequestEpoch]
+    check_epoch: Callable[[QuorumNode, Any, int], ErrorCode | None]
     refuse: Callable[[QuorumNode, Any, int, ErrorCode], Any]
     handle: Callable[[QuorumNode, Any, int, Any, int], Any | None]
 
 
 HANDLERS: dict[type, RequestHandler] = {
-    VoteRequest: RequestHandler(vote.validate, vote.epoch_of, wire.election_response, vote.handle),
+    VoteRequest: RequestHandler(
+        vote.validate, vote.check_epoch, wire.election_response, vote.handle
+    ),
     BeginQuorumEpochRequest: RequestHandler(
         validation.refuse_election_request,
-        begin_quorum_epoch.epoch_of,
+        begin_quorum_epoch.check_epoch,
         wire.election_response,
         begin_quorum_epoch.handle,
     ),
     EndQuorumEpochRequest: RequestHandler(
         validation.refuse_election_request,
-        end_quorum_epoch.epoch_of,
+        end_quorum_epoch.check_epoch,
         wire.election_response,
         end_quorum_epoch.handle,
     ),
-    FetchRequest: RequestHandler(fetch.validate, fetch.epoch_of, fetch.refuse, fetch.handle),
+    FetchRequest: RequestHandler(fetch.validate, fetch.check_epoch, fetch.refuse, fetch.handle),
     FetchSnapshotRequest: RequestHandler(
         fetch_snapshot.validate,
-        fetch_snapshot.epoch_of,
+        fetch_snapshot.check_epoch,
         fetch_snapshot.refuse,
         fetch_snapshot.handle,
     ),
     DescribeQuorumRequest: RequestHandler(
         describe_quorum.validate,
-        describe_quorum.epoch_of,
+        describe_quorum.check_epoch,
         describe_quorum.refuse,
         describe_quorum.handle,
     ),
     AddRaftVoterRequest: RequestHandler(
         admin_requests.validate,
-        admin_requests.epoch_of,
+        admin_requests.check_epoch,
         admin_requests.refuse,
         add_voter_handler.handle,
     ),
     RemoveRaftVoterRequest: RequestHandler(
         admin_requests.validate,
-        admin_requests.epoch_of,
+        admin_requests.check_epoch,
         admin_requests.refuse,
         remove_voter_handler.handle,
     ),
     UpdateRaftVoterRequest: RequestHandler(
         update_voter_handler.validate,
-        update_voter_handler.epoch_of,
+        update_voter_handler.check_epoch,
         update_voter_handler.respond,
         update_voter_handler.handle,
     ),
 }
 
 
-def handle(node: QuorumNode, request: Any, version: int, token: Any, now_ms: int) -> Any | None:
-    """Handle a request; -> its response, None if it comes later under the token.
+def handle(node: QuorumNode, token: Any, request: Any, version: int, now_ms: int) -> None:
+    """Handle a request of a peer or an admin; its response comes now, or later under the token.
 
-    Errors:  TypeError for a request that no quorum node handles.
+    Errors:  TypeError for a request that no quorum node handles: the shell's mistake.
+    Source:  KafkaRaftClient.handleInboundMessage.
     """
     handler = HANDLERS.get(type(request))
     if handler is None:
         raise TypeError(f"a quorum node does not handle {type(request).__name__}")
-    refusal = handler.validate(node, request, version)
-    if refusal is not None:
-        return refusal
-    error = message_epoch.check_request(node, handler.epoch_of(request), now_ms)
-    if error is not None:
-        return handler.refuse(node, request, version, error)
-    return handler.handle(node, request, version, token, now_ms)
+    response = handler.validate(node, request, version)
+    if response is None:
+        error = handler.check_epoch(node, request, now_ms)
+        if error is None:
+            response = handler.handle(node, request, version, token, now_ms)
+        else:
+            response = handler.refuse(node, request, version, error)
+    if response is not None:
+        node.respond(token, response)

@@ -11,7 +11,7 @@ from typing import Any
 from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import VoteRequest
-from minicluster.quorum import transitions, wire
+from minicluster.quorum import message_epoch, transitions, wire
 from minicluster.quorum.effects import VoteRejected
 from minicluster.quorum.message_epoch import VoterRequestEpoch
 from minicluster.quorum.requests import validation
@@ -37,10 +37,11 @@ def validate(node: QuorumNode, request: VoteRequest, version: int) -> Any | None
     return None
 
 
-def epoch_of(request: VoteRequest) -> VoterRequestEpoch:
+def check_epoch(node: QuorumNode, request: VoteRequest, now_ms: int) -> ErrorCode | None:
     """The candidate's epoch; it moves this node whether or not the vote is granted."""
     partition = request.topics[0].partitions[0]
-    return VoterRequestEpoch(partition.replica_epoch, partition.replica_id)
+    named = VoterRequestEpoch(partition.replica_epoch, partition.replica_id)
+    return message_epoch.check_voter_request(node, named, now_ms)
 
 
 def handle(node: QuorumNode, request: VoteRequest, version: int, token: Any, now_ms: int) -> Any:

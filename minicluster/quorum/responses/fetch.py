@@ -20,21 +20,21 @@ from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT
 
 
-def epoch_of(node: QuorumNode, response: FetchResponse) -> ResponseEpoch | bool:
-    """The leader and epoch of the peer; False for a response about another partition."""
+def epoch_of(node: QuorumNode, response: FetchResponse) -> ResponseEpoch | bool | None:
+    """The leader and epoch of the peer; False for a response about another partition.
+
+    Shapes:  -> None for most responses: without an error, of the leader that this node follows.
+    """
     partition = wire.only_fetched_partition(response)
     if partition is None:
         return False
-    leader = partition.current_leader
+    leader, role = partition.current_leader, node.role
+    error_code, epoch = partition.error_code, leader.leader_epoch
+    if not error_code and epoch == role.epoch and leader.leader_id == role.leader_id:
+        return None
     leader_id = None if leader.leader_id < 0 else leader.leader_id
-    is_known = leader_id == node.role.leader_id and leader.leader_epoch == node.role.epoch
-    endpoints = (
-        ()  # most responses come from the known leader
-        if is_known and not partition.error_code
-        else wire.response_endpoints(response, leader_id, node.listener_name)
-    )
-    error = ErrorCode.for_code(partition.error_code)
-    return ResponseEpoch(error, leader_id, leader.leader_epoch, endpoints)
+    endpoints = wire.response_endpoints(response, leader_id, node.listener_name)
+    return ResponseEpoch(ErrorCode.for_code(error_code), leader_id, epoch, endpoints)
 
 
 def handle(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int) -> bool:
@@ -43,11 +43,12 @@ def handle(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int)
     role = node.role
     if partition.error_code or not isinstance(role, FollowerState):
         return False
-    snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    snapshot = partition.snapshot_id
     if partition.diverging_epoch.epoch >= 0:
         if not _truncate(node, role, partition.diverging_epoch):
             return False
-    elif max(snapshot_id) >= 0:
+    elif snapshot.end_offset >= 0 or snapshot.epoch >= 0:
+        snapshot_id = (snapshot.end_offset, snapshot.epoch)
         below_committed = role.high_watermark is not None and snapshot_id[0] < role.high_watermark
         if min(snapshot_id) < 0 or below_committed:
             return False
@@ -90,13 +91,13 @@ def _append(node: QuorumNode, records: Any) -> None:
         batches = Records.of(records).batches
     except InvalidBatch:
         return
-    appended = False
+    appended, log = False, node.log
     for batch in batches:
-        if batch.leader_epoch > node.epoch:
+        if batch.leader_epoch > node.role.epoch:
             break
-        if batch.base_offset != node.log.end_offset or batch.leader_epoch < node.log.last_epoch:
+        if batch.base_offset != log.log.end_offset or batch.leader_epoch < log.last_epoch:
             break
-        node.log.log.append(batch)
+        log.log.append(batch)
         node.emit(Appended(batch))
         appended = True
     if appended:

@@ -50,13 +50,14 @@ def _fail(node: QuorumNode, node_id: int, error: ErrorCode, now_ms: int) -> bool
 class ResponseHandler:
     """The steps of one API's response.
 
-    Shapes:  ``epoch_of`` gives the epoch that the response names, or its outcome where the response
-             cannot be used; None where the API names no epoch. ``errors_by_partition``: an error of
-             the whole response is like a lost connection, and both are ``on_error``'s.
+    Shapes:  ``epoch_of`` gives the epoch that the response names, its outcome where the response
+             cannot be used, or None where it names the leader that this node follows; an API that
+             names no epoch has none. ``errors_by_partition``: an error of the whole response is
+             like a lost connection, and both are ``on_error``'s.
     """
 
     handle: Callable[[QuorumNode, int, Any, int], bool]
-    epoch_of: Callable[[QuorumNode, Any], ResponseEpoch | bool] | None = None
+    epoch_of: Callable[[QuorumNode, Any], ResponseEpoch | bool | None] | None = None
     on_error: Callable[[QuorumNode, int, ErrorCode, int], bool] = _fail
     errors_by_partition: bool = True
 
@@ -85,9 +86,31 @@ HANDLERS: dict[type, ResponseHandler] = {
 }
 
 
-def handle(node: QuorumNode, node_id: int, request_type: type, response: Any, now_ms: int) -> bool:
-    """Handle the response of a node to a request of that type."""
-    handler = HANDLERS[request_type]
+def handle(node: QuorumNode, correlation_id: int, response: Any, now_ms: int) -> None:
+    """Handle the response to a request of this node, unless a change of role has dropped it.
+
+    Source:  KafkaRaftClient.handleInboundMessage.
+    """
+    outstanding = node.requests.outstanding(correlation_id)
+    if outstanding is not None:
+        node_id, request_type = outstanding
+        success = _is_success(node, node_id, HANDLERS[request_type], response, now_ms)
+        node.requests.on_result(node_id, correlation_id, success, now_ms)
+
+
+def handle_failure(node: QuorumNode, correlation_id: int, now_ms: int) -> None:
+    """Handle the end of a connection, on which a request of this node was sent."""
+    outstanding = node.requests.outstanding(correlation_id)
+    if outstanding is not None:
+        node_id, request_type = outstanding
+        error = ErrorCode.BROKER_NOT_AVAILABLE
+        success = HANDLERS[request_type].on_error(node, node_id, error, now_ms)
+        node.requests.on_result(node_id, correlation_id, success, now_ms)
+
+
+def _is_success(
+    node: QuorumNode, node_id: int, handler: ResponseHandler, response: Any, now_ms: int
+) -> bool:
     if response.error_code and handler.errors_by_partition:
         error = ErrorCode.for_code(response.error_code)
         return handler.on_error(node, node_id, error, now_ms)
@@ -95,14 +118,8 @@ def handle(node: QuorumNode, node_id: int, request_type: type, response: Any, no
         named = handler.epoch_of(node, response)
         if isinstance(named, bool):
             return named
-        outcome = message_epoch.check_response(node, named, now_ms)
-        if outcome is not None:
-            return outcome
+        if named is not None:
+            outcome = message_epoch.check_response(node, named, now_ms)
+            if outcome is not None:
+                return outcome
     return handler.handle(node, node_id, response, now_ms)
-
-
-def handle_error(
-    node: QuorumNode, node_id: int, request_type: type, error: ErrorCode, now_ms: int
-) -> bool:
-    """Handle a lost connection to a node."""
-    return HANDLERS[request_type].on_error(node, node_id, error, now_ms)

@@ -31,9 +31,10 @@ class ReplicaState:
     caught_up_ms: int = -1
     acknowledged: bool = False
 
-    def on_fetch(self, offset: int, leader_end: int | None, now_ms: int) -> None:
+    def on_fetch(self, offset: int, leader_end: int | None, now_ms: int) -> bool:
         """A valid fetch of an offset: everything below it is flushed at the replica.
 
+        Shapes:  -> the replica's end is another one than before.
         Source:  LeaderState.ReplicaState.updateFollowerState.
         """
         if leader_end is not None:
@@ -43,8 +44,10 @@ class ReplicaState:
                 self.caught_up_ms = max(self.fetched_ms, self.caught_up_ms)
             self.leader_end_at_fetch = leader_end
         self.fetched_ms = max(now_ms, self.fetched_ms)
-        self.end_offset = offset
         self.acknowledged = True
+        moved = offset != self.end_offset
+        self.end_offset = offset
+        return moved
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,9 +86,13 @@ class LeaderState(EpochState):
     check_quorum_deadline_ms: int
     begin_epoch_deadline_ms: int
     begin_epoch_interval_ms: int
+    voter_set: VoterSet | None = None  # the one that ``voters`` are of
     voters: dict[int, ReplicaState] = field(default_factory=dict)
     observers: dict[ReplicaKey, ReplicaState] = field(default_factory=dict)
     fetched_voters: dict[int, None] = field(default_factory=dict)
+    fetchers_needed: int = 0  # of the present voters
+    is_only_voter: bool = False
+    local_end: int | None = None
     resign_requested: bool = False
     pending_add: AddVoterHandlerState | None = None
     pending_remove: RemoveVoterHandlerState | None = None
@@ -125,6 +132,9 @@ class LeaderState(EpochState):
 
         Of an id that comes back with another directory nothing is kept.
         """
+        if voter_set is self.voter_set:
+            return
+        self.voter_set = voter_set
         old, new = dict(self.voters), {}
         for voter in voter_set.voters:
             known = old.pop(voter.key.id, None)
@@ -136,6 +146,9 @@ class LeaderState(EpochState):
         self.voters = new
         for state in old.values():
             self.observers.setdefault(state.key, state)
+        leader_votes = self.is_voter(self.key)
+        self.fetchers_needed = fetchers_needed(len(new), leader_votes=leader_votes)
+        self.is_only_voter = leader_votes and len(new) == 1
 
     def voters_by_descending_offset(self) -> tuple[ReplicaKey, ...]:
         """The other voters, furthest first, unknown last, then by id."""
@@ -168,20 +181,21 @@ class LeaderState(EpochState):
 
     def on_local_end(self, end_offset: int, voter_set: VoterSet) -> bool:
         """The leader's own log has grown; -> whether the high watermark advanced."""
-        own = self.state_of(self.key)
-        own.end_offset = end_offset
+        self.local_end = self.state_of(self.key).end_offset = end_offset
         self.set_voters(voter_set)
         return self.advance_to(replicated_offset(self.end_offsets))
 
     def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
-        """A replica's valid fetch; -> whether the high watermark advanced."""
+        """A replica's valid fetch; -> whether the high watermark advanced.
+
+        It can advance only where the end of a voter has moved.
+        """
         voter = self.voters.get(key.id)
-        if voter is None or not voter.key.matches(key):
-            voter = None
-        state = self.state_of(key) if voter is None else voter
-        state.on_fetch(offset, self.state_of(self.key).end_offset, now_ms)
-        self._on_contact(key, voter is not None, now_ms)
-        return voter is not None and self.advance_to(replicated_offset(self.end_offsets))
+        votes = voter is not None and voter.key.matches(key)
+        state = voter if voter is not None and votes else self.state_of(key)
+        moved = state.on_fetch(offset, self.local_end, now_ms)
+        self._on_contact(key, votes, now_ms)
+        return moved and votes and self.advance_to(replicated_offset(self.end_offsets))
 
     @property
     def end_offsets(self) -> list[int | None]:
@@ -217,19 +231,13 @@ class LeaderState(EpochState):
         fetched = self.fetched_voters
         if votes:
             fetched[key.id] = None
-        leader_votes = self.is_voter(self.key)
-        if len(fetched) >= fetchers_needed(len(self.voters), leader_votes=leader_votes):
-            self.fetched_voters.clear()
+        if len(fetched) >= self.fetchers_needed:
+            fetched.clear()
             self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
 
     def check_quorum_expired(self, now_ms: int) -> bool:
         """A majority has been silent for too long; a single voter is its own majority."""
         return len(self.voters) > 1 and now_ms >= self.check_quorum_deadline_ms
-
-    @property
-    def is_only_voter(self) -> bool:
-        """The leader is the only voter."""
-        return len(self.voters) == 1 and self.is_voter(self.key)
 
     def voters_without_recent_fetch(self, now_ms: int) -> tuple[int, ...]:
         """The other voters that have not fetched for half a fetch timeout."""

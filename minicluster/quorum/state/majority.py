@@ -22,6 +22,6 @@ def replicated_offset(end_offsets: Sequence[int | None]) -> int | None:
     """The highest offset that a majority of the voters has reached; None while unknown."""
     if not end_offsets:
         return None
-    descending = sorted((-1 if end is None else end for end in end_offsets), reverse=True)
-    reached = descending[len(descending) // 2]
+    ascending = sorted([-1 if end is None else end for end in end_offsets])
+    reached = ascending[len(ascending) - majority(len(ascending))]
     return None if reached < 0 else reached

@@ -104,7 +104,7 @@ class QuorumNode:
         self.rules = rules
         self.faults = faults
         self.log = RaftLog(log)
-        self.history = VoterSetHistory(self.log, static_voters)
+        self.history = VoterSetHistory(self.log, static_voters, self.key)
         self.own = Voter(
             key=self.key,
             endpoints=endpoints or static_voters.endpoints_of(node_id),
@@ -117,9 +117,10 @@ class QuorumNode:
             bootstrap_index=draws.bootstrap_index,
         )
         self.persisted = persisted
-        self.role: EpochState = UnattachedState(epoch=0, election_deadline_ms=None)
-        self.messages: deque[Any] = deque()
+        self.take_role(UnattachedState(epoch=0, election_deadline_ms=None))
+        self.messages: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.parked: list[ParkedFetch] = []
+        self.parked_until_ms: int | None = None  # the first of them is over
         self.listeners: dict[str, ListenerContext] = {}
         self.running = False
         self.shutdown_deadline_ms: int | None = None
@@ -128,10 +129,18 @@ class QuorumNode:
         self.listeners_behind = False  # the high watermark or the leader is news to them
         self.leaderless_pause_until_ms = 0
         self.last_fetch: tuple[Any, Any] | None = None
-        self.last_empty_response: tuple[Any, Any] = (None, None)
-        self._last_leader: tuple[int, Endpoints, Node | None] = (-1, (), None)
+        self.last_response: tuple[Any, Any] = (None, None)
         self._effects: list[Effect] = []
         self._next_correlation_id = 0
+
+    def take_role(self, role: EpochState) -> None:
+        """Take up a state of an epoch; its leader and the leader's endpoints never change."""
+        self.role = role
+        self.leader_node = (
+            None
+            if role.leader_id is None
+            else node_at(role.leader_id, role.leader_endpoints, self.listener_name)
+        )
 
     # --- effects ----------------------------------------------------------------------------
 
@@ -190,7 +199,7 @@ class QuorumNode:
     @property
     def is_voter(self) -> bool:
         """The node is in the latest voter set."""
-        return self.history.voters.is_voter(self.key)
+        return self.history.is_voter
 
     @property
     def is_only_voter(self) -> bool:
@@ -206,18 +215,6 @@ class QuorumNode:
     def leader_id(self) -> int:
         """The leader as responses name it, -1 if none is known."""
         return -1 if self.role.leader_id is None else self.role.leader_id
-
-    @property
-    def leader_node(self) -> Node | None:
-        """The leader's endpoint, if that is known."""
-        leader_id, endpoints = self.role.leader_id, self.role.leader_endpoints
-        if leader_id is None:
-            return None
-        known_id, known_endpoints, node = self._last_leader
-        if known_id != leader_id or known_endpoints is not endpoints:
-            node = node_at(leader_id, endpoints, self.listener_name)
-            self._last_leader = (leader_id, endpoints, node)
-        return node
 
     @property
     def has_remote_leader(self) -> bool:

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import wire
-from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.node import ParkedFetch, QuorumNode
+
+
+def park(node: QuorumNode, fetch: ParkedFetch) -> None:
+    """Let a fetch wait."""
+    deadline_ms = node.parked_until_ms
+    if deadline_ms is None or fetch.deadline_ms < deadline_ms:
+        node.parked_until_ms = fetch.deadline_ms
+    node.parked.append(fetch)
 
 
 def fail_all(node: QuorumNode, error: ErrorCode) -> None:
     """Refuse every parked fetch."""
-    parked, node.parked = node.parked, []
+    parked, node.parked, node.parked_until_ms = node.parked, [], None
     for fetch in parked:
         response = wire.fetch_response(
             node, fetch.version, error=error, log_start=node.log.start_offset
@@ -28,8 +36,4 @@ def expire(node: QuorumNode, now_ms: int) -> None:
     for fetch in due:
         node.parked.remove(fetch)
         node.respond(fetch.token, fetch.prepared)
-
-
-def next_deadline_ms(node: QuorumNode) -> int | None:
-    """The time at which the next wait is over."""
-    return min([fetch.deadline_ms for fetch in node.parked]) if node.parked else None
+    node.parked_until_ms = min((fetch.deadline_ms for fetch in node.parked), default=None)

@@ -26,8 +26,11 @@ class Validation:
     """A verdict on a position, with the end of the epoch it diverges at or the snapshot to load."""
 
     position: Position
-    end_offset: int
-    epoch: int
+    end_offset: int = -1
+    epoch: int = -1
+
+
+VALID = Validation(Position.VALID)
 
 
 class RaftLog:
@@ -77,8 +80,10 @@ class RaftLog:
                  the snapshot at that offset, else 0.
         """
         latest = self.log.epochs.latest
-        if latest is None or epoch >= latest:
+        if latest is None:
             return self.end_offset, self.last_epoch
+        if epoch >= latest:
+            return self.log.end_offset, latest
         earlier = 0 if (snapshot := self.log.earliest_snapshot) is None else snapshot[1]
         for entry, start in self.log.epochs.entries:
             if entry > epoch:
@@ -91,20 +96,22 @@ class RaftLog:
 
         Source:  RaftLog.validateOffsetAndEpoch.
         """
-        if offset == 0 and self.start_offset == 0:
-            return Validation(Position.VALID, 0, 0)
-        earliest = self.log.earliest_snapshot
+        log = self.log
+        start_offset = log.start_offset
+        if offset == 0 == start_offset:
+            return VALID
+        earliest = log.earliest_snapshot
         if earliest is not None and (
-            offset < self.start_offset
-            or (offset == self.start_offset and epoch != earliest[1])
+            offset < start_offset
+            or (offset == start_offset and epoch != earliest[1])
             or epoch < earliest[1]
         ):
-            latest = self.log.latest_snapshot or earliest
+            latest = log.latest_snapshot or earliest
             return Validation(Position.SNAPSHOT, *latest)
         end, found = self.end_of_epoch(epoch)
         if found != epoch or end < offset:
             return Validation(Position.DIVERGING, end, found)
-        return Validation(Position.VALID, offset, epoch)
+        return VALID
 
     def begins_batch(self, offset: int) -> bool:
         """The offset is the base of a batch, or the end of the log."""

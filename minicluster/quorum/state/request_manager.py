@@ -39,11 +39,16 @@ class RequestManager:
     ) -> None:
         self.bootstrap_servers = tuple(bootstrap_servers)
         self._retry_backoff_ms = retry_backoff_ms
-        self._request_timeout_ms = request_timeout_ms
+        self.request_timeout_ms = request_timeout_ms
         self._bootstrap_index = bootstrap_index
         self._connections: dict[int, Connection] = {}
 
     # --- state -----------------------------------------------------------------------------
+
+    @property
+    def are_any(self) -> bool:
+        """A request is outstanding, or a node is held back."""
+        return bool(self._connections)
 
     def has_timed_out(self, node_id: int, now_ms: int) -> bool:
         """A request to the node has waited for the whole request timeout."""
@@ -78,6 +83,8 @@ class RequestManager:
 
     def has_any_in_flight(self, now_ms: int) -> bool:
         """Any request is outstanding; entries passed on the way that have run out are dropped."""
+        if not self._connections:
+            return False
         for node_id in self._scan_order():
             connection = self._connections[node_id]
             if self._is_overdue(connection, now_ms) or self._is_backed_off(connection, now_ms):
@@ -147,12 +154,12 @@ class RequestManager:
     def _free_at_ms(self, connection: Connection) -> int:
         if connection.failed_ms is not None:
             return connection.failed_ms + self._retry_backoff_ms
-        return connection.sent_ms + self._request_timeout_ms
+        return connection.sent_ms + self.request_timeout_ms
 
     def _is_overdue(self, connection: Connection, now_ms: int) -> bool:
         return (
             connection.correlation_id is not None
-            and now_ms >= connection.sent_ms + self._request_timeout_ms
+            and now_ms >= connection.sent_ms + self.request_timeout_ms
         )
 
     def _is_backed_off(self, connection: Connection, now_ms: int) -> bool:

@@ -10,43 +10,41 @@ from minicluster.log.control import control_records
 from minicluster.log.log import SnapshotId
 from minicluster.protocol.records import KRaftVersionRecord, VotersRecord
 from minicluster.quorum.state.raft_log import RaftLog
-from minicluster.quorum.state.voters import VoterSet
+from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 
 BEFORE_THE_LOG = -1
 
 
 class VoterSetHistory:
-    """The voter sets and kraft.versions of one log's control records, committed or not."""
+    """The voter sets and kraft.versions of one log's control records, committed or not.
 
-    def __init__(self, log: RaftLog, static_voters: VoterSet) -> None:
+    Shapes:  ``voters``, ``kraft_version`` and ``state``, which is both, are the latest;
+             ``is_voter``: the node's own replica is in the latest voter set.
+    """
+
+    def __init__(self, log: RaftLog, static_voters: VoterSet, own: ReplicaKey) -> None:
         self._log = log
         self._static = static_voters
+        self._own = own
         self._voters: list[tuple[int, VoterSet]] = []
         self._versions: list[tuple[int, int]] = []
         self._next_offset = 0
         self._snapshot_read: SnapshotId | None = None
+        self._hold_latest()
 
-    # --- latest and past --------------------------------------------------------------------
+    def _hold_latest(self) -> None:
+        """Hold what is latest: every turn of a node looks at it, and it seldom changes."""
+        self.voters = self._voters[-1][1] if self._voters else self._static
+        self.kraft_version = self._versions[-1][1] if self._versions else 0
+        self.state = (self.voters, self.kraft_version)
+        self.is_voter = self.voters.is_voter(self._own)
 
-    @property
-    def voters(self) -> VoterSet:
-        """The latest voter set."""
-        return self._voters[-1][1] if self._voters else self._static
+    # --- past -------------------------------------------------------------------------------
 
     @property
     def voters_offset(self) -> int | None:
         """The offset of the latest voter set; -1 in a bootstrap checkpoint; None: in no record."""
         return self._voters[-1][0] if self._voters else None
-
-    @property
-    def kraft_version(self) -> int:
-        """The latest kraft.version."""
-        return self._versions[-1][1] if self._versions else 0
-
-    @property
-    def state(self) -> tuple[VoterSet, int]:
-        """The latest voter set and kraft.version."""
-        return self.voters, self.kraft_version
 
     def voters_at(self, offset: int) -> VoterSet | None:
         """The voter set as of an offset (inclusive), None without a record of one."""
@@ -67,6 +65,7 @@ class VoterSetHistory:
             if batch.is_control:
                 for i, record in enumerate(control_records(batch)):
                     self._add(batch.base_offset + i, record.message)
+                self._hold_latest()
 
     def truncate(self, end_offset: int, *, keep_position: bool) -> None:
         """Forget the records at and after an offset.
@@ -75,6 +74,7 @@ class VoterSetHistory:
         """
         self._voters = [entry for entry in self._voters if entry[0] < end_offset]
         self._versions = [entry for entry in self._versions if entry[0] < end_offset]
+        self._hold_latest()
         if not keep_position:
             self._next_offset = min(self._next_offset, end_offset)
 
@@ -82,6 +82,7 @@ class VoterSetHistory:
         """Forget everything: a snapshot has replaced the log."""
         self._voters, self._versions = [], []
         self._next_offset, self._snapshot_read = 0, None
+        self._hold_latest()
 
     def _read_snapshot(self) -> None:
         latest = self._log.latest_snapshot
@@ -95,6 +96,7 @@ class VoterSetHistory:
         at = latest[0] - 1
         for message in decode_snapshot_control(self._log.log.snapshots[latest]):
             self._add(at, message)
+        self._hold_latest()
         self._next_offset = latest[0]
 
     def _add(self, offset: int, message: object) -> None:

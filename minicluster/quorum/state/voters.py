@@ -26,7 +26,7 @@ class ReplicaKey:
     @classmethod
     def of(cls, replica_id: int, directory_id: UUID | None) -> ReplicaKey:
         """The key a message names; the zero UUID means that none was given."""
-        known = directory_id is not ZERO_UUID and directory_id != ZERO_UUID
+        known = directory_id is not None and directory_id.int != 0
         return cls(replica_id, directory_id if known else None)
 
     @property

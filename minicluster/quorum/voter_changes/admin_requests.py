@@ -14,7 +14,7 @@ from minicluster.protocol.messages import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
+from minicluster.quorum import message_epoch
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.voter_changes import messages
@@ -31,9 +31,9 @@ def validate(node: QuorumNode, request: AdminRequest, version: int) -> AdminResp
     return respond(request, ErrorCode.INCONSISTENT_CLUSTER_ID, message)
 
 
-def epoch_of(request: AdminRequest) -> LeaderRequestEpoch:
-    """No epoch."""
-    return LeaderRequestEpoch(None)
+def check_epoch(node: QuorumNode, request: AdminRequest, now_ms: int) -> ErrorCode | None:
+    """The node leads, in whatever epoch."""
+    return message_epoch.check_leader_request(node, None)
 
 
 def refuse(

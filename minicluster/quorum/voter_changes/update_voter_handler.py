@@ -10,8 +10,7 @@ from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-from minicluster.quorum import wire
-from minicluster.quorum.message_epoch import LeaderRequestEpoch
+from minicluster.quorum import message_epoch, wire
 from minicluster.quorum.requests import validation
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -29,9 +28,9 @@ def validate(
     return respond(node, request, version, ErrorCode.INCONSISTENT_CLUSTER_ID)
 
 
-def epoch_of(request: UpdateRaftVoterRequest) -> LeaderRequestEpoch:
+def check_epoch(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> ErrorCode | None:
     """The epoch of the leader that the voter follows."""
-    return LeaderRequestEpoch(request.current_leader_epoch)
+    return message_epoch.check_leader_request(node, request.current_leader_epoch)
 
 
 def respond(

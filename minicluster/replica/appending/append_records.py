@@ -84,6 +84,7 @@ def append_records(
     acks: int,
     timeout_ms: int,
     how: AppendCheck,
+    internal_topics_allowed: bool,
     on_appended: OnAppended,
     now_ms: int,
 ) -> None:
@@ -93,7 +94,7 @@ def append_records(
     """
     for status in statuses:
         if is_to_append(state, status):
-            _append(state, status, acks, how, now_ms)
+            _append(state, status, acks, how, internal_topics_allowed, now_ms)
     waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
     for status in waiting:
         status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
@@ -136,6 +137,7 @@ def append_markers(
         statuses,
         acks=ACKS_ALL,
         timeout_ms=timeout_ms,
+        internal_topics_allowed=True,
         how=AppendCheck(origin=AppendOrigin.COORDINATOR, transaction_version=transaction_version),
         on_appended=on_appended,
         now_ms=now_ms,
@@ -155,7 +157,12 @@ def is_to_append(state: ReplicaManagerState, status: AppendStatus) -> bool:
 
 
 def _append(
-    state: ReplicaManagerState, status: AppendStatus, acks: int, how: AppendCheck, now_ms: int
+    state: ReplicaManagerState,
+    status: AppendStatus,
+    acks: int,
+    how: AppendCheck,
+    internal_topics_allowed: bool,
+    now_ms: int,
 ) -> None:
     """Append the batch of one partition, and complete the operations that waited for it.
 
@@ -166,8 +173,7 @@ def _append(
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         status.error = ErrorCode.INVALID_REQUIRED_ACKS
         return
-    is_of_client = how.origin is AppendOrigin.CLIENT
-    if is_of_client and state.topic_name(status.key[0]) in INTERNAL_TOPICS:
+    if not internal_topics_allowed and state.topic_name(status.key[0]) in INTERNAL_TOPICS:
         status.error = ErrorCode.INVALID_TOPIC_EXCEPTION
         return
     try:
@@ -182,7 +188,7 @@ def _append(
     status.appended, status.log_start_offset = appended, appended.log_start_offset
     if appended.high_watermark_increased:
         state.delayed.check_and_complete_all(status.key, now_ms)
-    elif not appended.is_duplicate:
+    else:
         # Followers may read up to the log end.
         state.delayed.fetches.check_and_complete(status.key, now_ms)
 

@@ -20,7 +20,7 @@ from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.log_config import LogConfig
 from minicluster.replica.producers.append_checks import AppendOrigin
 
-_NO_KEY = "Compacted topic cannot accept message without key in topic partition"
+_LAST_CODEC = max(Codec)
 
 
 def validate(
@@ -40,7 +40,7 @@ def validate(
     if not batch.has_valid_crc:
         raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"stored crc = {batch.crc}")
     codec = batch.attributes & CODEC_MASK
-    if codec > max(Codec):
+    if codec > _LAST_CODEC:
         raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known")
     _check_header(batch, origin)
     try:
@@ -128,18 +128,32 @@ def _timestamp_error(
             )
     elif batch.is_log_append_time:
         return (
-            f"Invalid timestamp type in message {_shown(record)}. Producer should not set "
-            "timestamp type to LogAppendTime."
+            f"Invalid timestamp type in message {_shown(batch, record, config)}. Producer should "
+            "not set timestamp type to LogAppendTime."
         )
     return None
 
 
-def _shown(record: Record) -> str:
-    key, value = len(record.key or b""), len(record.value or b"")
+def _shown(batch: RecordBatch, record: Record, config: LogConfig) -> str:
+    """A record as its class prints it.
+
+    Of a compressed batch that is taken as it is the keys and values are skipped.
+
+    Source:  DefaultRecord.toString, PartialDefaultRecord.toString.
+    """
+    source = batch.attributes & CODEC_MASK
+    is_skipped = source != Codec.NONE and source == _target_codec(source, config)
+    kind, without = ("PartialDefaultRecord", -1) if is_skipped else ("DefaultRecord", 0)
+    key = without if record.key is None else len(record.key)
+    value = without if record.value is None else len(record.value)
     return (
-        f"DefaultRecord(offset={record.offset}, timestamp={record.timestamp}, "
+        f"{kind}(offset={record.offset}, timestamp={record.timestamp}, "
         f"key={key} bytes, value={value} bytes)"
     )
+
+
+def _target_codec(source: int, config: LogConfig) -> int:
+    return source if config.compression is None else config.compression
 
 
 def _to_append(
@@ -153,11 +167,15 @@ def _to_append(
              buildRecordsAndAssignOffsets.
     """
     source = batch.attributes & CODEC_MASK
-    target = source if config.compression is None else config.compression
+    target = _target_codec(source, config)
     highest = now_ms if config.log_append_time else max(NO_TIMESTAMP, found.highest_timestamp)
     is_plain = source == Codec.NONE and (target == Codec.NONE or batch.is_control)
     if is_plain or (source == target and found.are_consecutive):
         return batch.with_timestamps(log_append_time=config.log_append_time, max_timestamp=highest)
+    if found.lowest_timestamp < NO_TIMESTAMP:  # MemoryRecordsBuilder.appendWithOffset throws
+        raise ReplicaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"negative timestamp {found.lowest_timestamp}"
+        )
     written = _written_anew(batch, target, config, highest)
     _check_size(written, config)
     return written

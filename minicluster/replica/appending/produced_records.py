@@ -16,36 +16,62 @@ _MAGIC_AT = 16
 _MAGIC = 2
 _LEAST_BYTES = 14  # of a record of magic 0, without the offset and length before it
 _ZSTD_FROM = 7
+_PRODUCER_ID_END = 51  # of a batch of magic 2
+_ATTRIBUTES = slice(21, 23)
+
+
+class BrokenRequest(Exception):
+    """Records over which Kafka stumbles, so that the request as a whole fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducedRecords:
     """The batches of one partition, up to the damage that ends them.
 
+    Shapes:  short: the first batch where it is shorter than a header; batches has the others.
     Errors:  damage: CORRUPT_MESSAGE for an impossible length or magic, INVALID_RECORD for magic 0
              and 1.
     """
 
     batches: tuple[RecordBatch, ...]
     damage: ReplicaError | None = None
+    short: bytes | None = None
+
+    @property
+    def first_attributes(self) -> int | None:
+        """The attributes of the first batch, None without one."""
+        if self.short is not None:
+            return int.from_bytes(self.short[_ATTRIBUTES], "big", signed=True)
+        return self.batches[0].attributes if self.batches else None
 
     def only_batch(self, version: int) -> RecordBatch:
         """The one batch that a version takes.
 
         Errors:  the damage; INVALID_RECORD for none and for several;
-                 UNSUPPORTED_COMPRESSION_TYPE for zstd below version 7 (KIP-110).
-        Source:  ProduceRequest.validateRecords.
+                 UNSUPPORTED_COMPRESSION_TYPE for zstd below version 7 (KIP-110); CORRUPT_MESSAGE
+                 for one that is shorter than a header. BrokenRequest for one without a producer id,
+                 and below version 7 for an unknown codec.
+        Source:  ProduceRequest.validateRecords, ReplicaManager.handleProduceAppend,
+                 DefaultRecordBatch.isValid.
         """
-        if not self.batches:
+        attributes = self.first_attributes
+        if attributes is None:
             raise self.damage or ReplicaError(ErrorCode.INVALID_RECORD, "no record batch")
-        batch = self.batches[0]
-        if version < _ZSTD_FROM and batch.attributes & CODEC_MASK == Codec.ZSTD:
-            raise ReplicaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd")
+        if version < _ZSTD_FROM:
+            codec = attributes & CODEC_MASK
+            if codec > max(Codec):
+                raise BrokenRequest
+            if codec == Codec.ZSTD:
+                raise ReplicaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd")
         if self.damage is not None:
             raise self.damage
-        if len(self.batches) > 1:
+        if len(self.batches) + (self.short is not None) > 1:
             raise ReplicaError(ErrorCode.INVALID_RECORD, "more than one record batch")
-        return batch
+        if self.short is None:
+            return self.batches[0]
+        if len(self.short) < _PRODUCER_ID_END:
+            raise BrokenRequest
+        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {len(self.short)} bytes")
 
 
 def produced_records(value: bytes | Records | None) -> ProducedRecords:
@@ -54,16 +80,22 @@ def produced_records(value: bytes | Records | None) -> ProducedRecords:
         return ProducedRecords(value.batches)
     buffer = value or b""
     batches: list[RecordBatch] = []
+    short = damage = None
     position = 0
     try:
         while (end := _end_of_batch(buffer, position)) is not None:
-            batches.append(RecordBatch.decode(buffer, position, lenient=True))
+            if end - position >= HEADER_BYTES:
+                batches.append(RecordBatch.decode(buffer, position, lenient=True))
+            elif position == 0:
+                short = bytes(buffer[:end])
+            else:
+                raise ReplicaError(ErrorCode.INVALID_RECORD, "more than one record batch")
             position = end
     except InvalidBatch as error:
-        return ProducedRecords(tuple(batches), ReplicaError(ErrorCode.CORRUPT_MESSAGE, str(error)))
-    except ReplicaError as damage:
-        return ProducedRecords(tuple(batches), damage)
-    return ProducedRecords(tuple(batches))
+        damage = ReplicaError(ErrorCode.CORRUPT_MESSAGE, str(error))
+    except ReplicaError as error:
+        damage = error
+    return ProducedRecords(tuple(batches), damage, short)
 
 
 def _end_of_batch(buffer: bytes, position: int) -> int | None:
@@ -86,6 +118,4 @@ def _end_of_batch(buffer: bytes, position: int) -> int | None:
         return None
     if magic < _MAGIC:
         raise ReplicaError(ErrorCode.INVALID_RECORD, f"magic {magic}")
-    if LENGTH_END + length < HEADER_BYTES:
-        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {length} bytes")
     return position + LENGTH_END + length

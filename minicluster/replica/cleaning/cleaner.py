@@ -90,13 +90,16 @@ def log_to_clean(partition: Partition, now_ms: int) -> LogToClean:
 def _clean(partition: Partition, found: LogToClean, now_ms: int) -> None:
     """Write the segments below an offset anew, small ones together.
 
-    Source:  Cleaner.doClean, cleanSegments.
+    Source:  Cleaner.doClean, buildOffsetMap, cleanSegments; LocalLog.collectAbortedTransactions.
     """
     log, config = partition.log, partition.log_config
     aborted = log.transactions.collect(log.start_offset, found.end_offset)
+    # Those that ended before the dirty part are over: its index is that of its own segments.
+    dirty_from = max(log.start_offset, log.segment_base(found.first_dirty_offset))
+    dirty_aborted = log.transactions.collect(dirty_from, found.end_offset)
     transactions = CleanedTransactions(aborted)
     keeps = BatchFilter(
-        last_offsets=_last_offsets(found, CleanedTransactions(aborted)),
+        last_offsets=_last_offsets(found, CleanedTransactions(dirty_aborted)),
         end_offset=found.end_offset,
         producers={entry.producer_id: entry for entry in partition.replica_log.producers},
         transactions=transactions,

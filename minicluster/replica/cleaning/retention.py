@@ -16,12 +16,9 @@ from minicluster.replica.partition.partition import Partition
 
 
 def delete_old_segments(partition: Partition, now_ms: int) -> None:
-    """Delete what the topic's retention allows.
-
-    Shapes:  records below the log start are gone already, whatever their segment.
-    """
+    """Delete what the topic's retention allows."""
     config, log = partition.log_config, partition.log
-    if not config.deleted or (log.is_empty and len(log.segments) == 1):
+    if not config.deleted or (log.is_empty and not log.deleted and len(log.segments) == 1):
         return
     if config.retention_bytes >= 0:
         excess = partition_bytes(partition) - config.retention_bytes
@@ -32,8 +29,9 @@ def delete_old_segments(partition: Partition, now_ms: int) -> None:
 
 
 def partition_bytes(partition: Partition) -> int:
-    """The bytes of a partition's log."""
-    return sum(batch.size for batch in partition.log.batches)
+    """The bytes of a partition's segments."""
+    log = partition.log
+    return sum(batch.size for batch in (*log.deleted, *log.batches))
 
 
 class _BySize:
@@ -59,7 +57,7 @@ def _delete_while(
     """
     replica_log = partition.replica_log
     new_start: int | None = None
-    for segment in segments_of(replica_log.log):
+    for segment in segments_of(replica_log.log, with_deleted=True):
         is_empty = segment.is_active and not segment.batches
         if segment.next_offset > replica_log.high_watermark or is_empty:
             break

@@ -34,16 +34,24 @@ class SegmentView:
         return self.batches[0].max_timestamp if self.batches else NO_TIMESTAMP
 
     @property
+    def highest_timestamp(self) -> int:
+        """The greatest timestamp of its records, -1 without one."""
+        return max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
+
+    @property
     def largest_timestamp(self) -> int:
         """The greatest timestamp of its records, else the time of its last write."""
-        highest = max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
+        highest = self.highest_timestamp
         return highest if highest >= 0 else self.modified_ms
 
 
-def segments_of(log: Log) -> list[SegmentView]:
-    """All segments, oldest first. One is last written when the next one begins."""
+def segments_of(log: Log, *, with_deleted: bool = False) -> list[SegmentView]:
+    """All segments, oldest first. One is last written when the next one begins.
+
+    Shapes:  with_deleted: with the batches below the log start that their segment still holds.
+    """
     views, segments = [], log.segments
-    batches = log.batches
+    batches = (*log.deleted, *log.batches) if with_deleted else log.batches
     first = 0
     for index, segment in enumerate(segments):
         is_active = index == len(segments) - 1

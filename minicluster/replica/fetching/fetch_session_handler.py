@@ -11,7 +11,7 @@ Source:  KIP-227; FetchSessionHandler, FetchMetadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minicluster.protocol import ErrorCode
@@ -72,7 +72,7 @@ class FetchSessionHandler:
                 to_send.append(key)
         return (list(partitions), []) if is_full else (to_send, to_forget)
 
-    def on_response(self, response: Any, keys: Iterable[Key]) -> bool:
+    def on_response(self, response: Any, keys: Sequence[Key]) -> bool:
         """Take a response and the partitions that it has.
 
         Shapes:  -> whether its partitions may be used.
@@ -84,12 +84,13 @@ class FetchSessionHandler:
         if response.error_code != ErrorCode.NONE:
             self.on_failure()
             return False
-        found = set(keys)
-        if not found <= self.partitions.keys() or (self.is_full and found != set(self.partitions)):
-            if self.is_full:
+        sent = self.partitions
+        if self.is_full:
+            if set(keys) != sent.keys():
                 self._begin_anew()
-            else:
-                self.on_failure()
+                return False
+        elif any(key not in sent for key in keys):
+            self.on_failure()
             return False
         if response.session_id == INVALID_SESSION_ID:
             self._begin_anew()

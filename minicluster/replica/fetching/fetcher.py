@@ -103,7 +103,7 @@ class Fetcher:
         """
         if self._in_flight is not None:
             return
-        if self._pending:
+        if any(state.phase is not Phase.FETCHING for state in self._pending_states()):
             truncating = list(self._truncate_without_epochs(now_ms))
             if truncating:
                 request = endpoint.epoch_request(self.states, truncating, self.context.broker_id)
@@ -121,9 +121,8 @@ class Fetcher:
             self._set_timer(None)
             self._send(Phase.FETCHING, fetch)
         else:
-            states = [self.states[key] for key in self._pending if key in self.states]
-            waiting = [s.delayed_until_ms for s in states if s.delayed_until_ms > now_ms]
-            self._set_timer(min(waiting, default=None))
+            delays = [state.delayed_until_ms for state in self._pending_states()]
+            self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
 
     def on_timer(self, now_ms: int) -> None:
         """A back-off has ended."""
@@ -166,12 +165,15 @@ class Fetcher:
 
     # --- requests -----------------------------------------------------------------------------
 
+    def _pending_states(self) -> list[FetchState]:
+        found = map(self.states.get, self._pending)
+        return [state for state in found if state is not None]
+
     def _ready(self, phase: Phase, now_ms: int) -> list[Key]:
-        pending = ((key, self.states.get(key)) for key in self._pending)
         return [
-            key
-            for key, state in pending
-            if state is not None and state.phase is phase and state.delayed_until_ms <= now_ms
+            state.partition.key
+            for state in self._pending_states()
+            if state.phase is phase and state.delayed_until_ms <= now_ms
         ]
 
     def _fetch_request(self, now_ms: int) -> FetchRequest | None:
@@ -205,13 +207,12 @@ class Fetcher:
         """
         changes: list[tuple[Key, tuple[str, Any] | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
-        for key in list(self._pending):
-            state = self.states.get(key)
-            if state is None or (
-                state.phase is Phase.FETCHING and state.delayed_until_ms <= now_ms
-            ):
-                del self._pending[key]
-            if state is None or key in self._pending:
+        pending, self._pending = self._pending, {}
+        for key, state in zip(pending, map(self.states.get, pending), strict=True):
+            if state is None:
+                changes.append((key, None))
+            elif state.phase is not Phase.FETCHING or state.delayed_until_ms > now_ms:
+                self._pending[key] = None
                 changes.append((key, None))
             else:
                 named = state.partition.topic, endpoint.fetch_partition(key, state, max_bytes)
@@ -263,7 +264,7 @@ class Fetcher:
         """
         session = self._session
         fetched = list(endpoint.fetched(response, session.keys_by_name))
-        if session.on_response(response, (key for key, _ in fetched)):
+        if session.on_response(response, [key for key, _ in fetched]):
             for key, data in fetched:
                 self._on_fetched(key, data, now_ms)
         elif response.error_code not in _SESSION_IS_LOST:
@@ -343,11 +344,12 @@ class Fetcher:
         self.context.effects.append(FetchFailed(key[0], key[1], reason))
 
     def _delay(self, keys: list[Key], now_ms: int) -> None:
+        until_ms = now_ms + self.context.fetcher_config.backoff_ms
         for key in keys:
-            if key in self.states:
+            state = self.states.get(key)
+            if state is not None:
                 self._pending[key] = None
-                backoff_ms = self.context.fetcher_config.backoff_ms
-                self.states[key].delayed_until_ms = now_ms + backoff_ms
+                state.delayed_until_ms = until_ms
 
     def _current(self, key: Key) -> FetchState | None:
         """The partition's state, unless it has changed since it was looked up."""

@@ -8,7 +8,7 @@ Source:   RemoteLeaderEndPoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -46,22 +46,14 @@ def fetch_partition(key: Key, state: FetchState, max_bytes: int) -> FetchRequest
 
 def fetch_request(
     session: FetchSessionHandler,
-    to_send: Iterable[Key],
-    to_forget: Iterable[tuple[Key, str]],
+    to_send: Sequence[Key],
+    to_forget: Sequence[tuple[Key, str]],
     broker_id: int,
     broker_epoch: int,
     config: FetcherConfig,
 ) -> FetchRequest:
     """The next request of a session."""
     version = config.fetch_version
-    topics = []
-    for topic_id, group in groupby(sorted(to_send), key=lambda key: key[0]):
-        named = [session.partitions[key] for key in group]
-        topics.append(
-            FetchRequest.FetchTopic(
-                topic=named[0][0], topic_id=topic_id, partitions=tuple(data for _, data in named)
-            )
-        )
     in_state = version >= _REPLICA_STATE
     return FetchRequest(
         replica_id=-1 if in_state else broker_id,
@@ -73,9 +65,23 @@ def fetch_request(
         max_bytes=config.max_bytes,
         session_id=session.id,
         session_epoch=session.epoch if version >= _SESSIONS else FINAL_EPOCH,
-        topics=tuple(topics),
-        forgotten_topics_data=_forgotten(session, to_forget, version),
+        topics=_topics(session, to_send) if to_send else (),
+        forgotten_topics_data=_forgotten(session, to_forget, version) if to_forget else (),
     )
+
+
+def _topics(
+    session: FetchSessionHandler, to_send: Iterable[Key]
+) -> tuple[FetchRequest.FetchTopic, ...]:
+    topics = []
+    for topic_id, group in groupby(sorted(to_send), key=lambda key: key[0]):
+        named = [session.partitions[key] for key in group]
+        topics.append(
+            FetchRequest.FetchTopic(
+                topic=named[0][0], topic_id=topic_id, partitions=tuple(data for _, data in named)
+            )
+        )
+    return tuple(topics)
 
 
 def _forgotten(
@@ -158,6 +164,8 @@ def fetched(
     response: Any, keys_by_name: Callable[[], Mapping[tuple[str, int], Key]]
 ) -> Iterator[tuple[Key, Any]]:
     """The partitions of a Fetch response; below version 13 its topics have no id."""
+    if not response.responses:
+        return
     if any(topic.topic_id == ZERO_UUID for topic in response.responses):
         keys = keys_by_name()
         for topic in response.responses:

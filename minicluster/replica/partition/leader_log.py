@@ -49,18 +49,21 @@ def append_records_to_leader(
         )
     config = partition.log_config
     taken = validate(batch, how.origin, config, partition.name, now_ms)
-    duplicate = validate_producer(partition, taken, how)
+    replica_log = partition.replica_log
+    placed = taken.with_base(replica_log.log.end_offset, partition.leader_epoch)
+    # Before the producer's state: a repeat begins a segment as well, if there is no room for it.
+    replica_log.maybe_roll((placed,), config, now_ms)
+    duplicate = validate_producer(partition, placed, how)
     if duplicate is not None:
         return LogAppendInfo(
             first_offset=duplicate.first_offset,
             last_offset=duplicate.last_offset,
             size=batch.size,
             log_start_offset=partition.log_start_offset,
-            high_watermark_increased=False,
+            high_watermark_increased=maybe_increment_leader_hw(partition, now_ms),
             log_append_time_ms=duplicate.timestamp,
-            is_duplicate=True,
         )
-    placed = partition.replica_log.append_as_leader(taken, partition.leader_epoch, config, now_ms)
+    replica_log.append_as_leader(placed, config, now_ms)
     trace(partition, "append", offset=placed.last_offset, appended=(placed,))
     return LogAppendInfo(
         first_offset=placed.base_offset,

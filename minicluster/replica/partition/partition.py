@@ -72,6 +72,7 @@ class Partition:
         directory: UUID = UNASSIGNED,
     ) -> None:
         self.context = context
+        self.broker_id = context.broker_id  # that holds this replica
         self.faults, self.hit = context.faults, context.hit
         self.topic = topic
         self.topic_id = topic_id
@@ -113,11 +114,6 @@ class Partition:
         }
 
     # --- shared with the broker ---------------------------------------------------------------
-
-    @property
-    def broker_id(self) -> int:
-        """The broker that holds this replica."""
-        return self.context.broker_id
 
     @property
     def rules(self) -> Rules:
@@ -176,7 +172,7 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """This broker leads."""
-        return self.leader == self.context.config.broker_id
+        return self.leader == self.broker_id
 
     @property
     def effective_min_isr(self) -> int:

@@ -6,8 +6,9 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
+from minicluster.lazy_dataclass import replace
 from minicluster.log import Records
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.planting import step
@@ -62,18 +63,16 @@ def fetch_records(
             f"broker {replica_id} is not known as a replica",
         )
     leader_end_offset = partition.log_end_offset
-    info = _read(
-        partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, leader_end_offset
-    )
+    info = read_local_log(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
     if info.diverging_epoch is None and updates_state:
         update_follower_fetch_state(
             partition,
             replica_id,
-            broker_epoch=broker_epoch,
-            log_start_offset=log_start_offset,
-            log_end_offset=info.fetch_offset,
-            leader_end_offset=leader_end_offset,
-            now_ms=now_ms,
+            broker_epoch,
+            log_start_offset,
+            info.fetch_offset,
+            leader_end_offset,
+            now_ms,
         )
     return info
 
@@ -82,7 +81,6 @@ def fetch_records(
 def update_follower_fetch_state(
     partition: Partition,
     replica_id: int,
-    *,
     broker_epoch: int,
     log_start_offset: int,
     log_end_offset: int,
@@ -153,8 +151,8 @@ def read_replicated(
     min_one_batch: bool,
 ) -> LogReadInfo:
     """Read batches below the high watermark (read_uncommitted)."""
-    limit = _locate_high_watermark(partition)
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+    limit_of = _locate_high_watermark
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
 
 
 @step
@@ -171,13 +169,12 @@ def read_stable(
 
     Source:  KIP-98; FetchIsolation.TXN_COMMITTED, LocalLog.addAbortedTransactions.
     """
-    _locate_high_watermark(partition)
-    limit = partition.last_stable_offset
-    info = _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+    limit_of = _locate_stable_offset
+    info = _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
     if info.diverging_epoch is not None or info.first_incomplete:
         return info
     aborted: tuple[AbortedTransaction, ...] = ()
-    if fetch_offset < limit:
+    if fetch_offset < partition.last_stable_offset:
         aborted = partition.replica_log.aborted_transactions(
             fetch_offset, info.records, partition.log_config.index_interval_bytes
         )
@@ -192,6 +189,15 @@ def _locate_high_watermark(partition: Partition) -> int:
     return limit
 
 
+def _locate_stable_offset(partition: Partition) -> int:
+    _locate_high_watermark(partition)
+    return partition.last_stable_offset
+
+
+def _log_end_offset(partition: Partition) -> int:
+    return partition.log_end_offset
+
+
 def read_local_log(
     partition: Partition,
     fetch_offset: int,
@@ -200,8 +206,8 @@ def read_local_log(
     min_one_batch: bool,
 ) -> LogReadInfo:
     """Read batches up to the log end."""
-    limit = partition.log_end_offset
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit)
+    limit_of = _log_end_offset
+    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
 
 
 def _read(
@@ -210,25 +216,32 @@ def _read(
     last_fetched_epoch: int | None,
     max_bytes: int,
     min_one_batch: bool,
-    limit: int,
+    limit_of: Callable[[Partition], int],
 ) -> LogReadInfo:
     """Read batches below a limit, unless the fetcher's log diverges from this one.
 
+    Shapes:  the offsets are those before the read, which may move the high watermark
+             (``ReplicaLog.locate_high_watermark``).
     Errors:  OFFSET_OUT_OF_RANGE.
+    Source:  Partition.readRecords.
     """
+    replica_log = partition.replica_log
+    log, high_watermark = replica_log.log, replica_log.high_watermark
+    last_stable_offset = returned_stable_offset(partition)
     diverging = None
     if last_fetched_epoch is not None:
         diverging = diverging_epoch(partition, fetch_offset, last_fetched_epoch)
     found = None
     if diverging is None:
-        found = partition.replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
+        limit = limit_of(partition)
+        found = replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
     return LogReadInfo(
         records=Records() if found is None else found.records,
         fetch_offset=fetch_offset if found is None else found.found_offset,
-        high_watermark=partition.high_watermark,
-        log_start_offset=partition.log_start_offset,
-        log_end_offset=partition.log_end_offset,
-        last_stable_offset=returned_stable_offset(partition),
+        high_watermark=high_watermark,
+        log_start_offset=log.start_offset,
+        log_end_offset=log.end_offset,
+        last_stable_offset=last_stable_offset,
         diverging_epoch=diverging,
         first_incomplete=found is not None and found.first_incomplete,
     )
@@ -247,15 +260,16 @@ def diverging_epoch(
 
     Errors:  OFFSET_OUT_OF_RANGE where the end of the epoch is not known or the offset is deleted.
     """
-    epoch, end_offset = partition.log.end_offset_for(last_fetched_epoch)
+    log = partition.replica_log.log
+    epoch, end_offset = log.end_offset_for(last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         raise ReplicaError(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} has no end here"
         )
-    if fetch_offset < partition.log_start_offset:
+    if fetch_offset < log.start_offset:
         raise ReplicaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{fetch_offset} lies below the log start {partition.log_start_offset}",
+            f"{fetch_offset} lies below the log start {log.start_offset}",
         )
     if epoch < last_fetched_epoch or end_offset < fetch_offset:
         return EpochEndOffset(epoch, end_offset)

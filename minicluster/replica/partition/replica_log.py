@@ -19,6 +19,7 @@ from minicluster.log.batch import NO_TIMESTAMP
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
+from minicluster.replica.cleaning.segments import segments_of
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.log_config import LogConfig
 from minicluster.replica.producers.states import ProducerStates
@@ -43,7 +44,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _ActiveSegment:
-    """The bytes of the active segment, and the timestamp of its first append."""
+    """The bytes of the active segment, and the greatest timestamp of its first batch."""
 
     size: int
     first_timestamp: int
@@ -155,9 +156,11 @@ class ReplicaLog:
             )
         if offset == log.end_offset:
             return Read(_NO_RECORDS, offset)
-        found = self._batch_base(offset) if self._rules.read_finds_batch_base else offset
         first = log.batch_at(offset)
-        segment_end = None if first is None else log.segment_end(first.base_offset)
+        if first is None:  # compaction has left no record from there on
+            return Read(_NO_RECORDS, offset)
+        found = first.base_offset if self._rules.read_finds_batch_base else offset
+        segment_end = log.segment_end(first.base_offset)
         if segment_end is not None:
             limit = min(limit, segment_end)
         batches = log.read(offset, max_bytes, limit) if offset < limit else ()
@@ -191,10 +194,9 @@ class ReplicaLog:
         if not most or most == log.transactions.collect(offset, read_end):
             return tuple(most)
         size = records.size
-        segment = log.segment_base(offset)
         position = since_entry = 0
         wanted: int | None = None
-        for batch in log.batches_from(segment):
+        for batch in self._batches_of(log.segment_base(offset)):
             if end is not None and batch.base_offset >= end:
                 break
             if wanted is None and batch.last_offset >= offset:
@@ -208,8 +210,15 @@ class ReplicaLog:
         return tuple(most)
 
     def first_at(self, timestamp: int) -> tuple[int, int, int] | None:
-        """The first record whose timestamp is not below: (offset, timestamp, leader epoch)."""
-        for batch in self.log.batches:
+        """The first record whose timestamp is not below: (offset, timestamp, leader epoch).
+
+        Only the first segment that has such a record is searched, even if the record is deleted.
+
+        Source:  UnifiedLog.searchOffsetInLocalLog, FileRecords.searchForTimestamp.
+        """
+        segments = segments_of(self.log, with_deleted=True)
+        batches = next((s.batches for s in segments if s.largest_timestamp >= timestamp), ())
+        for batch in batches:
             if batch.max_timestamp >= timestamp:
                 for record in batch.records:
                     if record.timestamp >= timestamp and record.offset >= self.log.start_offset:
@@ -217,15 +226,20 @@ class ReplicaLog:
         return None
 
     def max_timestamp(self) -> tuple[int, int, int] | None:
-        """The first of the records with the highest timestamp: (offset, timestamp, epoch)."""
-        best: tuple[int, int, int] | None = None
-        for batch in self.log.batches:
-            if best is None or batch.max_timestamp > best[1]:
-                for record in batch.records:
-                    younger = best is None or record.timestamp > best[1]
-                    if younger and record.offset >= self.log.start_offset:
-                        best = (record.offset, record.timestamp, batch.leader_epoch)
-        return best
+        """The first of the records with the highest timestamp: (offset, timestamp, epoch).
+
+        Deleted records count as long as their segment is there.
+
+        Source:  UnifiedLog.fetchOffsetByTimestamp, RecordBatch.offsetOfMaxTimestamp.
+        """
+        segments = segments_of(self.log, with_deleted=True)
+        latest = max(segments, key=lambda segment: segment.highest_timestamp)
+        highest = latest.highest_timestamp
+        batch = next((b for b in latest.batches if b.max_timestamp == highest), None)
+        for record in () if batch is None else batch.records:
+            if batch is not None and record.timestamp == highest:
+                return record.offset, highest, batch.leader_epoch
+        return None
 
     def _batch_base(self, offset: int) -> int:
         batch = self.log.batch_at(offset) if offset < self.log.end_offset else None
@@ -233,17 +247,13 @@ class ReplicaLog:
 
     # --- appending ----------------------------------------------------------------------------
 
-    def append_as_leader(
-        self, batch: RecordBatch, leader_epoch: int, config: LogConfig, now_ms: int
-    ) -> RecordBatch:
-        """Give a producer's batch the next offsets and append it."""
-        placed = batch.with_base(self.log.end_offset, leader_epoch)
-        self._maybe_roll((placed,), config, now_ms)
-        self.log.append(placed)
+    def append_as_leader(self, batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+        """Append a producer's batch that has the next offsets, after ``maybe_roll`` for it."""
+        self._count_append((batch,), now_ms)
+        self.log.append(batch)
         self._on_change()
-        self.producers.update(placed)
+        self.producers.update(batch)
         self._maybe_flush(config, now_ms)
-        return placed
 
     def append_as_follower(
         self, batches: Sequence[RecordBatch], leader_epoch: int, config: LogConfig, now_ms: int
@@ -273,7 +283,8 @@ class ReplicaLog:
             if not begins_anew:
                 raise UnexpectedAppendOffset(first_offset, last_offset, log.end_offset)
             self.truncate_fully(first_offset)
-        self._maybe_roll(taken, config, now_ms)
+        self.maybe_roll(taken, config, now_ms)
+        self._count_append(taken, now_ms)
         for batch in taken:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
             log.append(batch)
@@ -297,7 +308,7 @@ class ReplicaLog:
 
     # --- segments -----------------------------------------------------------------------------
 
-    def _maybe_roll(self, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int) -> None:
+    def maybe_roll(self, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int) -> None:
         """Begin a segment before an append that the active one has no room or time for.
 
         The time is that between the first timestamp of the segment and the greatest one of the
@@ -307,17 +318,27 @@ class ReplicaLog:
         """
         log = self.log
         active = self._active or self._find_active()
-        size = sum(batch.size for batch in batches)
-        highest = max(batch.max_timestamp for batch in batches)
+        size, highest = batches[0].size, batches[0].max_timestamp
+        for batch in batches[1:]:
+            size += batch.size
+            highest = max(highest, batch.max_timestamp)
         first = active.first_timestamp
         waited_ms = highest - first if first >= 0 else now_ms - log.segments[-1].created_ms
         is_full = active.size > config.segment_bytes - size
         if is_full or (active.size > 0 and waited_ms > config.max_segment_ms):
             self.roll(batches[0].base_offset, now_ms)
             active = _ActiveSegment(0, NO_TIMESTAMP)
-        first = highest if active.size == 0 else active.first_timestamp
+        self._active = active
+
+    def _count_append(self, batches: Sequence[RecordBatch], now_ms: int) -> None:
+        """Count what is about to be appended to the active segment."""
+        active = self._active or self._find_active()
+        first = active.first_timestamp
+        if active.size == 0:
+            first = batches[0].max_timestamp
+        size = sum(batch.size for batch in batches)
         self._active = _ActiveSegment(active.size + size, first)
-        log.modified_ms = now_ms
+        self.log.modified_ms = now_ms
 
     def roll(self, base_offset: int, now_ms: int) -> None:
         """Begin a segment, with a snapshot of the producers. The one before is flushed."""
@@ -326,9 +347,14 @@ class ReplicaLog:
         self._active = None
 
     def _find_active(self) -> _ActiveSegment:
-        batches = self.log.batches_from(self.log.segments[-1].base_offset)
+        batches = self._batches_of(self.log.segments[-1].base_offset)
         first = batches[0].max_timestamp if batches else NO_TIMESTAMP
         return _ActiveSegment(sum(batch.size for batch in batches), first)
+
+    def _batches_of(self, segment: int) -> tuple[RecordBatch, ...]:
+        """The batches from the begin of a segment on, with the deleted ones that it still holds."""
+        deleted = (batch for batch in self.log.deleted if batch.base_offset >= segment)
+        return (*deleted, *self.log.batches_from(segment))
 
     def _rebuild_producers(self) -> None:
         """Load the snapshot of the active segment, and read the batches after it."""
@@ -374,7 +400,7 @@ class ReplicaLog:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
             )
-        moved = self.log.delete_before(offset)
+        moved = self.log.delete_before(offset, keeps_segment=True)
         if moved:
             self._on_change()
             self._active = None

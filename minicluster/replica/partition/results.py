@@ -38,7 +38,7 @@ class LogReadInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAppendInfo:
-    """The place of a produced batch; ``is_duplicate`` means that the log had it already.
+    """The place of a produced batch, or of the one in the log that it repeats.
 
     Shapes:  log_append_time_ms is -1 where the log keeps the producer's timestamps; of a duplicate
              it is the greatest timestamp of the batch in the log.
@@ -50,7 +50,6 @@ class LogAppendInfo:
     log_start_offset: int
     high_watermark_increased: bool
     log_append_time_ms: int = -1
-    is_duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

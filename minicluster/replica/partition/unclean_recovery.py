@@ -22,7 +22,7 @@ def abort_open_transactions(partition: Partition, now_ms: int) -> None:
     replica_log = partition.replica_log
     for producer in replica_log.producers.open_transactions:
         marker = marker_batch(_ABORT, producer.producer_id, producer.epoch, now_ms)
-        placed = replica_log.append_as_leader(
-            marker, partition.leader_epoch, partition.log_config, now_ms
-        )
+        placed = marker.with_base(replica_log.log.end_offset, partition.leader_epoch)
+        replica_log.maybe_roll((placed,), partition.log_config, now_ms)
+        replica_log.append_as_leader(placed, partition.log_config, now_ms)
         trace(partition, "append", offset=placed.last_offset, appended=(placed,))

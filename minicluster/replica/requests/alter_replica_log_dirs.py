@@ -17,13 +17,17 @@ from minicluster.replica.log_manager import log_name
 from minicluster.replica.moving.alter_log_dirs import begin_move, cancel_move
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
+_FUTURE_SUFFIX_BYTES = len(".-future") + 32  # LocalLog.logFutureDirName, with a uuid
+_LONGEST_NAME = 255
+
 
 def handle_alter_replica_log_dirs(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
 ) -> None:
     """Begin to move each replica; the response comes before the data has moved.
 
-    Errors:  per partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR, INVALID_REPLICA_ASSIGNMENT (a
+    Errors:  per partition INVALID_TOPIC_EXCEPTION (no room for the name of a log that is copied),
+             LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR, INVALID_REPLICA_ASSIGNMENT (a
              cordoned directory), REPLICA_NOT_AVAILABLE (no replica here), and
              UNKNOWN_TOPIC_OR_PARTITION.
     """
@@ -52,6 +56,8 @@ def handle_alter_replica_log_dirs(
 
 
 def _move(state: ReplicaManagerState, topic: str, index: int, path: str, now_ms: int) -> ErrorCode:
+    if len(log_name(topic, index)) + _FUTURE_SUFFIX_BYTES > _LONGEST_NAME:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     directory = state.config.dir_names.get(path)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND

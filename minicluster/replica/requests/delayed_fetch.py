@@ -9,8 +9,7 @@ from bisect import bisect
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.log.epochs import NO_EPOCH
-from minicluster.replica.errors import ReplicaError
+from minicluster.replica.requests.optional_epoch import fetch_epoch
 from minicluster.replica.requests.purgatory import DelayedOperation
 from minicluster.replica.requests.read_from_log import (
     FetchedPartition,
@@ -71,9 +70,13 @@ class DelayedFetch(DelayedOperation):
                 continue
             available = self._available(item, offset)
             if available is None:
-                return True
+                break
             size += available
-        return size >= self._params.min_bytes
+        else:
+            if size < self._params.min_bytes:
+                return False
+        self._is_newest = False
+        return True
 
     def include(self, item: FetchedPartition) -> None:
         """Wait for a partition that was settled, whose log was read to its end."""
@@ -111,17 +114,17 @@ class DelayedFetch(DelayedOperation):
     def _available(self, item: FetchedPartition, offset: int) -> int | None:
         """The number of bytes to read; None if there is something else to respond."""
         data, params = item.data, self._params
-        try:
-            partition = self._state.partition_named(item.topic, data.partition)
-        except ReplicaError:
+        partition = self._state.local_named(item.topic, data.partition)
+        if partition is None:
             return None
-        epoch = data.current_leader_epoch
-        if epoch not in (NO_EPOCH, partition.leader_epoch) or partition.leader is None:
+        wanted = fetch_epoch(data.current_leader_epoch)
+        if wanted not in (None, partition.leader_epoch) or partition.leader is None:
             return None
         if params.leader_only and not partition.is_leader:
             return None
+        log = partition.replica_log.log
         if params.is_from_follower:
-            end = partition.log_end_offset
+            end = log.end_offset
         elif params.reads_committed:
             end = partition.last_stable_offset
         else:
@@ -129,16 +132,20 @@ class DelayedFetch(DelayedOperation):
         if end < offset:
             return None
         if data.last_fetched_epoch >= 0:
-            epoch, end_offset = partition.log.end_offset_for(data.last_fetched_epoch)
+            epoch, end_offset = log.end_offset_for(data.last_fetched_epoch)
             if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
                 return None
         if end == offset:
             return 0
-        segment_end = partition.log.segment_end(offset)
+        segment_end = log.segment_end(offset)
         if segment_end is not None and segment_end <= end:
             return None  # a read goes no further than to the end of its segment
-        if params.min_bytes <= 1:
-            return 1
         most: int = data.partition_max_bytes
-        batches = partition.log.read(offset, most, end)
+        if params.min_bytes <= 1 <= most:
+            return 1
+        # The bytes up to the end count, those of a batch that does not fit as well.
+        batches = log.read(offset, most, end)
+        after = log.batch_at(batches[-1].next_offset) if batches else None
+        if after is not None and after.last_offset < end:
+            return most
         return min(sum(batch.size for batch in batches), most)

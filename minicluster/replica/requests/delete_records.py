@@ -83,12 +83,17 @@ class DelayedDeleteRecords(DelayedOperation):
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
-        """Complete once each low watermark has reached its offset, or its replica is lost."""
+        """Complete once each low watermark has reached its offset, or its replica is lost.
+
+        Errors:  per partition UNKNOWN_TOPIC_OR_PARTITION without a local replica, wherever the
+                 partition is by the metadata.
+        Source:  ReplicaManager.deleteRecords (onAcks).
+        """
         for status in self._statuses:
             if not status.waits:
                 continue
             try:
-                low = low_watermark(self._state.partition(status.key))
+                low = low_watermark(self._state.hosted(status.key))
             except ReplicaError as refusal:
                 status.waits, status.error, status.low_watermark = False, refusal.error, -1
                 continue

@@ -102,7 +102,7 @@ def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
 def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:
     return DescribeLogDirsResponse.DescribeLogDirsPartition(
         partition_index=stored.index,
-        partition_size=sum(batch.size for batch in stored.log.batches),
+        partition_size=sum(batch.size for batch in (*stored.log.deleted, *stored.log.batches)),
         offset_lag=_offset_lag(state, stored),
         is_future_key=stored.is_future,
     )

@@ -21,10 +21,12 @@ from functools import partial
 from typing import Any
 
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import FetchResponse
 from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 from minicluster.replica.requests.delayed_fetch import DelayedFetch
 from minicluster.replica.requests.read_from_log import (
+    ISOLATION_LEVELS,
     NO_RECORDS,
     READ_COMMITTED,
     FetchedPartition,
@@ -47,7 +49,13 @@ def handle_fetch(
 
     Partitions that are not in the metadata are refused without a look at the others, and do not
     keep a fetch from waiting.
+
+    Errors:  UNKNOWN_SERVER_ERROR for an unknown isolation level, once the session has gone on, and
+             for a session id that no shard of sessions has.
     """
+    if not state.fetch_sessions.has_shard(request.session_id):
+        _fail(state, token, request, version)
+        return
     params = _params(state, request, version)
     context = new_context(
         state.fetch_sessions,
@@ -67,6 +75,9 @@ def handle_fetch(
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             wanted.append(FetchedPartition.of_session(key, partition))
+    if wanted and request.isolation_level not in ISOLATION_LEVELS:
+        _fail(state, token, request, version)
+        return
     respond = partial(_respond, state, token, context, params, unknown)
     results = read_from_log(state, params, wanted, now_ms)
     if (
@@ -86,6 +97,12 @@ def handle_fetch(
     number = state.delayed.fetches.watch(operation, [key for key in keys if key is not None])
     if session is not None:
         session.waiting[number] = operation
+
+
+def _fail(state: ReplicaManagerState, token: Any, request: Any, version: int) -> None:
+    """Respond as Kafka does after an exception that it does not expect."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    state.respond(token, error_response(request, error, version=version))
 
 
 def _params(state: ReplicaManagerState, request: Any, version: int) -> FetchParams:
@@ -126,8 +143,9 @@ def _respond(
             FetchResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
             for n, e, rack in state.endpoints(leaders)
         )
-    response = context.response({**read, **unknown}, endpoints, now_ms)
-    session = state.fetch_sessions.find(response.session_id)
-    if session is not None and params.is_from_follower:
-        settle(state, session, read)
+    response = context.response({**read, **unknown} if unknown else read, endpoints, now_ms)
+    if read and params.is_from_follower:
+        session = state.fetch_sessions.find(response.session_id)
+        if session is not None:
+            settle(state, session, read)
     state.respond(token, response)

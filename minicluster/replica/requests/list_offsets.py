@@ -15,6 +15,7 @@ from typing import Any
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ListOffsetsResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.reads import (
@@ -27,7 +28,11 @@ from minicluster.replica.partition.reads import (
     list_offsets,
 )
 from minicluster.replica.requests.optional_epoch import optional_epoch
-from minicluster.replica.requests.read_from_log import CONSUMER, READ_COMMITTED
+from minicluster.replica.requests.read_from_log import (
+    CONSUMER,
+    ISOLATION_LEVELS,
+    READ_COMMITTED,
+)
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 DEBUGGING_CONSUMER = -2
@@ -50,8 +55,13 @@ def handle_list_offsets(
 ) -> None:
     """Look up offsets; a follower gets the log end where a consumer gets the high watermark.
 
-    Errors:  per partition INVALID_REQUEST for one that the request has twice.
+    Errors:  UNKNOWN_SERVER_ERROR for an unknown isolation level; per partition INVALID_REQUEST for
+             one that the request has twice.
     """
+    if request.topics and request.isolation_level not in ISOLATION_LEVELS:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        state.respond(token, error_response(request, error, version=version))
+        return
     kind = ListOffsetsResponse
     topics: dict[str, dict[int, Any]] = {}
     for topic in request.topics:

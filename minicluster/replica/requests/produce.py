@@ -11,16 +11,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from minicluster.java_order import hash_map_order, topic_id_partition_hash
 from minicluster.log import RecordBatch
+from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.messages import ProduceResponse
+from minicluster.protocol.messages import ProduceRequest, ProduceResponse
 from minicluster.replica.appending.append_records import ACKS_NONE, AppendStatus, append_records
-from minicluster.replica.appending.produced_records import ProducedRecords, produced_records
+from minicluster.replica.appending.produced_records import (
+    BrokenRequest,
+    ProducedRecords,
+    produced_records,
+)
 from minicluster.replica.effects import CloseConnection
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.leader_log import BY_CLIENT
@@ -51,25 +58,35 @@ _RETRIED_LATER = frozenset(
 
 
 def handle_produce(
-    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+    state: ReplicaManagerState,
+    token: Any,
+    request: Any,
+    version: int,
+    now_ms: int,
+    *,
+    internal_topics_allowed: bool = False,
 ) -> None:
     """Append, and respond now or once the records are replicated.
 
     With acks=0 nothing is sent: the response is None, and after an error the connection is closed,
     so that the producer finds out.
+
+    Errors:  INVALID_RECORD for records that are null. Kafka fails over them twice, the second time
+             when it makes the response with the error, and never responds; a client would wait for
+             its own timeout.
     """
     acks = request.acks
     produced = _produced(state, request, version)
-    statuses = [status for status, _ in produced]
     try:
         _check_transactional_id(produced, request)
-        _check_partitions(state, produced, version)
+        statuses = _checked_partitions(state, produced, version)
         transaction = _transaction(statuses, request, version)
     except _WholeRequest as refused:
         if acks == ACKS_NONE:
             state.effects.append(CloseConnection(token))
         else:
-            response = error_response(request, refused.error, refused.message, version=version)
+            in_order = _in_hash_order(request)
+            response = error_response(in_order, refused.error, refused.message, version=version)
             state.respond(token, response)
         return
 
@@ -80,6 +97,7 @@ def handle_produce(
             acks=acks,
             timeout_ms=request.timeout_ms,
             how=how,
+            internal_topics_allowed=internal_topics_allowed,
             on_appended=partial(_respond, state, token, acks, version, verified),
             now_ms=at_ms,
         )
@@ -101,16 +119,35 @@ class _WholeRequest(Exception):
         self.message = message
 
 
+def _in_hash_order(request: Any) -> Any:
+    """The request as its refusal lists it: each partition once, in the order of Java's maps.
+
+    Source:  ProduceRequest.partitionSizes, getErrorResponse.
+    """
+    data = {(t.topic_id, t.name, d.index): d for t in request.topic_data for d in t.partition_data}
+    topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
+    for key in hash_map_order(data, topic_id_partition_hash):
+        topics.setdefault(key[:2], []).append(data[key])
+    kind = ProduceRequest.TopicProduceData
+    return replace(
+        request,
+        topic_data=tuple(
+            kind(topic_id=topic_id, name=name, partition_data=tuple(partitions))
+            for (topic_id, name), partitions in topics.items()
+        ),
+    )
+
+
 def _produced(state: ReplicaManagerState, request: Any, version: int) -> list[Produced]:
-    """The partitions of a request; of one that it names twice the last records count."""
-    found: dict[tuple[uuid.UUID, str, int], Produced] = {}
+    """The partitions of a request, in its order; one that it names twice comes twice."""
+    found: list[Produced] = []
     for topic in request.topic_data:
         for data in topic.partition_data:
             name, topic_id, index = topic.name, topic.topic_id, data.index
             key = state.key_of(name, topic_id, index, version)
             status = AppendStatus(name, topic_id, index, key)
-            found[topic_id, name, index] = status, produced_records(data.records)
-    return list(found.values())
+            found.append((status, produced_records(data.records)))
+    return found
 
 
 def _check_transactional_id(produced: Iterable[Produced], request: Any) -> None:
@@ -119,8 +156,8 @@ def _check_transactional_id(produced: Iterable[Produced], request: Any) -> None:
     Source:  RequestUtils.hasTransactionalRecords, which reads the first batches as they come.
     """
     for _, records in produced:
-        if records.batches:
-            if records.batches[0].is_transactional:
+        if records.first_attributes is not None:
+            if records.first_attributes & TRANSACTIONAL_BIT:
                 if request.transactional_id is None:
                     raise _WholeRequest(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
                 return
@@ -128,19 +165,31 @@ def _check_transactional_id(produced: Iterable[Produced], request: Any) -> None:
             raise _WholeRequest(ErrorCode.CORRUPT_MESSAGE, records.damage.why)
 
 
-def _check_partitions(
+def _checked_partitions(
     state: ReplicaManagerState, produced: Iterable[Produced], version: int
-) -> None:
-    """Refuse partitions that do not exist, and records that no version or this one cannot have."""
+) -> list[AppendStatus]:
+    """Refuse partitions that do not exist, and records that no version or this one cannot have.
+
+    Of a partition that the request names twice the last good records are appended, though the
+    response has the last refusal, if there is one.
+    """
+    good: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
+    refused: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
     for status, records in produced:
+        chosen = good
         try:
             if status.key is None and version >= TOPIC_IDS_FROM:
                 raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_ID)
             if status.key is None or state.image.topics.partition(*status.key) is None:
                 raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             status.batch = records.only_batch(version)
+        except BrokenRequest:
+            raise _WholeRequest(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         except ReplicaError as refusal:
             status.refuse(refusal)
+            chosen = refused
+        chosen[status.topic_id, status.topic, status.index] = status
+    return [*good.values(), *refused.values()]
 
 
 # --- transactions -----------------------------------------------------------------------------

@@ -47,11 +47,15 @@ def in_produce_order(
         chosen = refused if status.batch is None else appended
         chosen[_named(state, status)] = status
     copied = scala_map_order(appended, code, made_from=len(appended))
-    together = [
-        *hash_map_order(copied, code),
-        *scala_map_order(not_there, code),
-        *scala_map_order(invalid, code),
-    ]
+    together = list(
+        dict.fromkeys(
+            [
+                *hash_map_order(copied, code),
+                *scala_map_order(not_there, code),
+                *scala_map_order(invalid, code),
+            ]
+        )
+    )
     if verified:
         together = scala_map_order(together, code, made_from=len(together))
     else:

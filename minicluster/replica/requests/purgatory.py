@@ -82,9 +82,10 @@ class Purgatory:
 
     def check_and_complete(self, key: Key, now_ms: int) -> None:
         """Complete the operations of a partition that can complete."""
-        if key not in self._watchers:
+        watchers = self._watchers.get(key) if self._watchers else None
+        if watchers is None:
             return
-        for number in sorted(self._watchers[key]):  # the one that has waited longest is first
+        for number in sorted(watchers):  # the one that has waited longest is first
             entry = self._operations.get(number)
             if entry is not None and entry[0].try_complete(now_ms):
                 self._remove(number)
@@ -126,16 +127,13 @@ class DelayedOperations:
         self.produces = Purgatory("purgatory-produce", effects)
         self.fetches = Purgatory("purgatory-fetch", effects)
         self.deletes = Purgatory("purgatory-delete-records", effects)
-
-    @property
-    def all(self) -> tuple[Purgatory, ...]:
-        """Every purgatory."""
-        return self.fetches, self.produces, self.deletes
+        self.all = self.fetches, self.produces, self.deletes
 
     def check_and_complete_all(self, key: Key, now_ms: int) -> None:
         """Try all operations of a partition whose high watermark or log start has moved."""
-        for purgatory in self.all:
-            purgatory.check_and_complete(key, now_ms)
+        self.fetches.check_and_complete(key, now_ms)
+        self.produces.check_and_complete(key, now_ms)
+        self.deletes.check_and_complete(key, now_ms)
 
     def complete_when_not_leader(self, key: Key, now_ms: int) -> None:
         """Try the operations that a partition can no longer fulfil: another broker leads now.

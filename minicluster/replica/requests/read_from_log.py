@@ -20,14 +20,15 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import consumer_fetch_records, fetch_records
 from minicluster.replica.partition.results import LogReadInfo
-from minicluster.replica.requests.optional_epoch import optional_epoch
+from minicluster.replica.requests.optional_epoch import fetch_epoch
 from minicluster.replica.requests.preferred_read_replica import preferred_read_replica
 from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 CONSUMER = -1
 _FUTURE_REPLICA = -3
-READ_COMMITTED = 1  # the isolation level
+READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)  # IsolationLevel.forId takes no other one
 _CURRENT_LEADER_FROM = 16
 _STORAGE_ERROR_FROM = 6
 
@@ -35,7 +36,7 @@ NO_RECORDS = Records()
 _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FetchedPartition:
     """One partition of a request, whose topic is known.
 
@@ -67,32 +68,41 @@ class FetchedPartition:
         return partition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
     """The sender of a fetch, and its least and most bytes.
 
-    Shapes:  rack is None before version 11, whose fetches only leaders serve.
+    Shapes:  rack is None before version 11, whose fetches only leaders serve. is_from_follower: a
+             broker fetches, and not a consumer. leader_only: only a leader may serve this fetch.
     """
 
-    version: int
-    replica_id: int
-    broker_epoch: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    reads_committed: bool
-    rack: str | None
+    __slots__ = (
+        *("broker_epoch", "is_from_follower", "leader_only", "max_bytes", "max_wait_ms"),
+        *("min_bytes", "rack", "reads_committed", "replica_id", "version"),
+    )
 
-    @property
-    def is_from_follower(self) -> bool:
-        """A broker fetches, and not a consumer."""
-        return self.replica_id >= 0
-
-    @property
-    def leader_only(self) -> bool:
-        """Only a leader may serve this fetch."""
-        is_consumer = self.replica_id < 0 and self.replica_id != _FUTURE_REPLICA
-        return self.is_from_follower or (is_consumer and self.rack is None)
+    def __init__(
+        self,
+        *,
+        version: int,
+        replica_id: int,
+        broker_epoch: int,
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int,
+        reads_committed: bool,
+        rack: str | None,
+    ) -> None:
+        self.version = version
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.reads_committed = reads_committed
+        self.rack = rack
+        self.is_from_follower = replica_id >= 0
+        is_consumer = replica_id < 0 and replica_id != _FUTURE_REPLICA
+        self.leader_only = self.is_from_follower or (is_consumer and rack is None)
 
 
 @dataclass(slots=True)
@@ -159,7 +169,7 @@ def _read(
     left, min_one_batch = limits
     max_bytes = min(data.partition_max_bytes, left)
     current_leader_epoch = required_leader_epoch(partition, data.current_leader_epoch)
-    last_fetched_epoch = optional_epoch(data.last_fetched_epoch)
+    last_fetched_epoch = fetch_epoch(data.last_fetched_epoch)
     if params.is_from_follower:
         return fetch_records(
             partition,
@@ -189,7 +199,7 @@ def _read(
 @step
 def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
     """The leader epoch that the sender expects; None for a sender without any."""
-    return optional_epoch(current_leader_epoch)
+    return fetch_epoch(current_leader_epoch)
 
 
 def _offsets_of(partition: Partition, data: Any) -> LogReadInfo:
@@ -197,7 +207,7 @@ def _offsets_of(partition: Partition, data: Any) -> LogReadInfo:
 
     Errors:  as Partition.require_epoch.
     """
-    partition.require_epoch(optional_epoch(data.current_leader_epoch), leader_only=False)
+    partition.require_epoch(fetch_epoch(data.current_leader_epoch), leader_only=False)
     return LogReadInfo(
         records=NO_RECORDS,
         fetch_offset=data.fetch_offset,

@@ -180,7 +180,7 @@ def new_context(
              the other way round).
     Source:  FetchManager.newContext.
     """
-    wanted = dict(_wanted(request, uses_topic_ids, name_of))
+    wanted = dict(_wanted(request, uses_topic_ids, name_of)) if request.topics else {}
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != INVALID_SESSION_ID:
             cache.remove(request.session_id)
@@ -195,7 +195,8 @@ def new_context(
     if session.uses_topic_ids != uses_topic_ids:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
     session.take_follower(follower)
-    session.update(wanted.items(), _forgotten(request, uses_topic_ids))
+    if wanted or request.forgotten_topics_data:
+        session.update(wanted.items(), _forgotten(request, uses_topic_ids))
     if not session.partitions:
         cache.remove(session.id)
         return SessionlessFetchContext(wanted)
@@ -236,6 +237,8 @@ def _response(
 
     Source:  FetchResponse.toMessage.
     """
+    if not updates:
+        return FetchResponse(session_id=session_id, node_endpoints=endpoints)
     topics: list[tuple[CachedPartition, list[Any]]] = []
     last: uuid.UUID | str | None = None
     for key, data in updates.items():

@@ -21,6 +21,9 @@ from minicluster.replica.sessions.fetch_session import (
 SHARDS = 8
 EVICTION_MS = 120_000
 _ID_RANGE = 0x7FFF_FFFF // SHARDS
+_BY_NONE: frozenset[bool] = frozenset()
+_BY_PRIVILEGED = frozenset({True})
+_BY_ANY = frozenset({True, False})
 
 
 class FetchSessionCacheShard:
@@ -101,15 +104,21 @@ class FetchSessionCache:
         self.shards = tuple(FetchSessionCacheShard(n, slots // SHARDS, seed) for n in range(SHARDS))
         self._next = 0
 
+    @staticmethod
+    def has_shard(session_id: int) -> bool:
+        """A shard has the range of an id; Kafka looks for it in a list, and divides as Java does.
+
+        Source:  FetchSessionCache.getCacheShard.
+        """
+        return -_ID_RANGE < session_id < SHARDS * _ID_RANGE
+
     def find(self, session_id: int) -> FetchSession | None:
         """The session with an id; None if there is none."""
-        shard = self._shard(session_id)
-        return None if shard is None else shard.sessions.get(session_id)
+        return self._shard(session_id).sessions.get(session_id)
 
     def remove(self, session_id: int) -> None:
         """Close a session; one that is not there is ignored."""
-        shard = self._shard(session_id)
-        session = None if shard is None else shard.sessions.pop(session_id, None)
+        session = self._shard(session_id).sessions.pop(session_id, None)
         if session is not None:
             session.unsettle_all()
 
@@ -125,9 +134,8 @@ class FetchSessionCache:
         self._next += 1
         return shard
 
-    def _shard(self, session_id: int) -> FetchSessionCacheShard | None:
-        number = session_id // _ID_RANGE
-        return self.shards[number] if 0 <= number < SHARDS else None
+    def _shard(self, session_id: int) -> FetchSessionCacheShard:
+        return self.shards[max(session_id, 0) // _ID_RANGE]
 
 
 def touch(session: FetchSession, now_ms: int) -> None:
@@ -138,9 +146,9 @@ def touch(session: FetchSession, now_ms: int) -> None:
     session.last_used_ms = now_ms
     session.cached_size = len(session.partitions)
     if now_ms - session.creation_ms > EVICTION_MS:
-        session.evictable_by = frozenset({True, False})
+        session.evictable_by = _BY_ANY
     else:
-        session.evictable_by = frozenset() if session.privileged else frozenset({True})
+        session.evictable_by = _BY_NONE if session.privileged else _BY_PRIVILEGED
 
 
 def _worth(session: FetchSession) -> tuple[bool, int, int]:

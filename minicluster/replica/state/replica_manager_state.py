@@ -107,11 +107,11 @@ class ReplicaManagerState(BrokerContext):
         self.fetcher_config = replace(
             self.config.fetcher,
             fetch_version=min(
-                version.fetch_request_version, highest_version(self.rules, FetchRequest.api_key)
+                version.fetch_request_version, highest_version(self.rules, FetchRequest)
             ),
             list_offsets_version=min(
                 version.list_offsets_request_version,
-                highest_version(self.rules, ListOffsetsRequest.api_key),
+                highest_version(self.rules, ListOffsetsRequest),
             ),
         )
 
@@ -194,6 +194,19 @@ class ReplicaManagerState(BrokerContext):
             for number in scala_map_order(reachable, lambda number: number)
         ]
 
+    def hosted(self, key: Key | None) -> Partition:
+        """The local replica, whatever the metadata has.
+
+        Errors:  KAFKA_STORAGE_ERROR (its directory has failed), UNKNOWN_TOPIC_OR_PARTITION.
+        Source:  ReplicaManager.getPartition (HostedPartition).
+        """
+        found = self.partitions.get(key) if key is not None else None
+        if found is not None:
+            return found
+        if key is not None and key in self.offline:
+            raise ReplicaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has failed")
+        raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
     def partition(self, key: Key | None) -> Partition:
         """The local replica.
 
@@ -204,11 +217,13 @@ class ReplicaManagerState(BrokerContext):
         found = self.partitions.get(key) if key is not None else None
         if found is not None:
             return found
-        if key is not None and key in self.offline:
-            raise ReplicaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has failed")
-        if key is not None and self.image.topics.partition(*key) is not None:
+        if (
+            key is not None
+            and key not in self.offline
+            and self.image.topics.partition(*key) is not None
+        ):
             raise ReplicaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica here")
-        raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return self.hosted(key)
 
     def partition_named(self, topic: str, index: int) -> Partition:
         """The local replica of a partition in a request with topic names.

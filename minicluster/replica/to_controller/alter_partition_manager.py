@@ -120,7 +120,7 @@ class AlterPartitionManager(ControllerClient):
             sends_recovery_state=context.sends_recovery_state,
         )
         if isinstance(request, AlterPartitionRequest):
-            version = min(version, highest_version(context.rules, request.api_key))
+            version = min(version, highest_version(context.rules, request))
         self._send(request, version, now_ms)
 
     def _set_timer(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, Send, SetTimer
+from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
@@ -56,6 +56,7 @@ class _Item:
     request: Any
     version: int
     created_ms: int
+    client: Any
 
     def end(self, response: Any | None) -> ClientResponse:
         return ClientResponse(
@@ -94,9 +95,15 @@ class ControllerChannel:
         """True for the id of the request in flight."""
         return self._in_flight is not None and self._in_flight[0] == correlation_id
 
-    def submit(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Queue a request; it leaves at once if none is in flight and a controller is known."""
-        self._queue.append(_Item(token, request, version, now_ms))
+    def submit(
+        self, token: Any, request: Any, version: int, now_ms: int, *, client: Any = None
+    ) -> list[Effect]:
+        """Queue a request; it leaves at once if none is in flight and a controller is known.
+
+        Shapes:  client: the token of the client's request that is forwarded; None for one of this
+                 broker's own.
+        """
+        self._queue.append(_Item(token, request, version, now_ms, client))
         return self._send_head(now_ms)
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:
@@ -165,7 +172,8 @@ class ControllerChannel:
             correlation_id = self.ids.take()
             self._in_flight = (correlation_id, item)
             timeout_ms = min(REQUEST_TIMEOUT_MS, self.retry_timeout_ms or REQUEST_TIMEOUT_MS)
-            send = Send(self.controller_id, item.request, item.version, correlation_id, timeout_ms)
+            sent = (self.controller_id, item.request, item.version, correlation_id, timeout_ms)
+            send = Send(*sent) if item.client is None else Forward(*sent, client=item.client)
             return [*self._set_timer(None), send]
         return self._set_timer(self._wake_ms(now_ms))
 

@@ -11,6 +11,7 @@ Source:   AddPartitionsToTxnManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import field
 from typing import Any
 
 from minicluster.effects import Send
@@ -42,6 +43,17 @@ class _Waiting:
         return dict.fromkeys(self.partitions, error)
 
 
+@dataclass(slots=True)
+class _Batch:
+    """The transactions of one request to a coordinator.
+
+    Shapes:  operation: that of the transaction that came first, by which all errors are changed.
+    """
+
+    operation: TransactionSupportedOperation
+    waiting: dict[str, _Waiting] = field(default_factory=dict)
+
+
 class AddPartitionsToTxnManager:
     """The transactions that wait for each coordinator, and those in flight to it."""
 
@@ -50,8 +62,8 @@ class AddPartitionsToTxnManager:
     ) -> None:
         self._state = state
         self._partition_for = partition_for
-        self._waiting: dict[int, dict[str, _Waiting]] = {}
-        self._in_flight: dict[int, tuple[int, dict[str, _Waiting]]] = {}  # by correlation id
+        self._batches: dict[int, _Batch] = {}
+        self._in_flight: dict[int, tuple[int, _Batch]] = {}  # by correlation id
 
     def add_or_verify(
         self,
@@ -70,16 +82,16 @@ class AddPartitionsToTxnManager:
         if coordinator is None:
             on_verified(incoming.all_with(ErrorCode.COORDINATOR_NOT_AVAILABLE), now_ms)
             return
-        waiting = self._waiting.setdefault(coordinator, {})
-        existing = waiting.pop(transaction.transactional_id, None)
+        waiting = self._batches.setdefault(coordinator, _Batch(transaction.operation)).waiting
+        existing = waiting.get(transaction.transactional_id)
         if existing is not None:
             epoch = existing.transaction.producer_epoch
             if epoch > transaction.producer_epoch:
-                waiting[transaction.transactional_id] = existing
                 on_verified(incoming.all_with(ErrorCode.INVALID_PRODUCER_EPOCH), now_ms)
                 return
             fenced = epoch < transaction.producer_epoch
             error = ErrorCode.INVALID_PRODUCER_EPOCH if fenced else ErrorCode.NETWORK_EXCEPTION
+            del waiting[transaction.transactional_id]  # the newest comes last
             existing.on_verified(existing.all_with(error), now_ms)
         waiting[transaction.transactional_id] = incoming
 
@@ -95,17 +107,19 @@ class AddPartitionsToTxnManager:
 
     def end_of_input(self) -> None:
         """Send what waits, to each coordinator without a request in flight."""
+        if not self._batches:
+            return
         busy = {coordinator for coordinator, _ in self._in_flight.values()}
-        for coordinator in [node for node in self._waiting if node not in busy]:
-            sent = self._waiting.pop(coordinator)
-            if not sent:
+        for coordinator in [node for node in self._batches if node not in busy]:
+            sent = self._batches.pop(coordinator)
+            if not sent.waiting:
                 continue
             correlation_id = self._state.ids.take()
             self._in_flight[correlation_id] = coordinator, sent
             self._state.effects.append(
                 Send(
                     coordinator,
-                    _request(sent.values()),
+                    _request(sent.waiting.values()),
                     VERSION,
                     correlation_id,
                     self._state.config.fetcher.request_timeout_ms,
@@ -119,7 +133,7 @@ class AddPartitionsToTxnManager:
     def on_failure(self, correlation_id: int, now_ms: int) -> None:
         """No response will come."""
         _, sent = self._in_flight.pop(correlation_id)
-        for waiting in sent.values():
+        for waiting in sent.waiting.values():
             waiting.on_verified(waiting.all_with(ErrorCode.NETWORK_EXCEPTION), now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> None:
@@ -133,12 +147,12 @@ class AddPartitionsToTxnManager:
             # A client must not see that a broker was not allowed to verify.
             if error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 error = ErrorCode.INVALID_TXN_STATE
-            for waiting in sent.values():
+            for waiting in sent.waiting.values():
                 waiting.on_verified(waiting.all_with(error), now_ms)
             return
         for result in response.results_by_transaction:
-            waiting = sent[result.transactional_id]
-            waiting.on_verified(_unverified(result, waiting.transaction.operation), now_ms)
+            waiting = sent.waiting[result.transactional_id]
+            waiting.on_verified(_unverified(result, sent.operation), now_ms)
 
 
 def _request(waiting: Iterable[_Waiting]) -> AddPartitionsToTxnRequest:

@@ -7,7 +7,7 @@ a selector that has been parsed; reading what has been read changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from minicluster.durations import LONGEST_MS, format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
@@ -19,6 +19,8 @@ from minicluster.scenario import bounds
 from minicluster.scenario.bounds import checked_text, shown, whole_number
 from minicluster.scenario.expression import Expression, Word
 from minicluster.scenario.selectors import parse_selector
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -104,7 +106,7 @@ def read_duration(value: object, where: str) -> Milliseconds:
     """A duration as people write it, or a timedelta, in milliseconds."""
     if isinstance(value, Milliseconds):
         return value
-    if isinstance(value, Span):
+    if not isinstance(value, str | int | float) and isinstance(value, Span):
         span_ms = round(value.total_seconds() * 1_000)
         if not 0 <= span_ms <= LONGEST_MS:
             raise UserError(f"{where}: {value!s} is negative or more than a year")
@@ -113,7 +115,7 @@ def read_duration(value: object, where: str) -> Milliseconds:
 
 
 def _text(value: object, where: str) -> str:
-    if isinstance(value, HasName) and not isinstance(value, str):
+    if not isinstance(value, str) and isinstance(value, HasName):
         value = value.name
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _not("text", value, where)
@@ -181,6 +183,16 @@ def _items(value: Any) -> Iterable[Any]:
     return (value,) if alone else value
 
 
+def _not_empty(items: tuple[T, ...], what: str, where: str) -> tuple[T, ...]:
+    """Items of which there has to be one: an action on nothing would pass for one that acted.
+
+    Errors:  UserError.
+    """
+    if not items:
+        raise UserError(f"{where}: an empty list names no {what}")
+    return items
+
+
 def _one_or_list(items: Sequence[Any]) -> Any:
     return items[0] if len(items) == 1 else list(items)
 
@@ -199,8 +211,12 @@ def _node(value: object, where: str) -> int | Selector:
     return whole_number(value, where, -(2**31), 2**31 - 1)
 
 
-def _nodes(value: object, where: str) -> tuple[int | Selector, ...]:
+def _group(value: object, where: str) -> tuple[int | Selector, ...]:
     return tuple(_node(item, where) for item in _items(value))
+
+
+def _nodes(value: object, where: str) -> tuple[int | Selector, ...]:
+    return _not_empty(_group(value, where), "node", where)
 
 
 def _nodes_written(nodes: tuple[int | Selector, ...]) -> Any:
@@ -212,7 +228,7 @@ def _groups(value: Any, where: str) -> tuple[tuple[int | Selector, ...], ...]:
         raise UserError(f"{where}: give at least two groups of nodes")
     if any(group is None for group in value):
         raise _not(GROUPS.text, value, where)
-    return tuple(_nodes(group, where) for group in value)
+    return tuple(_group(group, where) for group in value)
 
 
 _OF_THE_KIPS = ("AlterIsr", "AlterReplicaState")  # never shipped: in no registry
@@ -222,7 +238,7 @@ _OF_ZOOKEEPER = (
 
 
 def _apis(value: Any, where: str) -> tuple[str, ...]:
-    names = tuple(_items(value))
+    names = _not_empty(tuple(_items(value)), "API; leave it out for all of them", where)
     known = (*BY_NAME, *_OF_THE_KIPS, *_OF_ZOOKEEPER)
     for name in names:
         if not isinstance(name, str):
@@ -246,7 +262,8 @@ def _partition(value: object, where: str) -> tuple[str, int]:
 
 
 def _partitions(value: Any, where: str) -> tuple[tuple[str, int], ...]:
-    found = [_partition(item, where) for item in _items(value)]
+    given = _not_empty(tuple(_items(value)), "partition", where)
+    found = [_partition(item, where) for item in given]
     for index, (topic, number) in enumerate(found):
         if (topic, number) in found[:index]:  # Kafka's client takes a set or a map
             raise UserError(f"{where}: {topic}-{number} is given twice")
@@ -255,7 +272,8 @@ def _partitions(value: Any, where: str) -> tuple[tuple[str, int], ...]:
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
     alone = isinstance(value, HasName)
-    return tuple(_text(item, where) for item in ((value,) if alone else _items(value)))
+    items = _not_empty(tuple((value,) if alone else _items(value)), "topic", where)
+    return tuple(_text(item, where) for item in items)
 
 
 def _value(value: object, where: str) -> str:
@@ -280,7 +298,7 @@ def _assignment(value: Any, where: str) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, list | tuple) or len(value) > bounds.PARTITIONS_MAX:
         raise _not(ASSIGNMENT.text, value, where)
     found = []
-    for brokers in value:
+    for brokers in _not_empty(tuple(value), "broker", where):
         ids = tuple(_node(item, where) for item in _items(brokers))
         if not all(isinstance(node, int) for node in ids):
             raise _not(ASSIGNMENT.text, value, where)

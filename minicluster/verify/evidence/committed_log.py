@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
+from minicluster.errors import counted
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.control import control_records
@@ -77,9 +79,14 @@ def batch_key(batch: RecordBatch) -> _BatchKey:
     return batch.base_offset, batch.leader_epoch, batch.crc
 
 
+def no_start(path: Path, first: int) -> str:
+    """The problem of a log whose first state is not recorded."""
+    return f"{path}: the log begins at offset {first}, no snapshot ends in it"
+
+
 def uncommitted_note(count: int) -> str:
     """The note about records beyond the committed log."""
-    return f"{count} records at the end of some log were never committed"
+    return f"never committed: {counted(count, 'record')} at the end of some log"
 
 
 def _voters(nodes: Sequence[NodeLog]) -> list[int]:

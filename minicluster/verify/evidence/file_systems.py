@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,7 +20,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import RUN_NAME
 from minicluster.own_folders import temporary_folder
 
-_URI = re.compile(r"([a-z][a-z0-9+.-]+):/+([^?]*)(\?.*)?")
+_URI = r"([a-z][a-z0-9+.-]+):/+([^?]*)(\?.*)?"
 _NAMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 _NAMES_KEPT = 3  # a run is named by its folder, a log by those around it
 
@@ -33,13 +33,13 @@ class Unreachable(UserError):
 
 def on_this_machine(path: Path | str) -> Path | str:
     """The path of a ``file:`` URI; any other path as it is."""
-    match = _URI.fullmatch(str(path))
+    match = re.fullmatch(_URI, str(path))
     return Path("/" + match[2]) if match and match[1] == "file" and is_uri(path) else path
 
 
 def is_uri(path: Path | str) -> bool:
     """The path is on another file system than this machine's."""
-    return _URI.fullmatch(str(path)) is not None and not Path(path).exists()
+    return re.fullmatch(_URI, str(path)) is not None and not Path(path).exists()
 
 
 def uri_of(path: Path | str) -> str:
@@ -47,7 +47,7 @@ def uri_of(path: Path | str) -> str:
 
     Shapes:  options, such as those of a bucket (``?region=…``), stay behind the path.
     """
-    match = _URI.fullmatch(str(path))
+    match = re.fullmatch(_URI, str(path))
     assert match is not None
     scheme, rest, options = match.groups()
     return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}{options or ''}"
@@ -98,15 +98,46 @@ class Place:
         with self._errors("read"), self.system.open_input_file(self.path) as file:
             return bytes(file.read_at(end - start, start))
 
-    def send(self, folder: Path) -> None:
-        """Write a copy of a run folder here; who lists runs meanwhile sees it once it is whole.
+    def content(self) -> bytes | None:
+        """The bytes of a file; None where there is none.
+
+        Errors:  Unreachable.
+        """
+        from pyarrow import fs
+
+        with self._errors("read"):
+            if self.system.get_file_info(self.path).type != fs.FileType.File:
+                return None
+            with self.system.open_input_file(self.path) as file:
+                return bytes(file.read())
+
+    def remove(self, names: Container[str]) -> None:
+        """Remove those files of this folder, or of folders in it, whose names are given.
+
+        Errors:  Unreachable.
+        """
+        from pyarrow import fs
+
+        with self._errors("written"):
+            inside = fs.FileSelector(self.path, allow_not_found=True, recursive=True)
+            for file in self.system.get_file_info(inside):
+                name = file.path.removeprefix(self.path).lstrip("/")
+                if file.type == fs.FileType.File and name in names:
+                    self.system.delete_file(file.path)
+
+    def send(self, source: Path) -> None:
+        """Write a copy of a file, or of a run folder, here.
+
+        Who lists runs meanwhile sees a run once it is whole.
 
         Errors:  Unreachable.
         """
         with self._errors("written"):
-            files = sorted(file for file in folder.rglob("*") if file.is_file())
-            for file in sorted(files, key=lambda file: file.name == RUN_NAME):
-                path = f"{self.path}/{file.relative_to(folder).as_posix()}"
+            files = [source, *sorted(source.rglob("*"))]
+            files.sort(key=lambda file: file.name == RUN_NAME)
+            for file in filter(Path.is_file, files):
+                inside = file.relative_to(source).as_posix()
+                path = self.path if file == source else f"{self.path}/{inside}"
                 self.system.create_dir(path.rpartition("/")[0], recursive=True)
                 with self.system.open_output_stream(path) as out:
                     out.write(file.read_bytes())

@@ -18,12 +18,13 @@ from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import RUN_NAME, Located, MetadataFiles, locate
 from minicluster.log.errors import LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
-from minicluster.log.segment import check_contents, read_alone, read_segment
+from minicluster.log.segment import PlacedBatch, check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
 from minicluster.trace import OPTIONAL_TABLES, TABLES
 from minicluster.verify.evidence.committed_log import (
     committed_log,
+    no_start,
     starting_snapshot,
     uncommitted_note,
 )
@@ -138,8 +139,8 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     except (LogError, ProtocolError) as error:
         problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
     if start is None and committed and committed[0].base_offset > 0 and not problems:
-        what = f"the log begins at offset {committed[0].base_offset}, no snapshot ends in it"
-        problems.append(Problem(evidence=Evidence.LOG, why=f"{path}: {what}", partial=True))
+        why = no_start(path, committed[0].base_offset)
+        problems.append(Problem(evidence=Evidence.LOG, why=why, partial=True))
     if start is not None and start.end_offset:
         notes.append(f"judged from the snapshot that ends at offset {start.end_offset}")
     if uncommitted:
@@ -240,14 +241,7 @@ def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
         content = read(segment, whole=not last, limits=files.limits)
         torn = None if content.torn is None else str(content.torn)
         for placed in content.batches:
-            check_contents(segment, placed)
-            if placed.batch.last_offset >= _OFFSET_MAX:
-                raise LogCorruption(
-                    file=str(segment),
-                    position=placed.position,
-                    base_offset=placed.batch.base_offset,
-                    why="no offset is left after its last record",
-                )
+            check_batch(segment, placed)
             batches.append(placed.batch)
     snapshots = []
     for checkpoint in files.checkpoints:
@@ -262,3 +256,18 @@ def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
         alone=alone,
         torn=torn,
     )
+
+
+def check_batch(segment: Path, placed: PlacedBatch) -> None:
+    """Decode the records of a batch of a metadata log, after which an offset is left.
+
+    Errors:  LogCorruption.
+    """
+    check_contents(segment, placed)
+    if placed.batch.last_offset >= _OFFSET_MAX:
+        raise LogCorruption(
+            file=str(segment),
+            position=placed.position,
+            base_offset=placed.batch.base_offset,
+            why="no offset is left after its last record",
+        )

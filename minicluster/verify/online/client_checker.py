@@ -83,32 +83,40 @@ class ClientChecker:
 
     def on_partition_event(self, row: Row) -> list[Finding]:
         """An event of a replica."""
-        place, topic = (row["topic_id"], row["part"]), row["topic"]
+        place, broker, kind = (row["topic_id"], row["part"]), row["broker"], row["kind"]
         partition = self._partitions.get(place)
         if partition is None:
-            partition = self._partitions[place] = _Partition(topic)
-        kind, broker = row["kind"], row["broker"]
-        if (broker, place) not in self._seen:
-            self._seen.add((broker, place))
-            self._ids[broker, topic, place[1]] = place[0]
+            partition = self._partitions[place] = _Partition(row["topic"])
+        replica = partition.replicas.get(broker)
+        if replica is None:
+            replica = self._first_of(partition, broker, place)
         if kind == "delete":
-            partition.replicas.pop(broker, None)
+            del partition.replicas[broker]
             return []
-        replica = partition.replicas.setdefault(broker, _Replica())
         if row.get("hw_new") is not None:
             replica.high_watermark = row["hw_new"]
-        if kind in ("become_leader", "become_follower"):
+        if kind == "hw":
+            if replica.leads and row["hw_new"] > partition.high_watermark:
+                partition.high_watermark = row["hw_new"]
+        elif kind in ("become_leader", "become_follower"):
             if kind == "become_follower" and self._stays_with_less(partition, replica, row):
                 partition.may_have_lost = True
             leadership = (row.get("incarnation"), row["leader_epoch"])
             replica.leads = kind == "become_leader"
             if leadership != replica.leadership:
                 replica.leadership, replica.returned = leadership, None
-        if kind == "become_leader":
-            self._on_leader(place, partition, row)
-        elif kind == "hw" and replica.leads and row["hw_new"] > partition.high_watermark:
-            partition.high_watermark = row["hw_new"]
-        return self._new.take_new()
+            if kind == "become_leader":
+                self._on_leader(place, partition, row)
+                return self._new.take_new()
+        return []
+
+    def _first_of(self, partition: _Partition, broker: int, place: Place) -> _Replica:
+        """A replica that is made, perhaps once more."""
+        if (broker, place) not in self._seen:
+            self._seen.add((broker, place))
+            self._ids[broker, partition.topic, place[1]] = place[0]
+        replica = partition.replicas[broker] = _Replica()
+        return replica
 
     def lost_records(self) -> list[Place]:
         """The partitions that may have lost records."""
@@ -151,7 +159,7 @@ class ClientChecker:
         Acknowledgements are left to Spark: a batch with the sequence of an earlier one is
         acknowledged at that one's offset, whatever it holds (KIP-98).
         """
-        values: dict[tuple[Place, int], str] = {}
+        values: dict[tuple[Place, int], str | None] = {}
         for row in rows:
             place, partition = self._place_of(row), self._partition_of(row)
             if row["f"] != "read" or place is None or partition is None:

@@ -29,6 +29,9 @@ class Findings:
     new: list[Finding] = field(default_factory=list)
     left_out: frozenset[tuple[str, int]] = frozenset()  # checks that another share judges
     _promised: dict[tuple[str, int | None], bool] = field(default_factory=dict)
+    _counters: dict[tuple[str, int, int | None], tuple[Counts | None, bool]] = field(
+        default_factory=dict
+    )
 
     def promised(self, rule_id: str, mv: int | None) -> bool:
         """The rule promises something under a metadata.version."""
@@ -47,6 +50,13 @@ class Findings:
 
     def counter(self, rule_id: str, index: int, mv: int | None) -> tuple[Counts | None, bool]:
         """Where a check counts its cases, None if nowhere, and its rule promises something."""
+        key = (rule_id, index, mv)
+        known = self._counters.get(key)
+        if known is None:
+            known = self._counters[key] = self._counter(rule_id, index, mv)
+        return known
+
+    def _counter(self, rule_id: str, index: int, mv: int | None) -> tuple[Counts | None, bool]:
         promised = self.promised(rule_id, mv)
         counts = online_rule(rule_id).checks[index].counts
         if (rule_id, index) in self.left_out or not counts:

@@ -7,6 +7,7 @@ nothing else shows that a leader counts what it has not flushed: nobody holds an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from minicluster.verify.online.findings import Findings
@@ -15,6 +16,8 @@ from minicluster.verify.rules.online import online_rule
 from minicluster.verify.rules.promises import Promises
 from minicluster.verify.rules.trace.quorum import GOES_BACK, HELD_BY_A_MAJORITY
 
+JUDGED = frozenset({"begin", "flush", "hw"})
+"""The kinds of events of what is on a disk, and of what counts as committed."""
 _RULE = "E06"
 _GOES_BACK, _MAJORITY = map(online_rule(_RULE).checks.index, (GOES_BACK, HELD_BY_A_MAJORITY))
 
@@ -32,7 +35,10 @@ class QuorumChecker:
 
     def on_raft_event(self, row: Mapping[str, Any]) -> list[Finding]:
         """An event of a node."""
-        node, kind, offset = row["node"], row["kind"], row.get("offset")
+        kind = row["kind"]
+        if kind not in JUDGED:
+            return []
+        node, offset = row["node"], row.get("offset")
         if kind in ("flush", "begin") and offset is not None:
             before = self._held.get(node)
             if kind == "begin" and before is not None and offset < before:
@@ -53,10 +59,17 @@ class QuorumChecker:
                 self._new.find(_RULE, _GOES_BACK, offset=offset, broker=node, number=before)
         if voters is None:
             return
-        ids = [int(voter.partition("@")[0]) for voter in voters.split(",")]
-        holders = sum(
-            max(self._held.get(one, -1), self._lost.get(one, -1)) >= offset for one in ids
-        )
+        ids = _ids_of(voters)
+        held, lost, holders = self._held, self._lost, 0
+        for one in ids:
+            if held.get(one, -1) >= offset or lost.get(one, -1) >= offset:
+                holders += 1
         self._new.look(_RULE, _MAJORITY, None)
         if 2 * holders <= len(ids):
             self._new.find(_RULE, _MAJORITY, offset=offset, broker=node, number=holders)
+
+
+@lru_cache(maxsize=1024)
+def _ids_of(voters: str) -> tuple[int, ...]:
+    """The ids in ``101@<directory id>,102@…``, which changes only with the voters."""
+    return tuple(int(voter.partition("@")[0]) for voter in voters.split(","))

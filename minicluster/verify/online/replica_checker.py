@@ -30,8 +30,11 @@ class ReplicaChecker:
 
     def on_partition_event(self, row: Mapping[str, Any]) -> list[Finding]:
         """An event of a replica."""
-        for advance in self._logs.on_event(row):
-            self.looked_at[_RULE] += 1
+        advances = self._logs.on_event(row)
+        if not advances:
+            return []
+        self.looked_at[_RULE] += len(advances)
+        for advance in advances:
             if advance.lacks:
                 self._new.find(
                     _RULE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from minicluster.errors import counted
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
 from minicluster.verify.reporting.story import OF_LINKS, Disturbance
 from minicluster.verify.reporting.timeline import BrokerSpan, PartitionLine, PartitionSpan, Timeline
@@ -65,7 +66,7 @@ def drawing(
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
     parts = [
         f'<figure class="line"><figcaption>{escape(partition.name)}'
-        f"<small>{len(partition.spans)} state{'s' * (len(partition.spans) != 1)}</small>"
+        f"<small>{counted(len(partition.spans), 'state')}</small>"
         f'</figcaption><svg viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="history of {escape(partition.name)}">'
     ]
@@ -162,7 +163,9 @@ def axis(scale: Scale, y: float) -> Iterator[str]:
         yield f'<text class="axis" x="{x:.1f}" y="{y + 14}">{escape(text)}</text>'
     for start, end in scale.breaks:
         x = (scale.at(start) + scale.at(end)) / 2
-        idle = f"{(end - start) / 1000:g}s" if scale.clock.is_timed else f"{end - start} offsets"
+        idle = (
+            f"{(end - start) / 1000:g}s" if scale.clock.is_timed else counted(end - start, "offset")
+        )
         yield (
             f'<g class="break"><title>{idle} in which nothing changed, shortened</title>'
             f'<path d="M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8"/></g>'

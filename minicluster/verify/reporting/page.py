@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
+from minicluster.errors import counted
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.drawing import legend
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, RunSummary
@@ -67,13 +68,14 @@ def _banner(report: ReportData) -> str:
         if counts[verdict]
     )
     looked = sum(result.looked_at for result in report.rules)
+    rules = counted(len(report.rules), "rule")
     meaning = _MEANINGS[report.verdict]
     if report.verdict is Verdict.INVALID and not counts[Verdict.INVALID]:
         meaning = "A scenario did not go as written; no promise was found broken."
     return (
         f'<header class="banner {report.verdict}"><h1>{word}</h1>'
-        f"<p>{meaning} {looked:,} cases were judged under "
-        f'{len(report.rules)} rules.</p><div class="tallies">{tallies}</div>{why}</header>'
+        f"<p>{meaning} {counted(looked, 'case')} judged under "
+        f'{rules}.</p><div class="tallies">{tallies}</div>{why}</header>'
         f'<section class="runs">{runs}</section>'
     )
 

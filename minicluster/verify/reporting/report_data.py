@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any
 
+from minicluster.errors import counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
@@ -48,7 +49,7 @@ class RuleResult:
         return f"{lines[0]} (and {len(lines) - 1} more)" if len(self.findings) > 1 else lines[0]
 
     def __repr__(self) -> str:
-        return f"<{self.id} {self.verdict}, {self.looked_at} cases: {self.first}>"
+        return f"<{self.id} {self.verdict}, {counted(self.looked_at, 'case')}: {self.first}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as JSON has it."""
@@ -116,8 +117,8 @@ class RunSummary:
         )
 
     def __str__(self) -> str:
-        kind = "operations of ZooKeeper" if self.on_zookeeper else "committed records"
-        what = f"{self.records} {kind}"
+        kind = "operation" if self.on_zookeeper else "committed record"
+        what = counted(self.records, kind) + " of ZooKeeper" * self.on_zookeeper
         if self.records:
             what += f" ({self.first_offset} to {self.end_offset - 1})"
         if self.logs > 1:
@@ -194,7 +195,8 @@ class ReportData:
             if words[verdict]
         ]
         looked = sum(result.looked_at for result in self.rules)
-        return f"{looked:,} cases under {len(self.rules)} rules: {', '.join(parts)}"
+        cases, rules = counted(looked, "case"), counted(len(self.rules), "rule")
+        return f"{cases} under {rules}: {', '.join(parts)}"
 
 
 def groups(found: Iterable[Finding]) -> Iterator[list[Finding]]:

@@ -32,6 +32,7 @@ class Clock:
         self._offsets = [offset for offset, _ in stamps]
         self._times = list(accumulate((ms for _, ms in stamps), max))
         self.is_timed = bool(self._times) and self._times[-1] > self._times[0]
+        self.end_offset = run.extent.end_offset
         self.is_wall = self.is_timed and self._times[0] > WALL_CLOCK_MS
         self.first_ms = self.of(self._offsets[0]) if self._offsets else 0
         self.last_ms = self.of(self._offsets[-1]) if self._offsets else 1
@@ -92,8 +93,9 @@ class Scale:
         return LEFT + (WIDTH - LEFT - RIGHT) * value / self._places[-1]
 
     def of(self, offset: int) -> float:
-        """The place of an offset."""
-        return self.at(self.clock.of(offset))
+        """The place of an offset; what lasts to the end of the log lasts to the end of the run."""
+        is_end = self.clock.is_timed and offset >= self.clock.end_offset
+        return self.at(self.end_ms if is_end else self.clock.of(offset))
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Places of round moments with their texts, none too near to another."""

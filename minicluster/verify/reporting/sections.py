@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from minicluster.errors import counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.causes import Cause, Chains, Line
@@ -117,7 +118,7 @@ def _rule_heading(result: RuleResult) -> str:
     return (
         f'<section class="finding" id="finding-{result.id}">'
         f"<h3><span class='id'>{result.id}</span> {escape(result.rule.title)}"
-        f" <small>{count} finding{'s' * (count != 1)}</small></h3>"
+        f" <small>{counted(count, 'finding')}</small></h3>"
         f"<p>{escape(result.rule.statement)}</p>"
         f'<p class="dim">Source: {escape(result.rule.source)}</p>'
     )
@@ -195,7 +196,9 @@ def done(page: RunPage) -> str:
         parts = [_disturbance_list(page)]
     for fault in header.faults:
         count = header.hits.get(fault, 0)
-        acted = f"acted {count} times" if count else "never acted, so the run proves nothing"
+        acted = (
+            f"acted {counted(count, 'time')}" if count else "never acted, so the run proves nothing"
+        )
         parts.append(f"<p>Planted fault <b>{escape(fault)}</b> {acted}.</p>")
     scenario = page.run.path / "scenario.yaml"
     if story.steps and scenario.is_file():
@@ -316,7 +319,8 @@ def records(page: RunPage) -> str:
         )
     left = len(page.chains.lines) - len(page.listed)
     more = f"; {left} more are shown by minicluster log" if left else ""
+    records = counted(len(page.listed), "record")
     return (
-        f"<details><summary>{len(page.listed)} records, without idle ones{more}</summary>"
+        f"<details><summary>{records}, without idle ones{more}</summary>"
         f'<div class="scroll"><table class="records">{"".join(rows)}</table></div></details>'
     )

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from minicluster.errors import printable
+from minicluster.errors import counted, printable
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.report_data import (
@@ -101,7 +101,7 @@ def _print_rule(console: Console, report: ReportData, result: RuleResult) -> Non
     if not result.findings:
         return
     count = len(result.findings)
-    heading = f"{result.id}  {result.rule.title}: {count} finding{'s' * (count != 1)}"
+    heading = f"{result.id}  {result.rule.title}: {counted(count, 'finding')}"
     console.print()
     console.print(_line(heading, "bold red"))
     console.print(_indented(result.rule.statement))

@@ -35,6 +35,8 @@ def load_rules(path: Path) -> UserRules:
     """
     name = f"minicluster_rules_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file")
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError(f"{path}: is no Python file")
     module = importlib.util.module_from_spec(spec)

@@ -40,7 +40,7 @@ from minicluster.log.directory import locate
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
-from minicluster.log.segment import check_contents, read_batches_from, read_piece
+from minicluster.log.segment import check_contents, read_batches, read_piece
 from minicluster.own_folders import temporary_folder
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.evidence.file_systems import is_uri, on_this_machine, place_of
@@ -206,12 +206,10 @@ class KraftReader(DataSourceReader):
                 end = (parse_checkpoint_name(path.name) or (0, 0))[0]
                 size = path.stat().st_size
                 pieces.append(Piece(str(path), _shown(path, located.path), 0, size, end, True))
-            for path in files.segments:
-                size, last = path.stat().st_size, path == files.segments[-1]
-                for start, stop in byte_ranges(path, self._wanted.first, self._wanted.last):
-                    shown = _shown(path, located.path)
-                    whole = not last or stop < size  # only a log's end may be torn
-                    pieces.append(Piece(str(path), shown, start, stop, None, whole))
+            wanted = self._wanted
+            for path, start, stop, whole in _parts(files.segments, wanted.first, wanted.last):
+                shown = _shown(path, located.path)
+                pieces.append(Piece(str(path), shown, start, stop, None, whole))
         return pieces
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -245,7 +243,7 @@ class KraftStream(DataSourceStreamReader):
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
         """The end of the last whole batch."""
         segments = self._segments()
-        ends = [_ends(path)[1] for path in segments]
+        ends = [_end_of(path, may_be_torn=path == segments[-1]) for path in segments]
         known = start["offset"] if isinstance(start, dict) and "offset" in start else 0
         end = max(ends, default=0)
         if end < known:
@@ -260,9 +258,8 @@ class KraftStream(DataSourceStreamReader):
             what = f"offsets {first} to {begins - 1} are deleted, and the stream has not read them"
             raise LogError(f"{self._path}: {what}; begin a new stream from a snapshot")
         return [
-            Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, False)
-            for path in self._segments()
-            for begin, stop in byte_ranges(path, first, last)
+            Piece(str(path), f"{first}:{last}:{path.name}", begin, stop, None, whole)
+            for path, begin, stop, whole in _parts(self._segments(), first, last)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -307,25 +304,42 @@ def _batches(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
         content = read_piece(path, piece.start, piece.end, whole=piece.whole, limits=limits)
     else:
         held = place.read(piece.start, piece.end)
-        content = read_batches_from(path, held, piece.start, whole=piece.whole, limits=limits)
+        content = read_batches(path, held, whole=piece.whole, limits=limits, start=piece.start)
     for placed in content.batches:
         check_contents(path, placed)
         yield placed.batch
 
 
-def _ends(path: Path) -> tuple[int, int]:
-    """The position and the offset after the last whole, undamaged batch of a segment."""
-    heads = list(batch_heads(path))
-    if not heads:
-        return 0, 0
-    head = heads[-1]
-    with path.open("rb") as file:
-        file.seek(head.position)
-        content = file.read(head.end - head.position)
-    try:
-        RecordBatch.decode(content)
-    except InvalidBatch as error:
-        raise LogCorruption(
-            file=str(path), position=head.position, base_offset=head.base_offset, why=str(error)
-        ) from None
-    return head.end, head.last_offset + 1
+def _parts(
+    segments: Sequence[Path], first: int, last: int
+) -> Iterator[tuple[Path, int, int, bool]]:
+    """The byte ranges of a log that hold offsets between two, both included.
+
+    Shapes:  -> segment, start, end, and whether it is whole: only a log's end may be torn.
+    """
+    for path in segments:
+        size = path.stat().st_size  # before the ranges are read, since the log may grow
+        for start, end in byte_ranges(path, first, last):
+            yield path, start, end, path != segments[-1] or end < size
+
+
+def _end_of(path: Path, *, may_be_torn: bool) -> int:
+    """The offset after the last whole, undamaged batch of a segment.
+
+    Errors:  LogCorruption for a damaged batch at the end of a segment that has no torn tail.
+    """
+    for head in reversed(list(batch_heads(path))):
+        with path.open("rb") as file:
+            file.seek(head.position)
+            content = file.read(head.end - head.position)
+        try:
+            RecordBatch.decode(content)
+        except InvalidBatch as error:
+            if not may_be_torn:
+                at, offset = head.position, head.base_offset
+                raise LogCorruption(
+                    file=str(path), position=at, base_offset=offset, why=str(error)
+                ) from None
+        else:
+            return head.last_offset + 1
+    return 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import ReadLimits
 from minicluster.verify.engine.checks import Held, Views, sources_of, tables_of
@@ -121,7 +121,7 @@ def judge_runs(
     function = partial(_judge_one, task.pickled())
     runs: dict[str, Run] = {}
     count = len({item.name for item in items})
-    watch = Watch(f"judging {count} run{'s' * (count > 1)}", task.on_progress, len(items))
+    watch = Watch(f"judging {counted(count, 'run')}", task.on_progress, len(items))
     with watch.over(spark):
         pickled = [item.pickled(watch.meter_file(place)) for place, item in enumerate(items)]
         done = in_workers(spark, function, pickled)

@@ -39,7 +39,7 @@ class Route:
 
     Shapes:  origin: its URI on another file system, of which the path is a copy. is_short: one
              worker judges it. is_long: it is not drawn. long: its log, if shares of partitions
-             judge it; quorum: its logs, which are compared before.
+             judge it; quorum: its logs, which are compared before, or one without its start.
     """
 
     path: Path
@@ -74,7 +74,7 @@ def _route(path: Path, name: str, limits: ReadLimits, origin: str | None) -> Rou
     if located.run_json is None and not trace and not located.missing:
         if len(located.logs) == 1:
             long = long_log(path, name, located.logs[0], origin)
-        else:
+        if long is None:
             quorum = LongQuorum(path.absolute(), name, located.logs, origin)
     return Route(path, name, origin, is_short=False, is_long=is_long, long=long, quorum=quorum)
 
@@ -86,7 +86,6 @@ def judge_routes(
 
     Errors:  UserError for a path that is no run.
     """
-    by_name: dict[str, Run] = {}
     logs = [route.long for route in routes if route.long is not None]
     quorums = [route.quorum for route in routes if route.quorum is not None]
     logs += [log for log in compare_quorums(spark, quorums, task) if log is not None]
@@ -96,10 +95,10 @@ def judge_routes(
         items = [Item(log.path, log.name, origin=log.origin) for log in logs]
         fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
         task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
-    for log, judged in zip(logs, judge_logs(spark, logs, task, tallies), strict=True):
-        if judged is not None:
-            by_name[log.name] = judged
-    judge_snapshots(spark, [log for log in logs if log.name in by_name], task, tallies)
+    judged = _judge_long(spark, logs, task, tallies)
+    damaged = [_to_decode(one) for one in routes if one.name in by_shares - judged.keys()]
+    compared = [log for log in compare_quorums(spark, damaged, task) if log is not None]
+    by_name = judged | _judge_long(spark, compared, task, tallies)
     workers = workers_of(spark)
     is_alone = len(routes) < workers  # else every worker has its own
     for some, its_task in (
@@ -115,6 +114,25 @@ def judge_routes(
         for run in fold_job.judge_runs(spark, items, its_task, tallies):
             by_name[run.name] = run
     return [by_name[route.name] for route in routes]
+
+
+def _judge_long(
+    spark: SparkSession, logs: Sequence[LongLog], task: Task, tallies: Tallies
+) -> dict[str, Run]:
+    """Judge long logs with their snapshots; a damaged one is not among the runs."""
+    judged = zip(logs, judge_logs(spark, logs, task, tallies), strict=True)
+    runs = {log.name: run for log, run in judged if run is not None}
+    judge_snapshots(spark, [log for log in logs if log.name in runs], task, tallies)
+    return runs
+
+
+def _to_decode(route: Route) -> LongQuorum:
+    """All logs of a run in which a share has found damage."""
+    if route.quorum is not None:
+        return replace(route.quorum, decodes_all=True)
+    assert route.long is not None
+    files = (route.long.files,)
+    return LongQuorum(route.long.path, route.name, files, route.origin, decodes_all=True)
 
 
 def sources_of(routes: Sequence[Route], limits: ReadLimits) -> list[Source]:

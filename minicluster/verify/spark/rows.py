@@ -8,7 +8,6 @@ checkpoint, offsets are positions in the file and ``snapshot_end`` is set.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
@@ -19,7 +18,8 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol import records as r
 from minicluster.protocol.coordinator_records.described import RecordTypes, described_records
-from minicluster.protocol.json_form import to_json
+from minicluster.protocol.json_form import to_json_text
+from minicluster.protocol.records import VersionedRecord
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 
@@ -100,8 +100,8 @@ def _text(value: UUID) -> str:
 _TEXTS: dict[UUID, str] = {}
 
 
-def _texts(values: Sequence[UUID] | None) -> list[str] | None:
-    return None if values is None else [_text(value) for value in values]
+def _texts(values: Sequence[UUID]) -> list[str]:
+    return [_text(value) for value in values]
 
 
 def _flag(value: int) -> bool | None:
@@ -148,7 +148,7 @@ _FIELDS: dict[type, dict[str, tuple[str, _Take | None]]] = {
         **_BROKER,
         "fenced": ("fenced", _flag),
         "in_controlled_shutdown": ("in_controlled_shutdown", _flag),
-        "log_dirs": ("log_dirs", lambda dirs: _texts(dirs or None)),
+        "log_dirs": ("log_dirs", lambda dirs: _texts(dirs) or None),
         "cordoned_log_dirs": ("cordoned_log_dirs", _texts),
     },
     r.RegisterControllerRecord: {
@@ -251,11 +251,12 @@ class Rows:
         record = described[3]
         for index, attribute, take in self._steps.get(type(record), ()):
             value = getattr(record, attribute)
-            row[index] = value if take is None else take(value)
+            if value is not None:
+                row[index] = value if take is None else take(value)
         if self._data is not None and isinstance(record, Message):
-            row[self._data] = _json(record, described[4])
+            row[self._data] = to_json_text(record, described[4])
         if self._key is not None and described[5] is not None:
-            row[self._key] = _json(described[5], 0)
+            row[self._key] = to_json_text(described[5], 0)
         return row
 
     def _arrow(self, rows: list[list[Any]]) -> pa.RecordBatch:
@@ -270,13 +271,6 @@ _NAMES: dict[type, str] = {}
 _Described = tuple[int, int, str, Any, int, Message | None]
 
 
-_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
-def _json(message: Message, version: int) -> str:
-    return _encoded(to_json(message, version))
-
-
 def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Described]:
     """Offset, time, type, message, version and key of each record of a batch."""
     if batch.is_control:
@@ -289,9 +283,22 @@ def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Describ
         for record, one in zip(batch.records, described, strict=True):
             yield record.offset, record.timestamp, one.name, one.value, one.version, one.key
         return
-    for record, versioned in zip(batch.records, batch.metadata_records, strict=True):
+    for offset, timestamp, versioned in _placed(batch):
         cls = type(versioned.record)
         name = _NAMES.get(cls)
         if name is None:
             name = _NAMES[cls] = cls.__name__.removesuffix("Record")
-        yield record.offset, record.timestamp, name, versioned.record, versioned.version, None
+        yield offset, timestamp, name, versioned.record, versioned.version, None
+
+
+def _placed(batch: RecordBatch) -> Iterator[tuple[int, int, VersionedRecord]]:
+    """Offset, time and record of each metadata record."""
+    decoded = batch.metadata_records
+    records = batch.records_in_memory
+    if records is not None:
+        for record, versioned in zip(records, decoded, strict=True):
+            yield record.offset, record.timestamp, versioned
+    else:  # each is a value alone, with the next offset and the time of the batch
+        time = batch.max_timestamp if batch.is_log_append_time else batch.base_timestamp
+        for offset, versioned in enumerate(decoded, batch.base_offset):
+            yield offset, time, versioned

@@ -228,6 +228,7 @@ def close() -> None:
 
 def _end() -> None:
     """End with this process: nothing waits for an orderly stop of jobs that have ended."""
+    logging.getLogger().addFilter(_is_no_lost_connection)
     if _jvm is not None and _jobs is not None and _session is None and not _jvm.trains:
         # The thread that collects counts from workers is not to print that its connection ended.
         _jobs.sparkContext._accumulatorServer.handle_error = lambda *_: None
@@ -238,6 +239,11 @@ def _end() -> None:
             _early.close()
     else:
         close()
+
+
+def _is_no_lost_connection(record: logging.LogRecord) -> bool:
+    """False for py4j's traceback of a Java object that it released while the JVM ended."""
+    return record.getMessage() != "Exception while sending command."
 
 
 def _drop_gateway() -> None:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
+from minicluster.errors import counted
 from minicluster.verify.what_if.outcome import KINDS, NAMES, Stage, StageOfAll, TopicOutcome, WhatIf
-from minicluster.verify.what_if.text import cell
+from minicluster.verify.what_if.text import cell, every_partition
 from minicluster.version import VERSION
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 1000, 150, 64, 22
@@ -74,10 +75,8 @@ def _stage(number: int, stage: StageOfAll) -> str:
         counts = ", ".join(f"{n:,} {kind}" for n, kind in zip(stage.all.at_end, KINDS, strict=True))
         return f"<h2>{heading}</h2><p>{counts}</p>{_left(stage.worst)}"
     if not number or not stage.all.is_touched:
-        return (
-            f"<h2>{escape(heading)}</h2><p>All {stage.all.partitions:,} partitions had a leader "
-            "and an ISR to spare.</p>"
-        )
+        partitions = every_partition(stage.all.partitions).capitalize()
+        return f"<h2>{escape(heading)}</h2><p>{partitions} had a leader and an ISR to spare.</p>"
     return (
         f"<h2>{escape(heading)}</h2>{seed}{_chart(stage.worst)}{_table(stage)}{_left(stage.worst)}"
     )
@@ -92,7 +91,7 @@ def _table(stage: StageOfAll) -> str:
     heads = "".join(f'<th class="number">{kind}</th>' for kind in KINDS)
     rows = _row(stage.all, "all") + "".join(_row(topic) for topic in touched[:TOPICS_MAX])
     hidden = len(touched) - TOPICS_MAX
-    more = f'<p class="dim">and {hidden:,} more topics</p>' if hidden > 0 else ""
+    more = f'<p class="dim">and {counted(hidden, "more topic")}</p>' if hidden > 0 else ""
     return (
         '<div class="scroll"><table class="rules"><thead><tr><th>topic</th>'
         f'<th class="number">partitions</th>{heads}</tr></thead><tbody>{rows}</tbody></table>'
@@ -115,9 +114,9 @@ def _left(stage: Stage) -> str:
     if not stage.left:
         return ""
     items = "".join(f"<li>{escape(str(partition))}</li>" for partition in stage.left)
-    count = stage.all.at_end[0] + stage.all.at_end[1]
+    count = counted(stage.all.at_end[0] + stage.all.at_end[1], "partition")
     return (
-        f"<details><summary>{count:,} partitions without leader or under min ISR in the end"
+        f"<details><summary>{count} without leader or under min ISR in the end"
         f"</summary><ul>{items}</ul></details>"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from minicluster.errors import counted
 from minicluster.verify.what_if.outcome import KINDS, StageOfAll, TopicOutcome, WhatIf
 
 TOPICS_SHOWN = 15
@@ -32,7 +33,7 @@ def _stage(stage: StageOfAll, number: int, every_topic: bool) -> Iterator[str]:
     yield f"{number}. {stage.text}" if number else "before the scenario"
     worst = f"  (worst: seed {stage.worst_seed})" if stage.seeds > 1 else ""
     if not (stage.all.is_touched if number else any(stage.all.at_end)):
-        yield f"   all {stage.all.partitions:,} partitions had a leader and an ISR to spare"
+        yield f"   {every_partition(stage.all.partitions)} had a leader and an ISR to spare"
         return
     if not number:  # the state that the scenario found
         counts = ", ".join(f"{n:,} {k}" for n, k in zip(stage.all.at_end, KINDS, strict=True))
@@ -51,11 +52,16 @@ def _stage(stage: StageOfAll, number: int, every_topic: bool) -> Iterator[str]:
         rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         yield "   " + "  ".join((first, *rest)).rstrip()
     if len(shown) < len(touched):
-        yield f"   … and {len(touched) - len(shown)} more topics (--every-topic)"
+        yield f"   … and {counted(len(touched) - len(shown), 'more topic')} (--every-topic)"
     if stage.seeds > 1:
         mild = ", ".join(f"{n:,} {k}" for n, k in zip(stage.least.most, KINDS, strict=True))
         yield f"   the mildest seed: {mild}{worst}"
     yield from _left(stage)
+
+
+def every_partition(count: int) -> str:
+    """All partitions of a cluster in words."""
+    return f"all {count:,} partitions" if count > 1 else "the partition"
 
 
 def _row(topic: TopicOutcome) -> tuple[str, ...]:

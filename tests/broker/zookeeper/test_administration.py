@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.broker.zookeeper.administration.admin_requests import process_admin
+from minicluster.broker.zookeeper.administration.admin_state import AdminState
+from minicluster.configs.effective import BrokerLevels
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.znode_records import broker_record, topic_record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.zookeeper.operations import Create, Delete, Exists, GetData
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.topics import decode_config
+from tests.controller.zookeeper.kit import Kit
 
 TIMEOUT_MS = 5_000
 
@@ -54,6 +64,7 @@ REFUSED_TOPICS = [
     (create("x", assignments={0: (1,), 1: ()}, **GIVEN), "INVALID_REPLICA_ASSIGNMENT", ONE_SIZE),
     (create("x", assignments={0: (1, 1)}, **GIVEN), "INVALID_REPLICA_ASSIGNMENT", "Duplicate"),
     (create("x", assignments={1: (1,)}, **GIVEN), "INVALID_REPLICA_ASSIGNMENT", "partitions sho"),
+    (create("x", assignments={-1: (1,)}, **GIVEN), "UNKNOWN_SERVER_ERROR", "partition 0"),
     (create("__cluster_metadata"), "INVALID_REQUEST", "Creation of internal topic"),
 ]
 
@@ -73,9 +84,10 @@ def test_a_topic_that_cannot_be_created_is_refused(
 
 def test_a_topic_is_named_once_in_a_request(cluster: MiniCluster) -> None:
     response = cluster.admin(m.CreateTopicsRequest(topics=(create("x"), create("x"))))
-    [result] = response.topics
-    assert result.error_code == ErrorCode.INVALID_REQUEST
-    assert result.error_message == "Found multiple entries for this topic."
+    assert len(response.topics) == 2  # KafkaApis.handleCreateTopicsRequest, a multi-collection
+    for result in response.topics:
+        assert result.error_code == ErrorCode.INVALID_REQUEST
+        assert result.error_message == "Found multiple entries for this topic."
 
 
 def test_a_request_that_only_validates_writes_nothing_and_waits_for_nothing(
@@ -95,6 +107,8 @@ def test_a_client_that_does_not_wait_gets_an_error_and_the_topic_comes(
     request = m.CreateTopicsRequest(topics=(create("soon"),), timeout_ms=0)
     [result] = cluster.admin(request).topics
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+    # KafkaApis.handleCreateTopicsRequest: an error takes the sizes and configs away.
+    assert (result.num_partitions, result.replication_factor, result.configs) == (-1, -1, ())
     cluster.wait_until(lambda: cluster.image.topics.named("soon") is not None, within="10s")
 
 
@@ -153,12 +167,15 @@ def test_a_topic_is_deleted_by_its_id_and_no_other(cluster: MiniCluster) -> None
         ("retention.ms", 0, "soon", "INVALID_CONFIG"),
         ("retention.ms", 2, "1", "INVALID_CONFIG"),
         ("no.such", 0, "1", "INVALID_CONFIG"),
+        ("no.such", 2, "1", "UNKNOWN_SERVER_ERROR"),  # ConfigAdminManager.prepareIncrementalConfigs
+        ("retention.ms", 9, "1", "UNKNOWN_SERVER_ERROR"),
+        ("retention.ms", 0, None, "INVALID_REQUEST"),  # ConfigAdminManager.preprocess
         ("cleanup.policy", 2, "compact", "NONE"),
         ("cleanup.policy", 3, "delete", "NONE"),
     ],
 )
 def test_configs_of_a_topic_are_changed_one_by_one(
-    cluster: MiniCluster, name: str, operation: int, value: str, error: str
+    cluster: MiniCluster, name: str, operation: int, value: str | None, error: str
 ) -> None:
     request = m.IncrementalAlterConfigsRequest
     change = request.AlterableConfig(name=name, config_operation=operation, value=value)
@@ -167,3 +184,82 @@ def test_configs_of_a_topic_are_changed_one_by_one(
     )
     [result] = cluster.admin(request(resources=(resource,))).responses
     assert ErrorCode(result.error_code).name == error
+
+
+def administrated(kit: Kit, request: Any, version: int | None = None) -> Any:
+    """The response of broker 1, which shows the topic orders."""
+    topic = topic_record("orders", UUID(int=9))
+    image = apply(MetadataImage.EMPTY, topic)
+    record = broker_record(1, -1, UUID(int=1), [("PLAINTEXT", "node1", 9091)])
+    state = AdminState(
+        kit.machines[1].state, apply(image, record), BrokerLevels({}, {}, {}), lambda: UUID(int=8)
+    )
+    latest = type(request).latest_version
+    return kit.run(1, process_admin(state, request, latest if version is None else version))
+
+
+def altered(kit: Kit, value: str) -> ErrorCode:
+    kind = m.AlterConfigsRequest
+    config = kind.AlterableConfig(name="follower.replication.throttled.replicas", value=value)
+    resource = kind.AlterConfigsResource(resource_type=2, resource_name="orders", configs=(config,))
+    [result] = administrated(kit, kind(resources=(resource,))).responses
+    return ErrorCode(result.error_code)
+
+
+def test_configs_are_not_written_while_there_is_no_controller() -> None:
+    """Neither those of a new topic. Source:  KafkaZkClient.setOrCreateEntityConfigs."""
+    kit = Kit()
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    assert altered(kit, "") is ErrorCode.NONE
+    config = kit.do(kit.admin, GetData(paths.topic_config("orders")))
+    assert decode_config(config.data) == {"follower.replication.throttled.replicas": ""}
+    kit.do(kit.admin, Delete(paths.CONTROLLER))
+    assert altered(kit, "*") is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert kit.do(kit.admin, GetData(paths.topic_config("orders"))) == config
+    [result] = administrated(kit, m.CreateTopicsRequest(topics=(create("new"),))).topics
+    assert result.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert not kit.do(kit.admin, Exists(paths.topic("new"))).ok
+
+
+def test_a_topic_marked_for_deletion_has_its_own_refusal_from_3_2_on() -> None:
+    """Source:  AdminZkClient.validateTopicCreate."""
+    texts = []
+    for level in ("3.0", "3.2"):
+        kit = Kit(level)
+        kit.start(1)
+        kit.create_topic("going", (9,))
+        kit.deaf = {1}
+        kit.do(kit.admin, Create(paths.delete_topic("going")))
+        [result] = administrated(kit, m.CreateTopicsRequest(topics=(create("going"),))).topics
+        assert result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+        texts.append(result.error_message)
+    assert texts == [
+        "Topic 'going' already exists.",
+        "Topic 'going' is marked for deletion.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "why"),
+    [
+        (0, {"max_version_level": 1}, "is not supported"),
+        (0, {"allow_downgrade": True}, "Can not delete non-existing"),
+        (1, {"upgrade_type": 2}, "Can not delete non-existing"),
+        (1, {"max_version_level": 0}, "Can not provide versionLevel: 0 less than 1"),
+        (1, {"upgrade_type": 9}, "Received unknown upgrade type."),
+        (1, {"feature": ""}, "Feature name can not be empty."),
+    ],
+)
+def test_each_feature_has_its_own_error_and_the_response_has_none(
+    version: int, fields: dict[str, Any], why: str
+) -> None:
+    """Source:  KafkaController.validateFeatureUpdate, UpdateFeaturesResponse.createWithErrors."""
+    kit = Kit()
+    kit.start(1)
+    update = m.UpdateFeaturesRequest.FeatureUpdateKey(**{"feature": "some.version", **fields})
+    response = administrated(kit, m.UpdateFeaturesRequest(feature_updates=(update,)), version)
+    assert response.error_code == ErrorCode.NONE
+    [result] = response.results
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert why in result.error_message

@@ -9,6 +9,7 @@ from minicluster.broker.zookeeper.control_requests import ControlRequests
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from minicluster.protocol.uuids import ZERO_UUID
 
 ORDERS = UUID(int=7)
 
@@ -20,14 +21,16 @@ def alive(*brokers: int) -> UpdateMetadataRequest:
     )
 
 
-def led(requests: ControlRequests, leader: int, leader_epoch: int) -> ErrorCode:
+def led(
+    requests: ControlRequests, leader: int, leader_epoch: int, topic_id: UUID = ORDERS
+) -> ErrorCode:
     """The outcome of a LeaderAndIsr v7 for broker 1, and replicas 1, 2, 3."""
     state = LeaderAndIsrRequest.LeaderAndIsrPartitionState(
         partition_index=0, leader=leader, leader_epoch=leader_epoch, isr=(leader,),
         partition_epoch=leader_epoch, replicas=(1, 2, 3),
     )  # fmt: skip
     topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(
-        topic_name="orders", topic_id=ORDERS, partition_states=(state,)
+        topic_name="orders", topic_id=topic_id, partition_states=(state,)
     )
     request = LeaderAndIsrRequest(
         controller_id=1, controller_epoch=1, broker_epoch=9, topic_states=(topic,)
@@ -62,6 +65,19 @@ def test_a_leader_that_is_not_alive_ends_no_leadership() -> None:
         assert (held(requests).leader, held(requests).leader_epoch) == (1, 1)
     assert led(requests, 2, 2) is ErrorCode.NONE
     assert held(requests).leader == 2
+
+
+def test_a_topic_id_is_taken_in_the_same_leader_epoch() -> None:
+    """The levels of the brokers have changed. Source:  ReplicaManager.becomeLeaderOrFollower."""
+    requests = ControlRequests(1)
+    requests.update_metadata(alive(1, 2))
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.NONE
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 1, 1) is ErrorCode.NONE
+    assert led(requests, 1, 1) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 1, 2, UUID(int=8)) is ErrorCode.INCONSISTENT_TOPIC_ID
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 2, 1, ZERO_UUID) is ErrorCode.NONE
 
 
 def test_a_request_for_the_process_before_is_not_taken() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.broker.zookeeper.controlled_shutdown import (
-    BACKOFF_MS,
     CORRELATION_ID,
-    MAX_ATTEMPTS,
     TIMER,
     ControlledShutdown,
     LeadershipsMoved,
@@ -15,6 +13,8 @@ from minicluster.broker.zookeeper.controlled_shutdown import (
 from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownResponse
+
+MAX_ATTEMPTS, BACKOFF_MS = 3, 5_000
 
 STILL_LED = ControlledShutdownResponse(
     remaining_partitions=(
@@ -24,7 +24,7 @@ STILL_LED = ControlledShutdownResponse(
 
 
 def broker_of(controller: int | None) -> ControlledShutdown:
-    machine = ControlledShutdown(1)
+    machine = ControlledShutdown(1, MAX_ATTEMPTS, BACKOFF_MS)
     machine.controller, machine.broker_epoch = controller, 40
     return machine
 
@@ -65,3 +65,8 @@ def test_a_broker_stops_after_its_last_attempt(controller: int | None) -> None:
             assert isinstance(effects[0], SetTimer)
             effects = machine.attempt(now_ms=attempt)
     assert effects == [LeadershipsMoved()]
+
+
+def test_without_an_attempt_the_broker_stops_at_once() -> None:
+    """controlled.shutdown.max.retries is 0. Source:  KafkaServer.doControlledShutdown."""
+    assert ControlledShutdown(1, 0, BACKOFF_MS).attempt(now_ms=0) == [LeadershipsMoved()]

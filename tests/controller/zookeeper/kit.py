@@ -75,7 +75,8 @@ class Kit:
             registration = BrokerRegistration(
                 endpoints=(endpoint,), timestamp_ms=0, version=self.protocol.broker_znode_version
             )
-            epoch = self.run(broker, register(broker, registration, "cluster"))
+            session = self.sessions[broker]
+            epoch = self.run(broker, register(broker, registration, "cluster", session))
             assert isinstance(epoch, int)
             self.epochs[broker] = epoch
             self.machines[broker] = ZooKeeperControllerMachine(

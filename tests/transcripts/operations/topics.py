@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.controller.deciding.config_changes import ConfigOperation
+from minicluster.controller.mutation_quotas import UNBOUNDED
 from minicluster.controller.operations.create_partitions import create_partitions
 from minicluster.controller.operations.create_topics import create_topics
 from minicluster.controller.operations.delete_topics import delete_topics
@@ -51,6 +52,7 @@ def on_create_topics(controller: ReplayedController, line: Json) -> Result:
         7,
         draws,
         lambda: next(ids, UUID(int=0)),
+        UNBOUNDED,
         line["now_ms"],
     )
     response = [
@@ -72,7 +74,9 @@ def on_create_topics(controller: ReplayedController, line: Json) -> Result:
 def on_delete_topics(controller: ReplayedController, line: Json) -> Result:
     Request = m.DeleteTopicsRequest
     topic = Request.DeleteTopicState(name=None, topic_id=parse_uuid(line["request"]["topic_id"]))
-    decision = delete_topics(controller.state, Request(topics=(topic,)), 6, line["now_ms"])
+    decision = delete_topics(
+        controller.state, Request(topics=(topic,)), 6, UNBOUNDED, line["now_ms"]
+    )
     return single_result(decision, decision.response.responses[0])
 
 
@@ -101,6 +105,7 @@ def on_create_partitions(controller: ReplayedController, line: Json) -> Result:
         ),
         3,
         draws,
+        UNBOUNDED,
         line["now_ms"],
     )
     result = single_result(decision, decision.response.results[0])

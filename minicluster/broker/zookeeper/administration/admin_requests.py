@@ -39,7 +39,7 @@ def process_admin(state: AdminState, request: Any, version: int) -> Process[Any]
         case m.AlterConfigsRequest() | m.IncrementalAlterConfigsRequest():
             return (yield from alter_configs(state, request))
         case m.UpdateFeaturesRequest():
-            return update_features(state, request)
+            return update_features(state, request, version)
     raise TypeError(f"no admin request: {type(request).__name__}")
 
 

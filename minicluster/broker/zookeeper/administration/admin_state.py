@@ -38,21 +38,34 @@ class AdminState:
         """The value of a numeric config of this broker."""
         return int(self.broker.value(config) or 0)
 
-    def set_configs(self, topic: str, configs: dict[str, str]) -> Process[Code]:
-        """Set the configs of a topic, or create them; with a check of /controller since KIP-866."""
+    def set_configs(self, topic: str, configs: dict[str, str]) -> Process[None]:
+        """Set the configs of a topic, or create them; with a check of /controller since KIP-866.
+
+        Errors:  Refused without a controller, with one that changes meanwhile, and without a
+                 session.
+        Source:  kafka.zk.KafkaZkClient.setOrCreateEntityConfigs.
+        """
         path, data = paths.topic_config(topic), encode_config(configs)
         write: Any = SetData(path, data)
         if self.controller.settings.release.controller_checked_for_configs:
             (active,) = yield (Exists(paths.CONTROLLER),)
             if active.stat is None:
-                return Code.NONODE
+                raise Refused(
+                    ErrorCode.STALE_CONTROLLER_EPOCH,
+                    f"Cannot set entity configs for topics {topic} when there is no controller.",
+                )
             write = Multi((Check(paths.CONTROLLER, active.stat.version), write))
         (result,) = yield (write,)
         code = result.parts[-1].code if result.parts else result.code
         if code is Code.NONODE:
             yield from create_recursively(path, data)
-            return Code.OK
-        return code
+        elif code is not Code.OK:
+            raise failed(code)
+
+
+def failed(code: Code) -> Refused:
+    """The refusal where ZooKeeper fails."""
+    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper responded {code.name}.")
 
 
 def refused(invalid: InvalidConfig, where: str = "") -> Refused:

@@ -3,21 +3,23 @@
 Versions:  AlterConfigs 0-2, IncrementalAlterConfigs 0-1; the version decides nothing here.
 Leaves out: configs of brokers, which no broker here takes from ZooKeeper.
 Source:    KIP-133, KIP-339; ZkAdminManager.alterConfigs, incrementalAlterConfigs,
-           ConfigAdminManager.prepareIncrementalConfigs.
+           ConfigAdminManager.preprocess, prepareIncrementalConfigs.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.zookeeper.administration.admin_state import AdminState, refused
+from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
+from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.zookeeper.administration.admin_state import AdminState, failed, refused
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import topic_configs
 from minicluster.configs.validation import validate_topic_configs
 from minicluster.controller.deciding.config_changes import ConfigOperation
 from minicluster.controller.errors import Refused
 from minicluster.controller.zookeeper.process import Process
-from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
@@ -26,6 +28,13 @@ from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, encode_config_change
 
 Altered = m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest
+
+
+def preprocessed(state: ApiState, request: Altered) -> Preprocessed:
+    """The request without what a broker refuses in any mode; with configs of brokers, all of it."""
+    if any(resource.resource_type == BROKER for resource in request.resources):
+        return Preprocessed(request, {})
+    return preprocess(state, request)
 
 
 def alter_configs(state: AdminState, request: Altered) -> Process[Any]:
@@ -61,7 +70,7 @@ def _alter(
         )
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    configs: dict[str, str] = {one.name: one.value for one in resource.configs if one.value}
+    configs: dict[str, str] = {one.name: one.value for one in resource.configs}
     if incremental:
         (found,) = yield (GetData(paths.topic_config(name)),)
         configs = decode_config(found.data) if found.ok else {}
@@ -72,7 +81,9 @@ def _alter(
         return
     yield from state.set_configs(name, configs)
     change_znode = encode_config_change(f"topics/{name}")
-    yield (Create(paths.CONFIG_CHANGE_PREFIX, change_znode, sequential=True),)
+    (notified,) = yield (Create(paths.CONFIG_CHANGE_PREFIX, change_znode, sequential=True),)
+    if not notified.ok:
+        raise failed(notified.code)
 
 
 def _refuse(state: AdminState, name: str, configs: dict[str, str]) -> Process[None]:
@@ -94,6 +105,8 @@ def _refuse(state: AdminState, name: str, configs: dict[str, str]) -> Process[No
 def _apply(configs: dict[str, str], change: Any) -> None:
     """Apply one change; a list that is not set begins with its default."""
     name, value = change.name, change.value or ""
+    if change.config_operation not in list(ConfigOperation):
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no such operation.")
     operation = ConfigOperation(change.config_operation)
     if operation is ConfigOperation.SET:
         configs[name] = value
@@ -104,7 +117,8 @@ def _apply(configs: dict[str, str], change: Any) -> None:
     definitions = topic_configs()
     verb = operation.name.lower()
     if name not in definitions:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+        # Kafka looks the name up in a Scala map, which throws before the check of the name.
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown config name: {name}")
     if not definitions.is_list(name):
         raise Refused(
             ErrorCode.INVALID_CONFIG,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minicluster.broker.zookeeper.administration.admin_state import AdminState
+from minicluster.broker.zookeeper.administration.admin_state import AdminState, failed
 from minicluster.broker.zookeeper.administration.replica_assignment import assign_replicas
 from minicluster.controller.errors import Refused
 from minicluster.controller.zookeeper.process import Process
@@ -63,7 +63,9 @@ def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[No
     if not validate_only:
         added = {index: ReplicaAssignment(replicas) for index, replicas in new.items()}
         grown = replace(before, partitions={**before.partitions, **added})
-        yield (SetData(paths.topic(name), grown.encode()),)
+        (written,) = yield (SetData(paths.topic(name), grown.encode()),)
+        if not written.ok:
+            raise failed(written.code)
 
 
 def _new_partitions(
@@ -79,6 +81,8 @@ def _new_partitions(
         )
     if more == 0:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+    if 0 not in before.partitions:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
     first = before.partitions[0].replicas
     if topic.assignments is None:
         at_or_after = [index for index, broker in enumerate(racks) if broker >= first[0]]

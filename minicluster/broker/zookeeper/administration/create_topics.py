@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from minicluster.broker.zookeeper.administration.admin_state import AdminState, refused
+from minicluster.broker.zookeeper.administration.admin_state import AdminState, failed, refused
 from minicluster.broker.zookeeper.administration.replica_assignment import assign_replicas
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.effective import effective_topic_configs
@@ -40,7 +40,7 @@ def create_topics(state: AdminState, request: CreateTopicsRequest) -> Process[Cr
     Errors:  per topic; the first of: sizes and assignment, name, existence, collision, configs.
     """
     names = [topic.name for topic in request.topics]
-    results = {}
+    results = []
     for topic in request.topics:
         try:
             if topic.name == METADATA_TOPIC:
@@ -55,8 +55,8 @@ def create_topics(state: AdminState, request: CreateTopicsRequest) -> Process[Cr
             result = TopicResult(
                 name=topic.name, error_code=refusal.error, error_message=refusal.message
             )
-        results[topic.name] = result
-    return CreateTopicsResponse(topics=tuple(results.values()))
+        results.append(result)
+    return CreateTopicsResponse(topics=tuple(results))
 
 
 def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Process[TopicResult]:
@@ -71,12 +71,14 @@ def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Pr
         )
     assignment = _assignment(state, topic)
     configs = {config.name: config.value or "" for config in topic.configs}
-    yield from _refuse_name(name)
+    yield from _refuse_name(state, name)
     _refuse_assignment(assignment)
     try:
         validate_topic_configs(configs, {}, state.broker)
     except InvalidConfig as invalid:
         raise refused(invalid) from None
+    if 0 not in assignment:  # with a negative index the sum may be right, and Kafka fails
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
     topic_id = None
     if not validate_only:
         topic_id = yield from _write(state, name, configs, assignment)
@@ -94,18 +96,16 @@ def _write(
     state: AdminState, name: str, configs: dict[str, str], assignment: dict[int, tuple[int, ...]]
 ) -> Process[UUID | None]:
     """Write the znodes; returns the topic's id, None below IBP 2.8."""
-    code = yield from state.set_configs(name, configs)
+    yield from state.set_configs(name, configs)
     uses_ids = state.controller.settings.protocol.topic_ids_supported
     topic_id = state.new_topic_id() if uses_ids else None
-    if code is Code.OK:
-        partitions = {index: ReplicaAssignment(ids) for index, ids in assignment.items()}
-        znode = TopicAssignment(partitions, topic_id)
-        (created,) = yield (Create(paths.topic(name), znode.encode()),)
-        code = created.code
-    if code is Code.NODEEXISTS:
+    partitions = {index: ReplicaAssignment(ids) for index, ids in assignment.items()}
+    znode = TopicAssignment(partitions, topic_id)
+    (created,) = yield (Create(paths.topic(name), znode.encode()),)
+    if created.code is Code.NODEEXISTS:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if code is not Code.OK:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper responded {code.name}.")
+    if not created.ok:
+        raise failed(created.code)
     return topic_id
 
 
@@ -131,12 +131,12 @@ def _assignment(state: AdminState, topic: CreatableTopic) -> dict[int, tuple[int
     return assign_replicas(state.racks(), partitions, factor)
 
 
-def _refuse_name(name: str) -> Process[None]:
+def _refuse_name(state: AdminState, name: str) -> Process[None]:
     reason = invalid_name_reason(name)
     if reason is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
     (marked, existing) = yield (Exists(paths.delete_topic(name)), Exists(paths.topic(name)))
-    if marked.ok:
+    if marked.ok and state.controller.settings.release.marked_topics_refused:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     if existing.ok:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -157,7 +157,7 @@ def _refuse_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
         problem = "All partitions should have the same number of replicas"
     elif any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
         problem = f"Duplicate replica assignment found: {assignment}"
-    elif sorted(assignment) != list(range(len(assignment))):
+    elif sum(one for one in assignment if one >= 0) != sum(range(len(assignment))):
         problem = "partitions should be a consecutive 0-based integer sequence"
     if problem is not None:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

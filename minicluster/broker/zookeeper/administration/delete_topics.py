@@ -11,7 +11,7 @@ from minicluster.controller.zookeeper.process import Process
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.operations import Create, Exists
+from minicluster.zookeeper.operations import Code, Create, Exists
 from minicluster.zookeeper.znodes import paths
 
 DeleteTopicState = DeleteTopicsRequest.DeleteTopicState
@@ -29,9 +29,9 @@ def delete_topics(
     refusal = _refusal(state, topics, version)
     results = []
     for topic in topics:
-        name = topic.name or state.controller.context.topic_names.get(topic.topic_id)
-        code = refusal
+        name, code = topic.name, refusal
         if code is ErrorCode.NONE:
+            name = name or state.controller.context.topic_names.get(topic.topic_id)
             code = yield from _delete(state, name)
         results.append(
             DeleteTopicsResponse.DeletableTopicResult(
@@ -59,5 +59,6 @@ def _delete(state: AdminState, name: str | None) -> Process[ErrorCode]:
     (existing,) = yield (Exists(paths.topic(name)),)
     if not existing.ok:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    yield (Create(paths.delete_topic(name)),)
-    return ErrorCode.NONE
+    (created,) = yield (Create(paths.delete_topic(name)),)
+    done = created.ok or created.code is Code.NODEEXISTS
+    return ErrorCode.NONE if done else ErrorCode.UNKNOWN_SERVER_ERROR

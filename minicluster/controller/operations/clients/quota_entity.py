@@ -23,8 +23,8 @@ _OF_CLIENTS: Mapping[str, str] = {
     "controller_mutation_rate": "DOUBLE",
 }
 _OF_ADDRESSES: Mapping[str, str] = {"connection_creation_rate": "INT"}
-_HOST = re.compile(r"(?=.{1,253}\.?$)([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?", re.ASCII)
-_NUMBERS = re.compile(r"[0-9.]*", re.ASCII)
+_HOST = r"(?=.{1,253}\.?$)([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?"
+_NUMBERS = r"[0-9.]*"
 _ROOM_OF_RECORD = 3
 
 
@@ -84,7 +84,7 @@ def quota_types(entity: QuotaEntity) -> tuple[Mapping[str, str], str]:
 
 def _may_be_host(text: str) -> bool:
     """True for an address, and for a name that a host can have."""
-    if _NUMBERS.fullmatch(text):
+    if re.fullmatch(_NUMBERS, text):
         return _is_ipv4(text)
     if ":" in text:
         inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
@@ -93,7 +93,7 @@ def _may_be_host(text: str) -> bool:
         except ValueError:
             return False
         return True
-    return _HOST.fullmatch(text) is not None
+    return re.fullmatch(_HOST, text) is not None
 
 
 def _is_ipv4(text: str) -> bool:

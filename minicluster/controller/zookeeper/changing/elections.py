@@ -20,8 +20,8 @@ from minicluster.planting import step
 class Strategy(Enum):
     """Reasons of an election."""
 
-    OFFLINE = "OfflinePartitionLeaderElectionStrategy"
-    UNCLEAN_BY_CLIENT = "OfflinePartitionLeaderElectionStrategy(allowUnclean)"
+    OFFLINE = "OfflinePartitionLeaderElectionStrategy(false)"
+    UNCLEAN_BY_CLIENT = "OfflinePartitionLeaderElectionStrategy(true)"
     REASSIGN = "ReassignPartitionLeaderElectionStrategy"
     PREFERRED = "PreferredReplicaPartitionLeaderElectionStrategy"
     CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElectionStrategy"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.controller.zookeeper.changing.elections import Election, Strategy, elect
 from minicluster.controller.zookeeper.errors import (
+    FAILURES,
     ControllerMoved,
     StateChangeFailed,
     ZooKeeperFailure,
@@ -82,7 +83,7 @@ def change_partitions(
         outcomes = yield from _change(state, batch, partitions, target, strategy)
     except ControllerMoved:
         raise
-    except (ZooKeeperFailure, StateChangeFailed) as failure:
+    except FAILURES as failure:
         return dict.fromkeys(partitions, failure)
     batch.send()
     return outcomes
@@ -149,9 +150,17 @@ def _elect(
     current: dict[TopicPartition, LeaderAndIsr] = {}
     for partition, leadership in found.items():
         if not isinstance(leadership, Leadership):
-            outcomes[partition] = leadership or StateChangeFailed("there is no state")
+            outcomes[partition] = leadership or StateChangeFailed(
+                f"LeaderAndIsr information doesn't exist for partition {partition} in "
+                f"{context.partition_states[partition].value} state"
+            )
         elif leadership.controller_epoch > context.epoch:
-            outcomes[partition] = StateChangeFailed("written by a newer controller")
+            outcomes[partition] = StateChangeFailed(
+                f"Aborted leader election for partition {partition} since the LeaderAndIsr path "
+                "was already written by another controller. This probably means that the current "
+                f"controller {state.settings.broker_id} went through a soft failure and another "
+                f"controller was elected with epoch {leadership.controller_epoch}."
+            )
         else:
             current[partition] = leadership.leader_and_isr
     unclean = yield from _unclean(state, current, strategy)
@@ -164,7 +173,9 @@ def _elect(
             continue
         election = elect(state, partition, leader_and_isr, strategy, unclean=allowed)
         if election.leader_and_isr is None:
-            outcomes[partition] = StateChangeFailed(f"no leader under {strategy.value}")
+            outcomes[partition] = StateChangeFailed(
+                f"Failed to elect leader for partition {partition} under strategy {strategy.value}"
+            )
         else:
             elections[partition], updates[partition] = election, election.leader_and_isr
     result = yield from write_states(state, updates)
@@ -206,7 +217,7 @@ def _unclean_by_config(
         if result.ok or result.code is Code.NONODE:
             text = decode_config(result.data).get(UNCLEAN_ELECTION)
             default = state.settings.unclean_leader_election_enable
-            allowed[name] = default if text is None else text == "true"
+            allowed[name] = default if text is None else text.strip().lower() == "true"
         else:
             allowed[name] = ZooKeeperFailure(result.code)
     return allowed

@@ -14,7 +14,7 @@ from minicluster.controller.zookeeper.changing.topic_deletion import (
     mark_ineligible,
     resume_deletion_of,
 )
-from minicluster.controller.zookeeper.errors import StateChangeFailed, ZooKeeperFailure
+from minicluster.controller.zookeeper.errors import StateChangeFailed
 from minicluster.controller.zookeeper.events import ZkReassignment
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.context import PartitionStatus, ReplicaStatus
@@ -22,6 +22,7 @@ from minicluster.controller.zookeeper.state.controller_state import ControllerSt
 from minicluster.controller.zookeeper.state.leader_and_isr import Leadership
 from minicluster.controller.zookeeper.state.request_batch import RequestBatch, send_metadata
 from minicluster.controller.zookeeper.znode_access import (
+    decoded,
     delete_all,
     expect_ok,
     read_data,
@@ -33,7 +34,7 @@ from minicluster.controller.zookeeper.znode_access import (
 )
 from minicluster.metadata.topic_partition import TopicPartition, in_scala_order
 from minicluster.planting import step
-from minicluster.zookeeper.operations import Code, Exists, SetData
+from minicluster.zookeeper.operations import Code, Create, Exists, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import decode_reassignment, encode_reassignment
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment, without
@@ -142,7 +143,7 @@ def _move_leader(
     state: ControllerState, partition: TopicPartition, completed: ReplicaAssignment
 ) -> Process[None]:
     """Another leader if this one goes or is not online; else only another epoch."""
-    leader = state.context.leaderships[partition].leader_and_isr.leader
+    leader = state.context.leadership(partition).leader_and_isr.leader
     if leader in completed.replicas and state.context.is_online(leader, partition):
         yield from _raise_leader_epoch(state, partition, completed)
     else:
@@ -182,6 +183,12 @@ def _end(
     state.context.reassigned.pop(partition, None)
 
 
+def read_reassignment(state: ControllerState) -> Process[dict[TopicPartition, tuple[int, ...]]]:
+    """The targets in /admin/reassign_partitions; a text that cannot be read has none."""
+    result = yield from read_data(state, paths.REASSIGN_PARTITIONS)
+    return decoded(decode_reassignment, expect_ok(result, Code.NONODE), {})
+
+
 def remove_from_znode(
     state: ControllerState, removes: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> Process[None]:
@@ -191,18 +198,14 @@ def remove_from_znode(
     )
     if there.code is Code.NONODE:
         return
-    data = yield from read_data(state, paths.REASSIGN_PARTITIONS)
-    targets = decode_reassignment(data.data) if expect_ok(data, Code.NONODE).ok else {}
+    targets = yield from read_reassignment(state)
     kept = {one: replicas for one, replicas in targets.items() if not removes(one, replicas)}
     if kept:
-        (result,) = yield from write_all(
-            state, [SetData(paths.REASSIGN_PARTITIONS, encode_reassignment(kept))]
-        )
+        data = encode_reassignment(kept)
+        (result,) = yield from write_all(state, [SetData(paths.REASSIGN_PARTITIONS, data)])
+        if result.code is Code.NONODE:
+            (result,) = yield from write_all(state, [Create(paths.REASSIGN_PARTITIONS, data)])
         expect_ok(result)
         return
     yield from delete_all(state, [paths.REASSIGN_PARTITIONS])
     state.put(ZkReassignment())  # the znode may be there again: its watch is gone
-
-
-FAILURES_OF_A_PARTITION = (ZooKeeperFailure, StateChangeFailed)
-"""Failures that end the reassignment of one partition and of no other."""

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minicluster.controller.zookeeper.errors import (
-    ControllerMoved,
-    StateChangeFailed,
-    ZooKeeperFailure,
-)
+from minicluster.controller.zookeeper.errors import FAILURES, ControllerMoved
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.context import Replica, ReplicaStatus
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
@@ -67,7 +63,7 @@ def change_replicas(
             yield from _change(state, batch, broker, partitions, target)
     except ControllerMoved:
         raise
-    except (ZooKeeperFailure, StateChangeFailed):
+    except FAILURES:
         return
     batch.send()
 

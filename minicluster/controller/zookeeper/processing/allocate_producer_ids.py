@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.controller.zookeeper.errors import ZooKeeperFailure
+from minicluster.controller.zookeeper.errors import FAILURES
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.znode_access import expect_ok
@@ -34,7 +34,7 @@ def process_allocate_producer_ids(
         return
     try:
         first = yield from take_block(request.broker_id)
-    except ZooKeeperFailure:
+    except FAILURES:
         failed = AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         state.respond(token, failed)
         return
@@ -45,7 +45,7 @@ def process_allocate_producer_ids(
 def take_block(broker: int) -> Process[int]:
     """Write the next block for a broker, once no other writer was faster; returns its first id.
 
-    Errors:  ZooKeeperFailure.
+    Errors:  ZooKeeperFailure; ProtocolError for a znode that cannot be read.
     Source:  kafka.coordinator.transaction.ZkProducerIdManager.getNewProducerIdBlock.
     """
     while True:
@@ -55,6 +55,9 @@ def take_block(broker: int) -> Process[int]:
         block = encode_producer_id_block(broker, first, first + BLOCK - 1)
         (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)
         if expect_ok(written, Code.BADVERSION).ok:
+            return first
+        (held,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
+        if held.data == block:  # the client of ZooKeeper has sent its write again
             return first
 
 

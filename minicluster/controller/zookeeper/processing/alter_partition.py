@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.controller.zookeeper.changing.reassignment import complete_if_caught_up
-from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
+from minicluster.controller.zookeeper.errors import FAILURES, ControllerMoved, IllegalState
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr, Leadership
@@ -50,7 +50,7 @@ def process_alter_partition(
         return
     try:
         outcomes = yield from _alter(state, token, request, version)
-    except (ControllerMoved, ZooKeeperFailure):
+    except (ControllerMoved, *FAILURES):
         failed = AlterPartitionResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         state.respond(token, failed)
         return
@@ -64,10 +64,6 @@ def _refusal(state: ControllerState, request: AlterPartitionRequest) -> ErrorCod
         return ErrorCode.NOT_CONTROLLER
     if state.context.broker_epochs.get(request.broker_id) != request.broker_epoch:
         return ErrorCode.STALE_BROKER_EPOCH
-    known = (RECOVERED, RECOVERING)
-    states = [p.leader_recovery_state for topic in request.topics for p in topic.partitions]
-    if any(one not in known for one in states) and state.settings.release.recovery_state_known:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka cannot read the request, and fails
     return None
 
 
@@ -86,7 +82,7 @@ def _alter(
             continue
         for data in topic.partitions:
             partition = TopicPartition(name, data.partition_index)
-            proposed[partition] = _proposal(request.broker_id, data, version)
+            proposed[partition] = _proposal(state, request.broker_id, data, version)
     outcomes: Outcomes = {}
     accepted = {}
     for partition, proposal in proposed.items():
@@ -126,7 +122,19 @@ def _written_before(
     return outcomes
 
 
-def _proposal(sender: int, data: AlterPartitionRequest.PartitionData, version: int) -> LeaderAndIsr:
+def _proposal(
+    state: ControllerState, sender: int, data: AlterPartitionRequest.PartitionData, version: int
+) -> LeaderAndIsr:
+    """The proposed state of a partition.
+
+    Errors:  IllegalState for a recovery state that there is none: it ends the whole request.
+    """
+    recovery_state = data.leader_recovery_state
+    if (
+        recovery_state not in (RECOVERED, RECOVERING)
+        and state.settings.release.recovery_state_known
+    ):
+        raise IllegalState(f"no recovery state: {recovery_state}")
     isr = data.new_isr
     if version >= MEMBERS_WITH_EPOCHS_SINCE:
         isr = tuple(member.broker_id for member in data.new_isr_with_epochs)
@@ -135,7 +143,7 @@ def _proposal(sender: int, data: AlterPartitionRequest.PartitionData, version: i
         isr=isr,
         leader_epoch=data.leader_epoch,
         partition_epoch=data.partition_epoch,
-        recovery_state=data.leader_recovery_state,
+        recovery_state=recovery_state,
     )
 
 

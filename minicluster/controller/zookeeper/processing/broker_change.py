@@ -6,7 +6,6 @@ Source:  kafka.controller.KafkaController.processBrokerChange, onBrokerStartup, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from minicluster.controller.zookeeper.changing.partition_states import (
     bring_online,
@@ -129,6 +128,5 @@ def process_broker_modification(state: ControllerState, broker: int) -> Process[
         return
     found = BrokerRegistration.decode(result.data)
     if (found.endpoints, found.features) != (known.endpoints, known.features):
-        changed = replace(known, endpoints=found.endpoints, features=found.features)
-        state.context.live_brokers[broker] = changed
+        state.context.live_brokers[broker] = found
         send_metadata(state, state.context.broker_epochs)

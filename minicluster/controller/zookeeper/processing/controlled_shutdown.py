@@ -11,7 +11,7 @@ from typing import Any
 from minicluster.controller.zookeeper.changing.elections import Strategy
 from minicluster.controller.zookeeper.changing.partition_states import change_partitions
 from minicluster.controller.zookeeper.changing.replica_states import change_replicas
-from minicluster.controller.zookeeper.errors import ControllerMoved
+from minicluster.controller.zookeeper.errors import FAILURES, ControllerMoved
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.context import PartitionStatus, ReplicaStatus
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
@@ -35,6 +35,10 @@ def process_controlled_shutdown(
     except ControllerMoved:
         moved = ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         state.respond(token, moved)
+        return
+    except FAILURES:
+        failed = ControlledShutdownResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        state.respond(token, failed)
         return
     state.respond(
         token,

@@ -6,6 +6,9 @@ Source:  kafka.controller.KafkaController.elect, onControllerFailover, maybeResi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from minicluster.controller.zookeeper.changing.partition_states import (
     bring_online,
     initialize_partition_states,
@@ -14,7 +17,7 @@ from minicluster.controller.zookeeper.changing.reassignment import resume_reassi
 from minicluster.controller.zookeeper.changing.replica_states import start_replica_states
 from minicluster.controller.zookeeper.changing.topic_deletion import resume_deletions
 from minicluster.controller.zookeeper.effects import CloseChannel, OpenChannel
-from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
+from minicluster.controller.zookeeper.errors import FAILURES, ControllerMoved
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.processing.preferred_election import (
     AUTO_REBALANCE_DELAY_MS,
@@ -32,6 +35,7 @@ from minicluster.controller.zookeeper.state.controller_state import (
 from minicluster.controller.zookeeper.state.request_batch import send_metadata
 from minicluster.controller.zookeeper.znode_access import (
     children_of,
+    decoded,
     delete_all,
     expect_ok,
     read_assignments,
@@ -45,6 +49,7 @@ from minicluster.controller.zookeeper.znode_access import (
 from minicluster.effects import CancelTimer
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.operations import Code, Create, Delete, Multi, Operation, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import (
@@ -130,7 +135,7 @@ def _elect(state: ControllerState) -> Process[None]:
         yield from _fail_over(state)
     except ControllerMoved:
         yield from process_controller_change(state)
-    except ZooKeeperFailure:
+    except FAILURES:
         yield from trigger_controller_move(state)
 
 
@@ -153,11 +158,28 @@ def _register(state: ControllerState) -> Process[None]:
         ),
     )
     if registered.code in (Code.NODEEXISTS, Code.BADVERSION):
-        raise ControllerMoved("another broker is the controller")
-    stat_of_epoch = expect_ok(registered).parts[1].stat
-    assert stat_of_epoch is not None, registered
-    state.context.epoch, state.context.epoch_version = epoch, stat_of_epoch.version
+        version = yield from _version_of_own_epoch(state, epoch)
+    else:
+        stat_of_epoch = expect_ok(registered).parts[1].stat
+        assert stat_of_epoch is not None, registered
+        version = stat_of_epoch.version
+    state.context.epoch, state.context.epoch_version = epoch, version
     state.active_controller = state.settings.broker_id
+
+
+def _version_of_own_epoch(state: ControllerState, epoch: int) -> Process[int]:
+    """The version of /controller_epoch, if it is this broker that has become the controller.
+
+    The client of ZooKeeper sends a write again whose response was lost: the second one fails.
+
+    Errors:  ControllerMoved if another broker has.
+    """
+    if (yield from read_controller(state)) == state.settings.broker_id:
+        result = expect_ok((yield from read_data(state, paths.CONTROLLER_EPOCH)))
+        data, stat = result.found
+        if decode_controller_epoch(data) == epoch:
+            return stat.version
+    raise ControllerMoved("another broker is the controller")
 
 
 @step
@@ -200,13 +222,21 @@ def _set_up_features(state: ControllerState) -> Process[None]:
     if expect_ok(result, Code.NONODE).ok and enabled:
         found = decode_object(result.data, "features")
         if found.get("status") == 1:
-            features = {n: f["max_version_level"] for n, f in found["features"].items()}
+            features = _levels(found)
     wanted = encode_features(protocol.feature_znode_version, enabled=enabled, features=features)
     if not result.ok:
         yield (Create(paths.FEATURE, wanted),)
         yield from read_data(state, paths.FEATURE)
     elif result.data != wanted:
         yield (SetData(paths.FEATURE, wanted),)
+
+
+def _levels(found: Mapping[str, Any]) -> dict[str, int]:
+    """The level of each feature in /feature."""
+    try:
+        return {name: int(one["max_version_level"]) for name, one in found["features"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ProtocolError("features", "features", f"bad value: {error!r}") from error
 
 
 def _load(state: ControllerState) -> Process[None]:
@@ -243,14 +273,12 @@ def _load_deletions(state: ControllerState, topics: tuple[str, ...]) -> Process[
 def _pending_preferred_elections(state: ControllerState) -> Process[list[TopicPartition]]:
     context = state.context
     result = yield from read_data(state, paths.PREFERRED_REPLICA_ELECTION)
-    if not expect_ok(result, Code.NONODE).ok:
-        return []
     pending = []
-    for partition in decode_partitions(result.data):
+    for partition in decoded(decode_partitions, expect_ok(result, Code.NONODE), ()):
         replicas = context.assignment(partition).replicas
         deleted = not replicas or context.is_queued_for_deletion(partition.topic)
         if not deleted:
-            leader = context.leaderships[partition].leader_and_isr.leader
+            leader = context.leadership(partition).leader_and_isr.leader
             if leader != replicas[0]:
                 pending.append(partition)
     return pending

@@ -23,6 +23,7 @@ from minicluster.controller.zookeeper.state.controller_state import ControllerSt
 from minicluster.controller.zookeeper.state.request_batch import send_metadata
 from minicluster.controller.zookeeper.znode_access import (
     children_of,
+    decoded,
     delete_all,
     read_all,
     read_known_states,
@@ -47,7 +48,7 @@ def process_isr_change_notification(state: ControllerState) -> Process[None]:
     notified = yield from _notifications(state, paths.ISR_CHANGE_NOTIFICATION)
     results = yield from read_all(state, notified)
     partitions = dict.fromkeys(
-        partition for result in results if result.ok for partition in decode_partitions(result.data)
+        partition for result in results for partition in decoded(decode_partitions, result, ())
     )
     if partitions:
         yield from _take_isr_changes(state, tuple(partitions))
@@ -71,7 +72,8 @@ def process_log_dir_event(state: ControllerState) -> Process[None]:
         return
     notified = yield from _notifications(state, paths.LOG_DIR_EVENT_NOTIFICATION)
     results = yield from read_all(state, notified)
-    brokers = sorted({decode_log_dir_event(result.data) for result in results if result.ok})
+    found = {decoded(decode_log_dir_event, result, None) for result in results}
+    brokers = sorted(broker for broker in found if broker is not None)
     yield from change_replicas(state, state.context.replicas_on(brokers), ReplicaStatus.ONLINE)
     yield from delete_all(state, notified)
 

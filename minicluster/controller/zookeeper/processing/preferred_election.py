@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+from minicluster.controller.errors import ApiError
 from minicluster.controller.zookeeper.changing.elections import Strategy, preferred_may_lead
 from minicluster.controller.zookeeper.changing.partition_states import Outcomes, change_partitions
+from minicluster.controller.zookeeper.effects import RespondOnceLed
 from minicluster.controller.zookeeper.errors import StateChangeFailed
 from minicluster.controller.zookeeper.events import ZkPreferredElection
 from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.processing.unknown_partition import NO_PARTITION
 from minicluster.controller.zookeeper.state.context import PartitionStatus
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr
 from minicluster.controller.zookeeper.znode_access import (
+    decoded,
     delete_all,
     expect_ok,
     read_data,
@@ -27,6 +31,7 @@ from minicluster.controller.zookeeper.znode_access import (
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from minicluster.zookeeper.operations import Code
 from minicluster.zookeeper.znodes import paths
@@ -36,6 +41,8 @@ AUTO_REBALANCE_DELAY_MS = 5_000
 """The first look at the leaders comes this long after a fail-over."""
 
 PREFERRED, UNCLEAN = 0, 1
+NOT_CONTROLLER = ApiError(ErrorCode.NOT_CONTROLLER)
+IN_DELETION = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
 
 
 class Trigger(Enum):
@@ -65,32 +72,40 @@ def process_zk_preferred_election(state: ControllerState) -> Process[None]:
     if not state.is_active or not (yield from watch_node(state, paths.PREFERRED_REPLICA_ELECTION)):
         return
     result = yield from read_data(state, paths.PREFERRED_REPLICA_ELECTION)
-    partitions = decode_partitions(result.data) if expect_ok(result, Code.NONODE).ok else ()
+    partitions = decoded(decode_partitions, expect_ok(result, Code.NONODE), ())
     yield from _elect(state, partitions, PREFERRED, Trigger.ZNODE)
 
 
 def process_elect_leaders(
-    state: ControllerState, token: Any, request: ElectLeadersRequest, version: int
+    state: ControllerState, token: Any, request: ElectLeadersRequest, version: int, received_ms: int
 ) -> Process[None]:
-    """ElectLeaders of a client; without partitions, all of them."""
+    """ElectLeaders of a client; without partitions, all that have a state."""
     partitions = _partitions_of(state, request)
     if not state.is_active:
-        outcomes = dict.fromkeys(partitions, ErrorCode.NOT_CONTROLLER)
-    else:
-        outcomes = yield from _elect(state, partitions, request.election_type, Trigger.CLIENT)
+        state.respond(token, elect_leaders_response(dict.fromkeys(partitions, NOT_CONTROLLER)))
+        return
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        failed = error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, version=version)
+        state.respond(token, failed)  # Kafka cannot read the request, and fails
+        return
+    outcomes, leaders = yield from _elect(state, partitions, request.election_type, Trigger.CLIENT)
     if request.topic_partitions is None:
         needless = ErrorCode.ELECTION_NOT_NEEDED
-        outcomes = {p: code for p, code in outcomes.items() if code != needless}
-    state.respond(token, elect_leaders_response(outcomes))
+        outcomes = {p: one for p, one in outcomes.items() if one.error != needless}
+    expires_ms = received_ms + request.timeout_ms
+    response = elect_leaders_response(outcomes)
+    state.effects.append(RespondOnceLed(token, response, leaders, expires_ms))
 
 
-def elect_leaders_response(outcomes: dict[TopicPartition, ErrorCode]) -> ElectLeadersResponse:
+def elect_leaders_response(outcomes: dict[TopicPartition, ApiError]) -> ElectLeadersResponse:
     """The response with the outcome of each partition."""
     by_topic: dict[str, list[ElectLeadersResponse.PartitionResult]] = {}
-    for partition, code in outcomes.items():
+    for partition, outcome in outcomes.items():
         by_topic.setdefault(partition.topic, []).append(
             ElectLeadersResponse.PartitionResult(
-                partition_id=partition.partition, error_code=code, error_message=None
+                partition_id=partition.partition,
+                error_code=outcome.error,
+                error_message=outcome.message,
             )
         )
     return ElectLeadersResponse(
@@ -103,12 +118,13 @@ def elect_leaders_response(outcomes: dict[TopicPartition, ErrorCode]) -> ElectLe
 
 def _partitions_of(state: ControllerState, request: ElectLeadersRequest) -> list[TopicPartition]:
     if request.topic_partitions is None:
-        return state.context.partitions()
-    return [
+        return state.context.partitions_with_leaders()
+    named = (
         TopicPartition(topic.topic, partition)
         for topic in request.topic_partitions
         for partition in topic.partitions
-    ]
+    )
+    return list(dict.fromkeys(named))
 
 
 def _elect(
@@ -116,20 +132,21 @@ def _elect(
     partitions: Sequence[TopicPartition],
     election_type: int,
     trigger: Trigger,
-) -> Process[dict[TopicPartition, ErrorCode]]:
+) -> Process[tuple[dict[TopicPartition, ApiError], dict[TopicPartition, int]]]:
+    """The outcome of each partition, and the leaders that were elected."""
     context = state.context
     known = set(context.partitions())
-    outcomes: dict[TopicPartition, ErrorCode] = {}
+    outcomes: dict[TopicPartition, ApiError] = {}
     electable = []
     for partition in partitions:
         if partition not in known:
-            outcomes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            outcomes[partition] = NO_PARTITION
         elif context.is_queued_for_deletion(partition.topic):
-            outcomes[partition] = ErrorCode.INVALID_TOPIC_EXCEPTION
+            outcomes[partition] = IN_DELETION
         elif _is_needed(state, partition, election_type):
             electable.append(partition)
         else:
-            outcomes[partition] = ErrorCode.ELECTION_NOT_NEEDED
+            outcomes[partition] = ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
     unclean = trigger is Trigger.CLIENT
     if election_type == PREFERRED:
         strategy, refused = Strategy.PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -137,21 +154,22 @@ def _elect(
         strategy = Strategy.UNCLEAN_BY_CLIENT if unclean else Strategy.OFFLINE
         refused = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     elected = yield from elect_replicas(state, electable, trigger, strategy)
+    leaders = {}
     for partition, outcome in elected.items():
         if isinstance(outcome, LeaderAndIsr):
-            outcomes[partition] = ErrorCode.NONE
+            outcomes[partition], leaders[partition] = ApiError(), outcome.leader
         elif isinstance(outcome, StateChangeFailed):
-            outcomes[partition] = refused
+            outcomes[partition] = ApiError(refused, str(outcome))
         else:
-            outcomes[partition] = ErrorCode.UNKNOWN_SERVER_ERROR
-    return outcomes
+            outcomes[partition] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return outcomes, leaders
 
 
 def _is_needed(state: ControllerState, partition: TopicPartition, election_type: int) -> bool:
     context = state.context
-    leader = context.leaderships[partition].leader_and_isr.leader
+    leader = context.leadership(partition).leader_and_isr.leader
     if election_type == PREFERRED:
-        return leader != context.assignment(partition).replicas[0]
+        return leader != context.preferred_replica(partition)
     return leader == NO_LEADER or not context.is_live(leader)
 
 
@@ -170,7 +188,7 @@ def _rebalance(state: ControllerState) -> Process[None]:
     by_preferred: dict[int, list[TopicPartition]] = {}
     for partition in context.partitions():
         if not context.is_queued_for_deletion(partition.topic):
-            preferred = context.assignment(partition).replicas[0]
+            preferred = context.preferred_replica(partition)
             by_preferred.setdefault(preferred, []).append(partition)
     percentage = state.settings.leader_imbalance_per_broker_percentage
     for broker, partitions in sorted(by_preferred.items()):

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from minicluster.controller.errors import ApiError
 from minicluster.controller.zookeeper.changing.reassignment import (
-    FAILURES_OF_A_PARTITION,
     complete_if_caught_up,
+    read_reassignment,
     reassign,
     remove_from_znode,
 )
+from minicluster.controller.zookeeper.errors import FAILURES
 from minicluster.controller.zookeeper.process import Process
+from minicluster.controller.zookeeper.processing.unknown_partition import NO_PARTITION
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.controller.zookeeper.znode_access import expect_ok, read_data, watch_node
+from minicluster.controller.zookeeper.znode_access import watch_node
 from minicluster.metadata.topic_partition import TopicPartition, in_scala_order
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -27,9 +30,7 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from minicluster.zookeeper.operations import Code
 from minicluster.zookeeper.znodes import paths
-from minicluster.zookeeper.znodes.notifications import decode_reassignment
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment
 
 
@@ -38,42 +39,50 @@ def process_alter_reassignments(
 ) -> Process[None]:
     """Begin, change and cancel reassignments."""
     if not state.is_active:
-        refused = AlterPartitionReassignmentsResponse(
-            error_code=ErrorCode.NOT_CONTROLLER, error_message=None
-        )
-        state.respond(token, refused)
+        state.respond(token, alter_reassignments_refusal())
         return
-    outcomes: dict[TopicPartition, ErrorCode] = {}
+    outcomes: dict[TopicPartition, ApiError] = {}
     reassignments: dict[TopicPartition, ReplicaAssignment] = {}
-    for topic in request.topics:
-        for requested in topic.partitions:
-            partition = TopicPartition(topic.name, requested.partition_index)
-            if requested.replicas is not None and not _is_valid(
-                state, partition, requested.replicas
-            ):
-                outcomes[partition] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-                continue
-            built = _build(state, partition, requested.replicas)
-            if built is None:
-                outcomes[partition] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-            else:
-                reassignments[partition] = built
+    requested = {
+        TopicPartition(topic.name, one.partition_index): one.replicas
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    for partition, replicas in requested.items():
+        problem = None if replicas is None else _problem_of(state, partition, replicas)
+        if problem is not None:
+            outcomes[partition] = ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+            continue
+        built = _build(state, partition, replicas)
+        if built is None:
+            outcomes[partition] = ApiError.of_code(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        else:
+            reassignments[partition] = built
     yield from remove_from_znode(state, lambda one, _: one in reassignments)
     outcomes |= yield from _reassign_all(state, reassignments)
     state.respond(token, _response(outcomes))
 
 
-def _response(outcomes: dict[TopicPartition, ErrorCode]) -> AlterPartitionReassignmentsResponse:
+def alter_reassignments_refusal() -> AlterPartitionReassignmentsResponse:
+    """The response of a broker that is not the controller, or is no more."""
+    refused = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
+    return AlterPartitionReassignmentsResponse(
+        error_code=refused.error, error_message=refused.message
+    )
+
+
+def _response(outcomes: dict[TopicPartition, ApiError]) -> AlterPartitionReassignmentsResponse:
     by_topic: dict[str, list[AlterPartitionReassignmentsResponse.ReassignablePartitionResponse]]
     by_topic = {}
-    for partition, code in outcomes.items():
+    for partition, outcome in outcomes.items():
         by_topic.setdefault(partition.topic, []).append(
             AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
-                partition_index=partition.partition, error_code=code, error_message=None
+                partition_index=partition.partition,
+                error_code=outcome.error,
+                error_message=outcome.message,
             )
         )
     return AlterPartitionReassignmentsResponse(
-        error_message=None,
         responses=tuple(
             AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
                 name=topic, partitions=tuple(partitions)
@@ -83,12 +92,29 @@ def _response(outcomes: dict[TopicPartition, ErrorCode]) -> AlterPartitionReassi
     )
 
 
-def _is_valid(state: ControllerState, partition: TopicPartition, replicas: tuple[int, ...]) -> bool:
-    """Replicas, each once, none negative, and those to be added on live brokers."""
-    if not replicas or len(replicas) != len(set(replicas)) or min(replicas) < 0:
-        return False
-    reassigned = state.context.assignment(partition).reassign_to(replicas)
-    return all(state.context.is_live(broker) for broker in reassigned.adding)
+def _problem_of(
+    state: ControllerState, partition: TopicPartition, replicas: tuple[int, ...]
+) -> str | None:
+    """The reason to refuse a target: replicas are named once each, and added on live brokers.
+
+    Source:  KafkaController.validateReplicas, with the texts of its Scala collections.
+    """
+    listed = f"ArrayBuffer({', '.join(map(str, replicas))})"
+    if not replicas:
+        return "Empty replica list specified in partition reassignment."
+    if len(replicas) != len(set(replicas)):
+        return f"Duplicate replica ids in partition reassignment replica list: {listed}"
+    if min(replicas) < 0:
+        return f"Invalid broker id in replica list: {listed}"
+    context = state.context
+    adding = context.assignment(partition).reassign_to(replicas).adding
+    if all(context.is_live(broker) for broker in adding):
+        return None
+    live = ", ".join(str(broker) for broker in context.broker_epochs if context.is_live(broker))
+    return (
+        "Replica assignment has brokers that are not alive. Replica list: "
+        f"ArrayBuffer({', '.join(map(str, adding))}), live broker list: Set({live})"
+    )
 
 
 def _build(
@@ -103,18 +129,18 @@ def _build(
 
 def _reassign_all(
     state: ControllerState, reassignments: Mapping[TopicPartition, ReplicaAssignment]
-) -> Process[dict[TopicPartition, ErrorCode]]:
+) -> Process[dict[TopicPartition, ApiError]]:
     outcomes = {}
     for partition in in_scala_order(reassignments):
         deleted = state.context.is_queued_for_deletion(partition.topic)
         if deleted or not state.context.assignment(partition).replicas:
-            outcomes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            outcomes[partition] = NO_PARTITION
             continue
         try:
             yield from reassign(state, partition, reassignments[partition])
-            outcomes[partition] = ErrorCode.NONE
-        except FAILURES_OF_A_PARTITION:
-            outcomes[partition] = ErrorCode.UNKNOWN_SERVER_ERROR
+            outcomes[partition] = ApiError()
+        except FAILURES:
+            outcomes[partition] = ApiError.of_code(ErrorCode.UNKNOWN_SERVER_ERROR)
     return outcomes
 
 
@@ -122,17 +148,16 @@ def process_zk_reassignment(state: ControllerState) -> Process[list[TopicPartiti
     """The reassignments that a tool requests by a znode; returns those that have begun."""
     if not state.is_active or not (yield from watch_node(state, paths.REASSIGN_PARTITIONS)):
         return []
-    result = yield from read_data(state, paths.REASSIGN_PARTITIONS)
-    targets = decode_reassignment(result.data) if expect_ok(result, Code.NONODE).ok else {}
+    targets = yield from read_reassignment(state)
     reassignments = {
         partition: state.context.assignment(partition).reassign_to(target)
         for partition, target in targets.items()
     }
     outcomes = yield from _reassign_all(state, reassignments)
-    failed = [partition for partition, code in outcomes.items() if code != ErrorCode.NONE]
+    failed = [p for p, outcome in outcomes.items() if outcome.error != ErrorCode.NONE]
     if failed:
         yield from remove_from_znode(state, lambda one, _: one in failed)
-    return [partition for partition, code in outcomes.items() if code == ErrorCode.NONE]
+    return [partition for partition in outcomes if partition not in failed]
 
 
 def process_reassignment_isr_change(
@@ -149,14 +174,16 @@ def process_list_reassignments(
     """The ongoing reassignments, all or those of the requested partitions."""
     context = state.context
     if not state.is_active:
+        error = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
         refused = ListPartitionReassignmentsResponse(
-            error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+            error_code=error.error, error_message=error.message
         )
         state.respond(token, refused)
         return
     requested = sorted(context.reassigned)
     if request.topics is not None:
-        requested = [TopicPartition(t.name, p) for t in request.topics for p in t.partition_indexes]
+        named = (TopicPartition(t.name, p) for t in request.topics for p in t.partition_indexes)
+        requested = list(dict.fromkeys(named))
     by_topic: dict[str, list[ListPartitionReassignmentsResponse.OngoingPartitionReassignment]] = {}
     for partition in requested:
         assignment = context.assignment(partition)
@@ -172,7 +199,6 @@ def process_list_reassignments(
     state.respond(
         token,
         ListPartitionReassignmentsResponse(
-            error_message=None,
             topics=tuple(
                 ListPartitionReassignmentsResponse.OngoingTopicReassignment(
                     name=topic, partitions=tuple(partitions)

@@ -21,10 +21,12 @@ from minicluster.controller.zookeeper.processing.controlled_shutdown import (
     process_controlled_shutdown,
 )
 from minicluster.controller.zookeeper.processing.preferred_election import (
+    NOT_CONTROLLER,
     elect_leaders_response,
     process_elect_leaders,
 )
 from minicluster.controller.zookeeper.processing.reassign_partitions import (
+    alter_reassignments_refusal,
     process_alter_reassignments,
     process_list_reassignments,
 )
@@ -34,7 +36,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -65,7 +66,7 @@ def process_request(state: ControllerState, event: RequestReceived) -> Process[N
         case ControlledShutdownRequest():
             return process_controlled_shutdown(state, token, request, version)
         case ElectLeadersRequest():
-            return process_elect_leaders(state, token, request, version)
+            return process_elect_leaders(state, token, request, version, event.received_ms)
         case AlterPartitionReassignmentsRequest():
             return process_alter_reassignments(state, token, request, version)
         case AllocateProducerIdsRequest():
@@ -94,16 +95,14 @@ def _preempted_response(request: Any) -> Any:
         case ControlledShutdownRequest():
             return ControlledShutdownResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         case AlterPartitionReassignmentsRequest():
-            return AlterPartitionReassignmentsResponse(
-                error_code=ErrorCode.NOT_CONTROLLER, error_message=None
-            )
+            return alter_reassignments_refusal()
         case ListPartitionReassignmentsRequest():
             return ListPartitionReassignmentsResponse(
                 error_code=ErrorCode.NOT_CONTROLLER, error_message=None
             )
         case ElectLeadersRequest(topic_partitions=topics) if topics:
             partitions = [TopicPartition(t.topic, p) for t in topics for p in t.partitions]
-            return elect_leaders_response(dict.fromkeys(partitions, ErrorCode.NOT_CONTROLLER))
+            return elect_leaders_response(dict.fromkeys(partitions, NOT_CONTROLLER))
         case ElectLeadersRequest():
             return elect_leaders_response({})
     return None

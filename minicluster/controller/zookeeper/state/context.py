@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 from uuid import UUID
 
+from minicluster.controller.zookeeper.errors import IllegalState
 from minicluster.controller.zookeeper.state.leader_and_isr import (
     Leadership,
 )
@@ -96,15 +97,41 @@ class Context:
         return tuple(one for one in replicas if self.is_online(one, partition))
 
     def add_topic_id(self, topic: str, topic_id: UUID) -> None:
-        """The id of a topic, once and for all (KAFKA-14190)."""
-        known = self.topic_ids.setdefault(topic, topic_id)
+        """The id of a topic, once and for all (KAFKA-14190).
+
+        Errors:  IllegalState if the topic has another id, or another topic has this one.
+        """
+        known = self.topic_ids.get(topic, topic_id)
         if known != topic_id:
-            raise ValueError(f"topic {topic} has the id {known}, not {topic_id}")
-        self.topic_names[topic_id] = topic
+            raise IllegalState(f"topic {topic} has the id {known}, not {topic_id}")
+        name = self.topic_names.get(topic_id, topic)
+        if name != topic:
+            raise IllegalState(f"the id {topic_id} is that of {name}, not of {topic}")
+        self.topic_ids[topic], self.topic_names[topic_id] = topic_id, topic
+
+    def leadership(self, partition: TopicPartition) -> Leadership:
+        """Leader and ISR of a partition that has a state.
+
+        Errors:  IllegalState if it has none.
+        """
+        found = self.leaderships.get(partition)
+        if found is None:
+            raise IllegalState(f"{partition} has no state")
+        return found
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The replicas of a partition; none for one that is not there."""
         return self.assignments.get(partition.topic, {}).get(partition.partition, NO_ASSIGNMENT)
+
+    def preferred_replica(self, partition: TopicPartition) -> int:
+        """The first replica of a partition.
+
+        Errors:  IllegalState if it has none, which only a tool writes.
+        """
+        replicas = self.assignment(partition).replicas
+        if not replicas:
+            raise IllegalState(f"{partition} has no replicas")
+        return replicas[0]
 
     def assign(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Other replicas of a partition."""

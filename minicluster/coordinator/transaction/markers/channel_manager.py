@@ -83,7 +83,7 @@ class MarkerChannelManager:
         self._effects = effects
         self._timers = timers
         self._ids = ids
-        self._version = highest_version(rules, WriteTxnMarkersRequest.api_key)
+        self._version = highest_version(rules, WriteTxnMarkersRequest)
         self._request_timeout_ms = request_timeout_ms
         self._append_complete = append_complete
         self._is_current = is_current

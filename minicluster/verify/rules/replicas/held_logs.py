@@ -44,38 +44,31 @@ class _Log:
         return self.lost is not None and self.lost.holds(end, epoch)
 
 
-def _taken_up(row: Row) -> _Log:
+def _taken_up(before: _Log | None, row: Row) -> _Log:
     """The log as a broker finds it on its disk."""
     numbers = row.get("epochs") or ()
     entries = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-    return _Log(row.get("incarnation"), row.get("leo") or 0, LeaderEpochs(entries))
+    log = _Log(row.get("incarnation"), row.get("leo") or 0, LeaderEpochs(entries))
+    if before is not None:
+        before.lost = None
+        log.lost = before
+    return log
 
 
-def _follow(log: _Log | None, row: Row) -> _Log:
-    """A replica's log after one of its events."""
-    kind = row["kind"]
-    if kind == "delete":
-        return _Log(row.get("incarnation"), 0, LeaderEpochs())
-    if log is None or log.incarnation != row.get("incarnation"):
-        before, log = log, _taken_up(row)
-        if before is not None:
-            before.lost = None
-            log.lost = before
-    if kind == "append":
-        log.lost = None
-        numbers = row.get("epochs") or ()
-        if row.get("offset") is None:  # the log begins anew, further on
-            log.epochs.clear()
-        for epoch, start in zip(numbers[::2], numbers[1::2], strict=True):
-            log.epochs.truncate_from_end(start)
-            log.epochs.assign(epoch, start)
-        log.end = row["leo"]
-    elif kind == "truncate":
-        log.lost = None
+def _change(log: _Log, kind: str, row: Row) -> None:
+    """Append to a log, or truncate it."""
+    log.lost = None
+    if kind == "truncate":
         log.epochs.truncate_from_end(row["offset"])
         log.end = row["offset"]
-    log.leader_epoch = max(log.leader_epoch, row.get("leader_epoch") or 0)
-    return log
+        return
+    numbers = row.get("epochs") or ()
+    if row.get("offset") is None:  # the log begins anew, further on
+        log.epochs.clear()
+    for epoch, start in zip(numbers[::2], numbers[1::2], strict=True):
+        log.epochs.truncate_from_end(start)
+        log.epochs.assign(epoch, start)
+    log.end = row["leo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +90,25 @@ class HeldLogs:
 
     def on_event(self, row: Row) -> Sequence[Advance]:
         """Take a row of ``partition_event``; what it advances is held against the other logs."""
-        place, broker = (row["topic_id"], row["part"]), row["broker"]
+        place, broker, kind = (row["topic_id"], row["part"]), row["broker"], row["kind"]
         replicas = self._logs.get(place)
         if replicas is None:
             replicas = self._logs[place] = {}
-        own = replicas[broker] = _follow(replicas.get(broker), row)
+        own = replicas.get(broker)
+        if kind == "delete":
+            replicas[broker] = _Log(row.get("incarnation"), 0, LeaderEpochs())
+            return ()
+        if own is None or own.incarnation != row.get("incarnation"):
+            own = replicas[broker] = _taken_up(own, row)
+        if kind == "append" or kind == "truncate":
+            _change(own, kind, row)
+        leader_epoch = row.get("leader_epoch")
+        if leader_epoch is not None and leader_epoch > own.leader_epoch:
+            own.leader_epoch = leader_epoch
+        if kind != "hw":
+            return ()
         members = row.get("maximal_isr")
-        if row["kind"] != "hw" or members is None or row["hw_new"] <= row["hw_old"]:
+        if members is None or row["hw_new"] <= row["hw_old"]:
             return ()
         advanced: int = row["hw_new"]
         epoch = own.epochs.epoch_of(advanced - 1)

@@ -1,13 +1,15 @@
 """Promises about time, judged after the run: from the moment when the last disturbance ended.
 
 Only runs in virtual time are judged, in which every disturbance has ended; the bounds are those
-that the timeouts of the cluster give (``run.json``: ``healed_ms``, ``bounds_ms``).
+that the timeouts of the cluster give (``run.json``: ``healed_ms``, ``bounds_ms``). Those about ISRs
+count from the end of the ISR changes that the last disturbance left on their way.
 """
 
 from __future__ import annotations
 
 from minicluster.verify.rules.model import Check, Evidence, Rule, View
 from minicluster.verify.rules.time.fold import COLUMNS, TABLES, waits_of
+from minicluster.verify.rules.time.waits import BY_ISR_CHANGES
 
 VIEWS = (View(name="waits", fold=waits_of, columns=COLUMNS, reads=("timing", "brokers",
     "partitions", "topics", *TABLES)),)  # fmt: skip
@@ -18,6 +20,8 @@ _OF_TIME = "liveness after the last disturbance"
 def _rule(
     rule_id: str, title: str, statement: str, source: str, message: str, *tables: str
 ) -> Rule:
+    if rule_id in BY_ISR_CHANGES and "rpc" not in tables:
+        tables = (*tables, "rpc")
     check = Check(
         view="waits",
         when=f"promise = '{rule_id}'",

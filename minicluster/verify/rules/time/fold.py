@@ -18,7 +18,7 @@ from minicluster.verify.rules.time.acknowledgements import TIMED_OUT, Acknowledg
 from minicluster.verify.rules.time.groups import progress_of_groups
 from minicluster.verify.rules.time.settled_log import SettledLog
 from minicluster.verify.rules.time.shutdowns import shutdowns
-from minicluster.verify.rules.time.waits import Committed, Key, Times, Waits
+from minicluster.verify.rules.time.waits import Committed, Key, Times, Waits, settled_ms
 
 Read = Callable[[str], list[Mapping[str, Any]]]
 COLUMNS = ("run", "promise", "topic", "part", "node", "offset", "waited_ms", "bound_ms")
@@ -44,7 +44,9 @@ def waits_of(read: Read) -> Iterable[Mapping[str, Any]]:
             yield row | {"promise": "G10", "node": broker} | waited
     if timing["healed_ms"] is None:
         return
-    times = Times(healed_ms=timing["healed_ms"], ended_ms=timing["ended_ms"], bounds=bounds)
+    healed_ms, ended_ms = timing["healed_ms"], timing["ended_ms"]
+    settled = settled_ms(read("rpc"), healed_ms, ended_ms)
+    times = Times(healed_ms=healed_ms, settled_ms=settled, ended_ms=ended_ms, bounds=bounds)
     if not any(map(times.is_over, bounds)):
         return
     waits, committed = Waits(times), Committed(read("raft_event"))

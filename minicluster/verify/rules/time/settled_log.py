@@ -150,7 +150,8 @@ class SettledLog:
         state, times = self._partitions.get(place), self._waits.times
         if state is None or member in state.lists["isr"] or "G11" not in times.bounds:
             return
-        due_ms = times.healed_ms + times.bounds["G11"]
+        from_ms = times.from_ms("G11")
+        due_ms = from_ms + times.bounds["G11"]
         if self._eligible(state, member) and self._at_ms > due_ms:
             key = (state.topic, place[1], member)
-            self._waits.stretch("G11", key, times.healed_ms, self._at_ms)
+            self._waits.stretch("G11", key, from_ms, self._at_ms)

@@ -9,20 +9,32 @@ from typing import Any
 from minicluster.lazy_dataclass import dataclass
 
 Key = tuple[str | None, int | None, int | None]  # topic, partition, node
+ISR_CHANGES = ("AlterPartition", "AlterIsr")
+BY_ISR_CHANGES = frozenset({"G4", "G5", "G6", "G7", "G9", "G11", "G12"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """The moments of a run, and the bounds of its promises in milliseconds."""
+    """The moments of a run, and the bounds of its promises in milliseconds.
+
+    Units:  settled_ms: the end of the ISR changes that were on their way when the last disturbance
+            ended. A lost one ends by controller.socket.timeout.ms, and until then its leader
+            proposes nothing else (DefaultAlterPartitionManager).
+    """
 
     healed_ms: int
+    settled_ms: int
     ended_ms: int
     bounds: Mapping[str, int]
+
+    def from_ms(self, promise: str) -> int:
+        """The moment from which a promise counts."""
+        return self.settled_ms if promise in BY_ISR_CHANGES else self.healed_ms
 
     def is_over(self, promise: str) -> bool:
         """The run goes on for longer than a promise's bound."""
         bound_ms = self.bounds.get(promise)
-        return bound_ms is not None and self.ended_ms - self.healed_ms > bound_ms
+        return bound_ms is not None and self.ended_ms - self.from_ms(promise) > bound_ms
 
 
 class Waits:
@@ -60,7 +72,7 @@ class Waits:
         """A whole stretch; the part after the last disturbance counts."""
         self.case(promise, key)
         if since_ms is not None and (promise, key) in self.longest:
-            since_ms = max(since_ms, self.times.healed_ms)
+            since_ms = max(since_ms, self.times.from_ms(promise))
             if until_ms - since_ms > self.longest[promise, key]:
                 self.longest[promise, key] = until_ms - since_ms
                 self.since_ms[promise, key] = since_ms
@@ -69,6 +81,25 @@ class Waits:
         """The run has ended, and with it what was still waited for."""
         for promise, key in list(self._open):
             self.end(promise, key, self.times.ended_ms)
+
+
+def settled_ms(requests: Iterable[Mapping[str, Any]], healed_ms: int, ended_ms: int) -> int:
+    """When the ISR changes have ended that were on their way at a moment.
+
+    Shapes:  requests: rows of ``rpc``. The next process of a broker ends the waits of the last one.
+    """
+    open_ms: dict[int, int] = {}
+    processes: dict[int, str | None] = {}
+    for row in sorted(requests, key=lambda row: row["send_seq"]):
+        broker, sent_ms, process = row["src"], row["sent_ms"], row["src_incarnation"]
+        if row["connection"] is not None or sent_ms is None:
+            continue
+        if processes.setdefault(broker, process) != process:
+            processes[broker] = process
+            open_ms[broker] = min(open_ms.get(broker, 0), sent_ms)
+        if row["api"] in ISR_CHANGES and sent_ms <= healed_ms:
+            open_ms[broker] = ended_ms if row["completed_ms"] is None else row["completed_ms"]
+    return max((healed_ms, *open_ms.values()))
 
 
 class Committed:

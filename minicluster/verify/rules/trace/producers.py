@@ -37,12 +37,14 @@ join batches_of_producers b
 where r.f = 'read' and r.isolation = 1 and b.transactional and b.marker is null
 """
 
-# Each decision for a partition, beside the markers of that producer and epoch in its log. Where a
-# name had several topics, one up to the first epoch in the log may be about a topic that is gone:
-# from KIP-890 on, the epoch of a decision is above that of its records.
+# Each decision for a partition, beside the markers of that producer and epoch in its log. Decisions
+# have the names of topics: any marker in a log has one by that name. Where a name had several
+# topics, the marker of a decision up to the first epoch in the log may lie in one that is gone, so
+# none is due: from KIP-890 on, the epoch of a decision is above that of its records.
 _DECIDED = """
 select d.run, d.seq, d.topic, d.part, d.broker, d.producer_id, d.producer_epoch, d.state,
-  d.completed, coalesce(p.commits, 0) as commits, coalesce(p.aborts, 0) as aborts,
+  d.completed and (k.first_epoch is null or d.producer_epoch > k.first_epoch) as is_due,
+  coalesce(p.commits, 0) as commits, coalesce(p.aborts, 0) as aborts,
   max(case when d.state = 'PrepareCommit' then 1 else 0 end) over (
     partition by d.run, d.topic, d.part, d.producer_id, d.producer_epoch) as any_commit,
   max(case when d.state = 'PrepareAbort' then 1 else 0 end) over (
@@ -62,7 +64,6 @@ join (
   where b.marker is null group by b.run, b.topic, b.part, b.producer_id
 ) k
   on d.run = k.run and d.topic = k.topic and d.part = k.part and d.producer_id = k.producer_id
-    and (k.first_epoch is null or d.producer_epoch > k.first_epoch)
 left join (
   select run, topic, part, producer_id, producer_epoch,
     count_if(marker = 'commit') as commits, count_if(marker = 'abort') as aborts
@@ -199,7 +200,7 @@ RULES = (
             ),
             Check(
                 view="decided_transactions",
-                when="completed",
+                when="is_due",
                 bad="(state = 'PrepareCommit' and commits = 0) "
                 "or (state = 'PrepareAbort' and aborts = 0)",
                 message="the coordinator on broker {broker} completed a transaction of producer "

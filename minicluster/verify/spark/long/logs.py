@@ -13,15 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from minicluster.errors import counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
 from minicluster.log.directory import MetadataFiles
-from minicluster.log.errors import InvalidBatch, LogError
+from minicluster.log.errors import LogError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.heads import batch_heads, byte_ranges
-from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_piece
+from minicluster.log.segment import (
+    PlacedBatch,
+    SegmentContent,
+    TornTail,
+    read_piece,
+)
 from minicluster.protocol.errors import ProtocolError
-from minicluster.verify.evidence.committed_log import uncommitted_note
+from minicluster.verify.evidence.committed_log import no_start, uncommitted_note
 from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.online.checker import OnlineChecker
@@ -43,8 +49,11 @@ OF_QUORUM = ("E01", "E02", "E03", "E05", "E09")
 class Compared:
     """The comparison of the logs of several controllers.
 
-    Shapes:  first, end, records: of the part that is committed. uncommitted: records on any log
-             that are not in it. torn: the tails that are left off.
+    Shapes:  first, end, records: of the part that is committed; without records first is 0 and end
+             is where the log that counts begins. uncommitted: records on any log that are not in
+             it. logs: the number of those that can be read. notes: tails that are left off, files
+             that hold nothing. damaged: a line for each log that is left out, and for the snapshot
+             from which the log would be judged. is_lost: too few logs are left for a majority.
     """
 
     first: int
@@ -54,7 +63,9 @@ class Compared:
     logs: int
     looked_at: dict[str, int]
     findings: tuple[Finding, ...]
-    torn: tuple[str, ...]
+    notes: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,8 @@ class LongLog:
 
     Shapes:  start: the snapshot from which it is judged, with its end offset and epoch. origin: the
              URI of which the path is a copy. others: the logs of other controllers, with which it
-             was ``compared``.
+             was ``compared``. is_foldable: the state from which it begins can be read; else the
+             comparison alone judges it.
     """
 
     path: Path
@@ -73,6 +85,7 @@ class LongLog:
     origin: str | None = None
     others: tuple[MetadataFiles, ...] = ()
     compared: Compared | None = None
+    is_foldable: bool = True
 
     @property
     def end(self) -> int | None:
@@ -92,7 +105,7 @@ class _Shared:
     end: int = 0
     ascends: bool = True
     torn: str | None = None
-    problem: str | None = None
+    is_damaged: bool = False
 
 
 def long_log(
@@ -114,23 +127,29 @@ def long_log(
 def judge_logs(
     spark: SparkSession, logs: Sequence[LongLog], task: Task, tallies: Tallies
 ) -> list[Run | None]:
-    """Judge these logs in one job; None for one whose offsets do not ascend."""
-    if not logs:
-        return []
+    """Judge these logs in one job; None for one that is damaged, or whose offsets descend."""
     count = workers_of(spark)
-    shares = [(log, Share(index, count)) for log in logs for index in range(count)]
-    phase = f"judging {len(logs)} long log{'s' * (len(logs) > 1)}"
+    foldable = [log for log in logs if log.is_foldable]
+    shares = [(log, Share(index, count)) for log in foldable for index in range(count)]
+    found = iter(_judge_shares(spark, shares, task) if shares else ())
+    return [
+        _run(log, [next(found) for _ in range(count)] if log.is_foldable else [], task, tallies)
+        for log in logs
+    ]
+
+
+def _judge_shares(
+    spark: SparkSession, shares: Sequence[tuple[LongLog, Share]], task: Task
+) -> list[_Shared]:
+    count = len({log.name for log, _ in shares})
+    phase = f"judging {counted(count, 'long log')}"
     watch = Watch(phase, task.on_progress, len(shares))
     with watch.over(spark):
         items = [
             pickle.dumps((*share, task.limits, watch.meter_file(place)))
             for place, share in enumerate(shares)
         ]
-        done: list[_Shared] = [pickle.loads(one) for one in in_workers(spark, judge_share, items)]
-    return [
-        _run(log, done[place * count : (place + 1) * count], task, tallies)
-        for place, log in enumerate(logs)
-    ]
+        return [pickle.loads(one) for one in in_workers(spark, judge_share, items)]
 
 
 def judge_share(item: bytes) -> bytes:
@@ -184,22 +203,18 @@ def _judge_share(log: LongLog, share: Share, limits: ReadLimits, meter: Meter) -
             end, _, file = log.start
             checker.load(read_checkpoint(file, limits).records, end)
         torn: list[str | None] = []
-        for path, placed in log_batches(log.files, limits, meter, torn.append):
+        for _, placed in log_batches(log.files, limits, meter, torn.append):
             batch = placed.batch
             if log.end is not None and batch.base_offset >= log.end:
                 break
-            try:
-                checker.commit(batch)
-            except (InvalidBatch, ProtocolError):
-                check_contents(path, placed)
-                raise
+            checker.commit(batch)
             shared.records += batch.count
             shared.first = batch.base_offset if shared.first < 0 else shared.first
             shared.ascends = shared.ascends and batch.base_offset >= shared.end
             shared.end = batch.next_offset
         shared.torn = torn[-1] if torn else None
-    except (LogError, ProtocolError) as error:
-        shared.problem = str(error)
+    except (LogError, ProtocolError):
+        shared.is_damaged = True  # a comparison that decodes every batch finds the place
     shared.findings = tuple(checker.findings)
     return shared
 
@@ -217,11 +232,8 @@ def log_batches(
     sizes = [segment.stat().st_size for segment in files.segments]
     before = 0
     for segment, size in zip(files.segments, sizes, strict=True):
-        last = segment == files.segments[-1]
         torn: TornTail | None = None
-        for start, end in byte_ranges(segment):
-            whole = not last or end < size  # only a log's end may be torn
-            content = read_piece(segment, start, end, whole=whole, limits=limits)
+        for end, content in segment_pieces(files, segment, limits):
             torn = content.torn
             for placed in content.batches:
                 yield segment, placed
@@ -230,13 +242,26 @@ def log_batches(
         on_end(None if torn is None else str(torn))
 
 
+def segment_pieces(
+    files: MetadataFiles, segment: Path, limits: ReadLimits
+) -> Iterator[tuple[int, SegmentContent]]:
+    """The batches of a segment, a piece at a time, each with the byte at which it ends."""
+    size, last_offset = segment.stat().st_size, -1
+    for start, end in byte_ranges(segment):
+        whole = segment != files.segments[-1] or end < size  # only a log's end may be torn
+        content = read_piece(
+            segment, start, end, whole=whole, limits=limits, last_offset=last_offset
+        )
+        yield end, content
+        if content.batches:
+            last_offset = content.batches[-1].batch.last_offset
+
+
 def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) -> Run | None:
     """Add up the shares of one log."""
-    first = shares[0]
-    problems = dict.fromkeys(shared.problem for shared in shares if shared.problem is not None)
-    compared = log.compared
-    if not first.ascends or (compared is not None and problems):
+    if any(shared.is_damaged or not shared.ascends for shared in shares):
         return None
+    compared = log.compared
     chosen = {rule.id for rule in task.rules}
     of_shares = chosen - set(() if compared is None else OF_QUORUM)
     for shared in shares:
@@ -248,14 +273,8 @@ def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) 
         for rule_id in chosen & compared.looked_at.keys():
             found = [finding for finding in compared.findings if finding.rule == rule_id]
             tallies.add(rule_id, log.name, compared.looked_at[rule_id], 0, found)
-    elif first.first > 0 and "E09" in chosen:  # its start is in a snapshot, as ``long_log`` saw
+    elif shares[0].first > 0 and "E09" in chosen:  # its start is in a snapshot, as ``long_log`` saw
         tallies.add("E09", log.name, 1, 0)
-    torn = (first.torn,) if compared is None else compared.torn
-    notes = [one for one in torn if one is not None]
-    if log.start is not None:
-        notes.append(f"judged from the snapshot that ends at offset {log.start[0]}")
-    if compared is not None and compared.uncommitted:
-        notes.append(uncommitted_note(compared.uncommitted))
     return Run(
         name=log.name,
         path=log.path,
@@ -264,13 +283,41 @@ def _run(log: LongLog, shares: Sequence[_Shared], task: Task, tallies: Tallies) 
         committed=(),
         start=None,
         uncommitted=0 if compared is None else compared.uncommitted,
-        lost=bool(problems),
-        problems=tuple(Problem(evidence=Evidence.LOG, why=why) for why in problems),
-        notes=tuple(notes),
-        known_extent=Extent(
-            records=first.records,
-            first_offset=max(first.first, 0),
-            end_offset=first.end,
-            logs=1 if compared is None else compared.logs,
-        ),
+        lost=compared is not None and compared.is_lost,
+        problems=() if compared is None else _problems(log, compared),
+        notes=_notes(log, shares),
+        known_extent=_extent(log, shares),
+    )
+
+
+def _problems(log: LongLog, compared: Compared) -> tuple[Problem, ...]:
+    if compared.damaged or log.is_foldable:
+        return tuple(Problem(evidence=Evidence.LOG, why=why) for why in compared.damaged)
+    why = no_start(log.path, compared.first)
+    return (Problem(evidence=Evidence.LOG, why=why, partial=True),)
+
+
+def _notes(log: LongLog, shares: Sequence[_Shared]) -> tuple[str, ...]:
+    compared = log.compared
+    torn = shares[0].torn if compared is None else None
+    notes = list(compared.notes if compared is not None else () if torn is None else (torn,))
+    if log.start is not None:
+        notes.append(f"judged from the snapshot that ends at offset {log.start[0]}")
+    if compared is not None and compared.uncommitted:
+        notes.append(uncommitted_note(compared.uncommitted))
+    return tuple(notes)
+
+
+def _extent(log: LongLog, shares: Sequence[_Shared]) -> Extent:
+    compared = log.compared
+    if compared is None:
+        one = shares[0]
+        return Extent(
+            records=one.records, first_offset=max(one.first, 0), end_offset=one.end, logs=1
+        )
+    return Extent(
+        records=compared.records,
+        first_offset=compared.first,
+        end_offset=compared.end if compared.records else 0,
+        logs=compared.logs,
     )

@@ -42,7 +42,11 @@ def judge_snapshots(
 ) -> None:
     """Judge the snapshots beside these logs in one job."""
     checks = [(rule, check) for rule in task.rules for check in rule.checks if check.view == _VIEW]
-    logs = [log for log in logs if any(of.checkpoints for of in (log.files, *log.others))]
+    logs = [
+        log
+        for log in logs
+        if log.is_foldable and any(of.checkpoints for of in (log.files, *log.others))
+    ]
     if not checks or not logs:
         return
     watch = Watch("folding logs up to their snapshots", task.on_progress, len(logs))

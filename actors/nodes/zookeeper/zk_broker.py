@@ -10,6 +10,7 @@ The controller's requests become an image (``ControlRequests``), and the replica
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,6 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.broker import LISTENER, BeginShutdown
 from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
-from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.nodes.replica_manager import (
     ActiveController,
@@ -30,7 +30,9 @@ from minicluster.actors.nodes.replica_manager import (
     ReplicasReady,
 )
 from minicluster.actors.nodes.shell import NodeContext, Shell
-from minicluster.actors.nodes.zk_replica_manager import (
+from minicluster.actors.nodes.zookeeper.controller_metadata import ControllerMetadata
+from minicluster.actors.nodes.zookeeper.controller_settings import controller_settings
+from minicluster.actors.nodes.zookeeper.zk_replica_manager import (
     RegisteredEpoch,
     WriteToZooKeeper,
     WrittenToZooKeeper,
@@ -44,16 +46,19 @@ from minicluster.broker.zookeeper.administration.admin_requests import (
     process_admin,
 )
 from minicluster.broker.zookeeper.administration.admin_state import AdminState
-from minicluster.broker.zookeeper.control_requests import NO_GIVEN_EPOCH, ControlRequests
+from minicluster.broker.zookeeper.administration.alter_configs import preprocessed
+from minicluster.broker.zookeeper.control_requests import NO_GIVEN_EPOCH
 from minicluster.broker.zookeeper.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from minicluster.broker.zookeeper.controlled_shutdown import ControlledShutdown, LeadershipsMoved
+from minicluster.broker.zookeeper.delayed_elections import TIMER as ELECTIONS_TIMER
+from minicluster.broker.zookeeper.delayed_elections import DelayedElections, all_partitions
 from minicluster.broker.zookeeper.delayed_topic_operations import TIMER as OPERATIONS_TIMER
 from minicluster.broker.zookeeper.delayed_topic_operations import DelayedTopicOperations
 from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
 from minicluster.broker.zookeeper.process_lane import ProcessLane
 from minicluster.broker.zookeeper.producer_ids import allocate_producer_ids
-from minicluster.broker.zookeeper.refusals import UNSERVED, refusal_of
+from minicluster.broker.zookeeper.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
 from minicluster.broker.zookeeper.registration import (
     REGISTER_AGAIN,
     REGISTER_BACKOFF_MS,
@@ -68,12 +73,6 @@ from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
-from minicluster.controller.zookeeper.state.settings import (
-    ReleaseRules,
-    ZooKeeperControllerSettings,
-)
-from minicluster.metadata.image.delta import MetadataDelta
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.supported_features import supported_features
 from minicluster.metadata.topic_partition import TopicPartition
@@ -81,11 +80,11 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
+    ElectLeadersRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from minicluster.rules import FailedReplicas, Rules
 from minicluster.zookeeper.client import TIMER as SESSION_TIMER
 from minicluster.zookeeper.client import (
     Results,
@@ -101,11 +100,6 @@ from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
 
 CONTROLLER = "controller"
 FEATURES_VERSION, NO_FEATURES = 0, -1  # of /feature, which is written once
-
-
-def reports_replica_states(rules: Rules) -> bool:
-    """Brokers send AlterReplicaState in place of the znode, as KIP-589 has it."""
-    return rules.failed_replicas_reported_by is FailedReplicas.ALTER_REPLICA_STATE
 
 
 class ZkBroker(Shell):
@@ -136,25 +130,21 @@ class ZkBroker(Shell):
             timestamp_ms=0,
             version=protocol.broker_znode_version,
         )
-        unclean = config.static.get("unclean.leader.election.enable", "false")
         self.controller = ZooKeeperControllerMachine(
-            settings=ZooKeeperControllerSettings(
-                broker_id=self.node_id,
-                protocol=protocol,
-                unclean_leader_election_enable=unclean == "true",
-                auto_leader_rebalance_enable=config.auto_leader_rebalance,
-                delete_topic_enable=config.enables("delete.topic.enable"),
-                leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
-                own_writes_recognized=not context.rules.own_state_write_is_refused,
-                replica_states_reported=reports_replica_states(context.rules),
-                release=ReleaseRules.of(protocol.release),
-            ),
+            settings=controller_settings(context, protocol),
             registration=self.registration,
             new_topic_id=new_id,
             faults=context.faults,
         )
         self.channels = ControllerChannels()
-        self.requests = ControlRequests(self.node_id, ReleaseRules.of(protocol.release))
+        self.metadata = ControllerMetadata(
+            self.node_id,
+            protocol,
+            is_offline=self._is_offline,
+            show=self._show,
+            publish=replicas.deliver,
+        )
+        self.requests = self.metadata.requests
         self.isr = IsrWriter(self.node_id, self.now(), context.faults)
         self.apis = KafkaApis(
             KafkaApisConfig(
@@ -167,14 +157,17 @@ class ZkBroker(Shell):
                 unserved=UNSERVED,
             )
         )
-        self._published = MetadataImage.EMPTY
-        self._publications = 0
         self._seen_changes: set[str] = set()
         self._control, self._isr, self._own = (ProcessLane(self._submit_of) for _ in range(3))
         self._listening = False
         self._early: list[Packet] = []
         self.topic_operations = DelayedTopicOperations()
-        self.controlled_shutdown = ControlledShutdown(self.node_id)
+        self.elections = DelayedElections()
+        self.controlled_shutdown = ControlledShutdown(
+            self.node_id,
+            config.controlled_shutdown_attempts,
+            config.controlled_shutdown_backoff_ms,
+        )
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {
@@ -182,6 +175,9 @@ class ZkBroker(Shell):
             cx.OpenChannel: self._channel,
             cx.CloseChannel: self._channel,
             cx.ControlRequest: self._channel,
+            cx.RespondOnceLed: lambda effect: self.perform(
+                self.elections.add(effect, self.requests.cache.topics, self.now())
+            ),
             SessionOpened: self._opened,
             SessionExpired: self._expired,
             Results: self._results,
@@ -205,15 +201,31 @@ class ZkBroker(Shell):
                 self._early.append(packet)
             case LeaderAndIsrRequest():
                 process = read_configs(self.requests.new_topics(body))
-                self._control.run(process, lambda configs: self._lead(packet, configs))
+                self._control.run(
+                    process,
+                    lambda configs: self.network.respond(
+                        packet, self.metadata.lead(body, version, configs)
+                    ),
+                )
             case StopReplicaRequest():
-                self._control.run(read_configs([]), lambda _: self._stop_replicas(packet))
+                self._control.run(
+                    read_configs([]),
+                    lambda _: self.network.respond(packet, self.metadata.stop_replicas(body)),
+                )
             case UpdateMetadataRequest():
                 self._control.run(read_configs([]), lambda _: self._update(packet))
+            case ElectLeadersRequest():
+                self._elect(packet, body, version)
             case _ if isinstance(body, CONTROLLER_REQUESTS):
                 self.perform(self.controller.on_request(packet, body, version, self.now()))
             case _:
                 self._of_client(packet, body, version)
+
+    def _elect(self, packet: Packet, request: ElectLeadersRequest, version: int) -> None:
+        """Elect leaders; a broker that is not the controller names all that it shows."""
+        if request.topic_partitions is None and not self.controller.state.is_active:
+            request = replace(request, topic_partitions=all_partitions(self.requests.cache.topics))
+        self.perform(self.controller.on_request(packet, request, version, self.now()))
 
     def _of_client(self, packet: Packet, request: Any, version: int) -> None:
         is_controller = self.controller.state.is_active
@@ -248,8 +260,8 @@ class ZkBroker(Shell):
             self._register()
         elif name == SHUTDOWN_TIMER:
             self.perform(self.controlled_shutdown.attempt(now_ms))
-        elif name == OPERATIONS_TIMER:
-            self._complete_topic_operations()
+        elif name in (OPERATIONS_TIMER, ELECTIONS_TIMER):
+            self._complete_delayed()
         elif name == ISR_TIMER:
             self._isr.run(self.isr.propagate(now_ms), lambda _: self._hits_of_writer())
             self.set_timer(ISR_TIMER, now_ms + CHECK_INTERVAL_MS)
@@ -288,8 +300,8 @@ class ZkBroker(Shell):
         self._register()
 
     def _register(self) -> None:
-        registration = self.registration
-        process = register(self.node_id, registration, self.plan.cluster_id)
+        cluster_id, session = self.plan.cluster_id, self.session.session
+        process = register(self.node_id, self.registration, cluster_id, session)
         self._own.run(process, self._registered)
 
     def _registered(self, epoch: int | None) -> None:
@@ -335,9 +347,9 @@ class ZkBroker(Shell):
     def _take_configs(self, configs: dict[str, dict[str, str]]) -> None:
         for topic, values in configs.items():
             self.requests.set_configs(topic, values)
-            if values.get("unclean.leader.election.enable") == "true":
+            if values.get("unclean.leader.election.enable", "").lower() == "true":
                 self.perform(self.controller.on_unclean_enabled(topic, self.now()))
-        self._publish()
+        self.metadata.publish()
 
     # ZooKeeper's results.
 
@@ -370,24 +382,8 @@ class ZkBroker(Shell):
                 self.controller.on_control_response(sent.to, sent.request, response, self.now())
             )
 
-    def _lead(self, packet: Packet, configs: dict[str, dict[str, str]]) -> None:
-        response = self.requests.leader_and_isr(
-            packet.body, packet.exchange.version, self._is_offline
-        )
-        for topic, values in configs.items():
-            if self.requests.image.topics.named(topic) is not None:
-                self.requests.set_configs(topic, values)
-        self._publish()
-        self.network.respond(packet, response)
-
-    def _stop_replicas(self, packet: Packet) -> None:
-        response, _ = self.requests.stop_replica(packet.body, self._is_offline)
-        self._publish()
-        self.network.respond(packet, response)
-
     def _update(self, packet: Packet) -> None:
-        response = self.requests.update_metadata(packet.body)
-        self._publish()
+        response = self.metadata.update(packet.body)
         self.network.respond(packet, response)
         if response.error_code == ErrorCode.NONE:
             self._take_controller(self.requests.controller)
@@ -404,37 +400,28 @@ class ZkBroker(Shell):
         shown = self.requests.shown
         static = BrokerLevels({}, {}, self.context.config.static)
         state = AdminState(self.controller.state, shown, static, self._new_id)
-        process = process_admin(state, packet.body, packet.exchange.version)
-        ProcessLane(self._submit_of).run(process, lambda one: self._administrated(packet, one))
+        body, version, lane = packet.body, packet.exchange.version, ProcessLane(self._submit_of)
+        if isinstance(body, BY_ANY_BROKER):
+            checked = preprocessed(self.apis.state, body)
+            process = process_admin(state, checked.request, version)
+            lane.run(process, lambda one: self.network.respond(packet, checked.whole_response(one)))
+        else:
+            process = process_admin(state, body, version)
+            lane.run(process, lambda one: self._administrated(packet, one))
 
     def _administrated(self, packet: Packet, response: Any) -> None:
         topics, now_ms = self.requests.cache.topics, self.now()
         self.perform(self.topic_operations.add(packet, packet.body, response, topics, now_ms))
 
-    def _complete_topic_operations(self) -> None:
-        topics = self.requests.cache.topics
-        self.perform(self.topic_operations.on_metadata(topics, self.now()))
+    def _complete_delayed(self) -> None:
+        topics, now_ms = self.requests.cache.topics, self.now()
+        self.perform(self.topic_operations.on_metadata(topics, now_ms))
+        self.perform(self.elections.on_metadata(topics, now_ms))
 
     def _is_offline(self, partition: TopicPartition) -> bool:
         topic = self.requests.image.topics.named(partition.topic)
         offline = self.replicas.machine.state.offline
         return topic is not None and (topic.id, partition.partition) in offline
-
-    def _publish(self) -> None:
-        self._show()
-        image, before = self.requests.image, self._published
-        if image is before:
-            return
-        self._published = image
-        self._publications += 1
-        self.replicas.deliver(
-            Published(
-                image=image,
-                delta=MetadataDelta.between(before, image),
-                offset=self._publications,
-                epoch=self.requests.controller_epoch,
-            )
-        )
 
     def _show(self) -> None:
         """Clients are shown the metadata cache."""
@@ -444,7 +431,7 @@ class ZkBroker(Shell):
         )
         features_version = FEATURES_VERSION if protocol.features_supported else NO_FEATURES
         self.perform(self.apis.on_metadata(self.requests.shown, features_version))
-        self._complete_topic_operations()
+        self._complete_delayed()
 
     # Requests to the controller, below the levels that have them.
 
