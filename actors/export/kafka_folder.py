@@ -121,7 +121,8 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
 
     Shapes:  port: that of the first broker; the other nodes follow, the controllers last.
     Units:   now_ms: the time of day that the end of the run is to have.
-    Errors:  UserError for a run that Kafka cannot start from, and for a place that is taken.
+    Errors:  UserError for a run that Kafka cannot start from, and for a place that is taken;
+             OSError with that place where it cannot be written.
     """
     header = _checked_header(run)
     place = _checked_place(target)
@@ -133,11 +134,13 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     shift = TimeShift(
         ended_ms=header.ended_at_ms or 0, epoch_ms=header.epoch_ms or 0, now_ms=now_ms
     )
-    place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f".{place.name[:40]}.writing-{os.getpid()}")
     try:
+        new.mkdir(parents=True)
         found = _write(run, header, _Writer(new, place, addresses, shift))
         new.rename(place)
+    except OSError as error:
+        raise _about_the_target(error, new, target) from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return Exported(
@@ -195,6 +198,20 @@ def _checked_place(target: Path) -> Path:
     if place.is_dir() and any(place.iterdir()):
         raise UserError(f"{target}: the folder is not empty; name a new one")
     return place
+
+
+def _about_the_target(error: OSError, new: Path, target: Path) -> OSError:
+    """The error with the place that the user named, not with the folder in the making.
+
+    Shapes:  an error about another file, one of the run, stays as it is.
+    """
+    about = Path(os.fsdecode(error.filename or new))
+    if about != new and new not in about.parents and about not in new.parents:
+        return error
+    reason = error.strerror or str(error)
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        reason = "there is a file in the place of a folder above it"
+    return OSError(error.errno, f"cannot be written: {reason}", str(target))
 
 
 def _note(level: int | None) -> str | None:

@@ -17,7 +17,21 @@ from minicluster.errors import UserError, instead
 from minicluster.log.format.limits import ReadLimits
 
 
-@click.command("sql")
+class _SqlCommand(click.Command):
+    """The command; where one of two arguments is given, its content shows which is missing."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.MissingParameter:
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            only = given.get("query")
+            if isinstance(only, str) and not re.search(r"\s", only.strip()):
+                ctx.fail(f"a query is missing: minicluster sql {only} 'select …'")
+            raise
+
+
+@click.command("sql", cls=_SqlCommand)
 @click.argument("paths", metavar="PATH...", type=path_type, nargs=-1, required=True)
 @click.argument("query")
 @format_option

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.export.kafka_folder import Exported, export_run
 from minicluster.cli import run as command
+from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
@@ -265,6 +267,29 @@ def test_a_place_that_is_taken_is_refused_and_stays(story: Story, tmp_path: Path
     with pytest.raises(UserError, match=r"port: 65531 is not one of 1 to 65530: 6 nodes"):
         export_run(story.run, tmp_path / "new", port=65_531, now_ms=NOON)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "taken"]
+
+
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(
+    story: Story,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").write_text("")
+    target = tmp_path / "file" / "new"
+    assert command(["export", str(story.run), "--kafka", str(target)]) == EXIT_FILES
+    why = "cannot be written: there is a file in the place of a folder above it"
+    assert capfd.readouterr() == ("", f"minicluster: {target}: {why}\n")
+
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(ENOSPC, "No space left on device", str(path))
+
+    target = tmp_path / "new"
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert command(["export", str(story.run), "--kafka", str(target)]) == EXIT_FILES
+    why = "cannot be written: No space left on device"
+    assert capfd.readouterr() == ("", f"minicluster: {target}: {why}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(

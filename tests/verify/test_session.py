@@ -149,3 +149,28 @@ def test_what_the_first_run_leaves_behind_is_announced(monkeypatch: pytest.Monke
     assert "MINICLUSTER_CACHE=off" in note
     monkeypatch.setattr(session, "_jvm", None)
     assert session.archive_note() is None
+
+
+@pytest.mark.parametrize(
+    ("master", "environment", "why"),
+    [
+        ("foo", {}, "'foo' is no master; write local[2], local-cluster[2,1,1024], spark://"),
+        ("yarn", {}, "there is no java on the PATH; set JAVA_HOME"),
+        ("spark://h:1", {"JAVA_HOME": "/none"}, "/none/bin/java: there is no such program"),
+    ],
+)
+def test_a_master_that_cannot_be_used_is_one_line(
+    master: str, environment: dict[str, str], why: str, tmp_path: Path
+) -> None:
+    log = cluster().write(tmp_path / "log")
+    kept = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
+    done = subprocess.run(
+        [sys.executable, "-m", "minicluster", "verify", str(log), "--master", master],
+        capture_output=True,
+        text=True,
+        env={**kept, "PATH": str(tmp_path / "empty"), **environment},
+        cwd=Path(__file__).parents[2],
+    )
+
+    assert (done.returncode, done.stdout) == (69, "")
+    assert why in done.stderr and done.stderr.count("\n") == 1

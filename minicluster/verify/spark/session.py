@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,7 @@ _LEAN = {
 # The driver listens on the loopback, where any local user may connect. In local mode Spark draws
 # the secret itself (SecurityManager.initializeAuth); a cluster has its own settings.
 _LOCAL_MASTER = re.compile(r"local(\[.+\])?")
+_MASTER = re.compile(r"local|yarn$|spark://|k8s://")  # SparkSubmit.prepareSubmitEnvironment
 _AUTHENTICATED = {"spark.authenticate": "true"}
 
 _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
@@ -135,6 +137,8 @@ def spark_session(
         else:
             warm_up(master=master)
             _connect()
+            if _jvm is None:
+                _check_launcher(master)
             for key, value in _settings(master).items():
                 builder = builder.config(key, value)
             _session = builder.getOrCreate()
@@ -159,6 +163,8 @@ def spark_for_jobs(
 
             warm_up(master=master)
             _connect()
+            if _jvm is None:
+                _check_launcher(master)
             settings = SparkConf().setAppName(_NAME).setAll(list(_settings(master).items()))
             _jobs = _Jobs(SparkContext.getOrCreate(settings))
             if _early is not None:
@@ -262,6 +268,30 @@ def _connect() -> None:
         return
     port, secret = _jvm.connection()
     os.environ.update(zip(_GATEWAY, (str(port), secret), strict=True))
+
+
+def _check_launcher(master: str | None) -> None:
+    """Refuse in one line what Spark's launcher refuses in several.
+
+    Errors:  SparkUnavailable.
+    """
+    if master is not None and not _MASTER.match(master):
+        known = "local[2], local-cluster[2,1,1024], spark://HOST:PORT, yarn or k8s://…"
+        raise SparkUnavailable(f"Spark: {master!r} is no master; write {known}")
+    if _GATEWAY[0] in os.environ or os.environ.get("SPARK_REMOTE") or _has_gateway():
+        return
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(java) is None:
+        why = f"{java}: there is no such program" if home else "there is no java on the PATH"
+        raise SparkUnavailable(f"Spark: needs a Java (17 or newer) here: {why}; set JAVA_HOME")
+
+
+def _has_gateway() -> bool:
+    """A Java of this process's runs already."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
 
 
 def _forget_connection() -> None:
