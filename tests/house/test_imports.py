@@ -11,7 +11,12 @@ HEAVY = ("asyncio", "pykka", "pyspark", "pyarrow", "rich", "structlog", "yaml", 
 
 
 def loaded_by(statement: str, modules: tuple[str, ...] = HEAVY) -> list[str]:
-    program = f"import sys\n{statement}\nprint(*(m for m in {modules!r} if m in sys.modules))"
+    return _printed_by(
+        f"import sys\n{statement}\nprint(*(m for m in {modules!r} if m in sys.modules))"
+    )
+
+
+def _printed_by(program: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
@@ -68,3 +73,22 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
         "minicluster.protocol.messages.join_group",
     ]
     assert loaded_by(start, (*HEAVY, *unused)) == ["pykka"]
+
+
+def test_what_an_import_makes_is_old_at_once() -> None:
+    """The next collection of young objects would else visit a hundred thousand of them."""
+    program = "\n".join(
+        [
+            "import gc",
+            "gc.disable()  # no collection may age them meanwhile",
+            "from minicluster import MiniCluster",
+            "print(len(gc.get_objects(0)) + len(gc.get_objects(1)), len(gc.get_objects(2)))",
+        ]
+    )
+    young, old = map(int, _printed_by(program))
+    assert young < 1_000 < 50_000 < old
+
+
+def test_what_a_program_has_frozen_stays_frozen() -> None:
+    program = "import gc; gc.freeze(); from minicluster import MiniCluster"
+    assert int(*_printed_by(f"{program}; print(gc.get_freeze_count())")) > 1_000
