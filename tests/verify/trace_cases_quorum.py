@@ -15,6 +15,7 @@ Case = Callable[[], RunBuilder]
 
 VOTERS = "101@a,102@b,103@c"
 FEWER = "101@a,102@b"
+BESIDE_KAFKA = f"{VOTERS},3000@d"  # a controller in another process
 
 
 class Story(RunBuilder):
@@ -93,6 +94,11 @@ def e06_no_majority_of_the_present_voters() -> RunBuilder:
     return leading().disk(101, 5).disk(103, 5).committed(5, voters=FEWER)
 
 
+def e06_no_majority_beside_kafka() -> RunBuilder:
+    """Nothing is recorded of the disk of 3000; with it two of four voters have the records."""
+    return leading().disk(101, 5).disk(102, 4).committed(5, voters=BESIDE_KAFKA)
+
+
 def e06_cut_again() -> RunBuilder:
     return leading().disk(101, 5).disk(102, 5).disk(102, 3).committed(5)
 
@@ -107,6 +113,11 @@ def e06_leader_falls_behind() -> RunBuilder:
 def e06_ahead_of_the_leader() -> RunBuilder:
     story = leading().disk(101, 5).disk(102, 5).committed(5)
     return story.raft_event("hw", 103, offset=6)
+
+
+def e06_near_majority_with_kafka() -> RunBuilder:
+    """Nothing is recorded of the disk of 3000, which may have the records too."""
+    return leading().disk(101, 5).disk(102, 5).committed(5, voters=BESIDE_KAFKA)
 
 
 def e06_near_majority() -> RunBuilder:
@@ -231,6 +242,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E06": (
         e06_no_majority,
         e06_no_majority_of_the_present_voters,
+        e06_no_majority_beside_kafka,
         e06_cut_again,
         e06_leader_falls_behind,
         e06_ahead_of_the_leader,
@@ -241,7 +253,13 @@ BAD: dict[str, tuple[Case, ...]] = {
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "E05": (e05_near_truncated,),
-    "E06": (e06_near_majority, e06_near_deposed, e06_near_lost_disk, e06_near_epoch),
+    "E06": (
+        e06_near_majority,
+        e06_near_majority_with_kafka,
+        e06_near_deposed,
+        e06_near_lost_disk,
+        e06_near_epoch,
+    ),
     "E07": (e07_near_snapshot,),
     "E43": (e43_near, e43_near_static),
 }

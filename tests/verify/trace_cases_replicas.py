@@ -379,6 +379,10 @@ def e36_near() -> RunBuilder:
 def _kept(run: RunBuilder, broker: int) -> RunBuilder:
     run.publish(broker)
     run.seq += 5000
+    return _at_end(run, broker)
+
+
+def _at_end(run: RunBuilder, broker: int) -> RunBuilder:
     return run.row(
         "replica_log",
         {
@@ -406,22 +410,22 @@ def e37_near() -> RunBuilder:
     run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
     before = run.log.batches[-2].last_offset
     run.publish(2).partition("delete", broker=2)
-    _kept_before = run.publish(3, before)
-    _kept_before.seq += 5000
-    run.row(
-        "replica_log",
-        {
-            "broker": 3,
-            "incarnation": "3-1",
-            "topic": "orders",
-            "topic_id": TOPIC_ID,
-            "part": 0,
-            "offset": 0,
-            "leader_epoch": 0,
-            "at": "end",
-        },
-    )
-    return run
+    run.publish(3, before).seq += 5000
+    return _at_end(run, 3)
+
+
+def e37_near_just_removed() -> RunBuilder:
+    """The image without the topic is a few milliseconds old when the run ends."""
+    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
+    run.publish(3, run.log.batches[-2].last_offset).seq += 5000
+    return _at_end(run.publish(3), 3)
+
+
+def e37_near_just_created() -> RunBuilder:
+    """The image with the topic is a few milliseconds old when the run ends."""
+    run = plain_run()
+    run.publish(3, run.log.batches[0].last_offset).seq += 5000
+    return _at_end(run.publish(3), 3)
 
 
 def e41_bad() -> RunBuilder:
@@ -476,7 +480,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E34": (e34_near,),
     "E35": (e35_near,),
     "E36": (e36_near, e36_partition_epoch_near),
-    "E37": (e37_near,),
+    "E37": (e37_near, e37_near_just_removed, e37_near_just_created),
     "E41": (e41_near,),
     "E42": (e42_near,),
 }

@@ -60,12 +60,14 @@ class QuorumChecker:
         if voters is None:
             return
         ids = _ids_of(voters)
-        held, lost, holders = self._held, self._lost, 0
+        held, lost, holders, unrecorded = self._held, self._lost, 0, 0
         for one in ids:
-            if held.get(one, -1) >= offset or lost.get(one, -1) >= offset:
+            if one not in held:
+                unrecorded += 1  # a voter in another process: its disk may hold it
+            elif held[one] >= offset or lost.get(one, -1) >= offset:
                 holders += 1
         self._new.look(_RULE, _MAJORITY, None)
-        if 2 * holders <= len(ids):
+        if 2 * (holders + unrecorded) <= len(ids):
             self._new.find(_RULE, _MAJORITY, offset=offset, broker=node, number=holders)
 
 

@@ -47,24 +47,27 @@ from (
 )
 """
 
-# Each action of a broker on a replica, beside the partition's state in its own image.
+# Each action of a broker on a replica, beside the partition's state in its own image. A replica at
+# the end of the run is held against the newest image, and against a removal that has settled.
 _ACTIONS = f"""
 select * from (
   select *, last(state, true) over (
     partition by run, topic_id, part order by at, rank {UP_TO_HERE}) as seen
   from (
     select run, seq, broker, topic, topic_id, part, kind, leader_epoch, partition_epoch,
-      image.offset as at, 1 as rank,
+      image.offset as at, settled, 1 as rank,
       cast(null as struct<live: boolean, leader: int, le: bigint, pe: bigint,
-        replicas: array<int>>) as state
+        replicas: array<int>, since: bigint>) as state
     from (select * except (image, settled_image),
-        case when kind = 'delete' then image else settled_image end as image
+        case when kind in ('delete', 'end') then image else settled_image end as image,
+        case when settled_image.offset >= settled_image.first then settled_image.offset end
+          as settled
       from ({_IMAGES}))
     where not published and image.offset >= image.first
     union all
-    select run, null, null, topic, topic_id, part, null, null, null, pos, 0,
+    select run, null, null, topic, topic_id, part, null, null, null, pos, null, 0,
       named_struct('live', kind <> 'RemoveTopic', 'leader', leader, 'le', le, 'pe', pe,
-        'replicas', replicas)
+        'replicas', replicas, 'since', pos)
     from partition_states
   )
 ) where rank = 1
@@ -208,8 +211,8 @@ RULES = (
             ),
             Check(
                 view="replica_actions",
-                when="kind = 'end'",
-                bad=f"not {_ASSIGNED}",
+                when="kind = 'end' and settled is not null",
+                bad=f"not {_ASSIGNED} and coalesce(seen.since <= settled, true)",
                 message="broker {broker} kept a replica that is not assigned to it",
                 broker="broker",
                 number="seq",

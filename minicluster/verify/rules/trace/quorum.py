@@ -48,11 +48,13 @@ left join (select run, node, epoch, min(voted_for) as lowest_vote, max(voted_for
 """
 
 # Each high watermark of a leader, with how many of its voters have that much on disk by then. A
-# disk that was lost counts with the log that it held: its loss is no fault of the leader.
+# disk that was lost counts with the log that it held: its loss is no fault of the leader. Nothing
+# is recorded of a voter in another process, such as a controller of Apache Kafka.
 _MAJORITIES = f"""
 select run, seq, node, epoch, offset, cast(null as string) as topic, cast(null as int) as part,
   count(*) as voters,
-  count_if(greatest(coalesce(held, -1), coalesce(lost, -1)) >= offset) as holders
+  count_if(greatest(coalesce(held, -1), coalesce(lost, -1)) >= offset) as holders,
+  count_if(held is null) as unrecorded
 from (
   select *, last(held_at, true) over w as held, max(lost_at) over w as lost
   from (
@@ -137,7 +139,7 @@ GOES_BACK = Check(
 HELD_BY_A_MAJORITY = Check(
     view="raft_majorities",
     when="true",
-    bad="2 * holders <= voters",
+    bad="2 * (holders + unrecorded) <= voters",
     message="leader {broker} has high watermark {offset}, which only {number} of its voters have "
     "on disk: no majority",
     broker="node",
