@@ -109,6 +109,7 @@ def test_the_log_of_kafkas_controller_is_judged_valid(mixed: Mixed) -> None:
     cluster.create_topic("orders", replicas=3, min_isr=2)
     produced(mixed.servers, "orders", 1, [f"order {n}" for n in range(20)])
     cluster.bounce(cluster.brokers[1], down="6s")
+    cluster.wait_until(lambda: mixed.in_sync() == {1, KAFKA_BROKER}, within=WITHIN)
     cluster.wait_until(lambda: mixed.in_sync() == {1, 2, KAFKA_BROKER}, within=WITHIN)
     report = cluster.verify()
     assert report.valid, report.to_text()

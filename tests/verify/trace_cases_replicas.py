@@ -377,8 +377,7 @@ def e36_near() -> RunBuilder:
 
 
 def _kept(run: RunBuilder, broker: int) -> RunBuilder:
-    run.publish(broker)
-    run.seq += 5000
+    run.publish(broker).partition("hw", broker, part=1).seq += 5000
     return _at_end(run, broker)
 
 
@@ -410,22 +409,30 @@ def e37_near() -> RunBuilder:
     run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
     before = run.log.batches[-2].last_offset
     run.publish(2).partition("delete", broker=2)
-    run.publish(3, before).seq += 5000
+    run.publish(3, before).partition("hw", 3).seq += 5000
     return _at_end(run, 3)
 
 
 def e37_near_just_removed() -> RunBuilder:
     """The image without the topic is a few milliseconds old when the run ends."""
     run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
-    run.publish(3, run.log.batches[-2].last_offset).seq += 5000
+    run.publish(3, run.log.batches[-2].last_offset).partition("hw", 3).seq += 5000
     return _at_end(run.publish(3), 3)
 
 
 def e37_near_just_created() -> RunBuilder:
     """The image with the topic is a few milliseconds old when the run ends."""
     run = plain_run()
-    run.publish(3, run.log.batches[0].last_offset).seq += 5000
+    run.publish(3, run.log.batches[0].last_offset).partition("hw", 3, part=1).seq += 5000
     return _at_end(run.publish(3), 3)
+
+
+def e37_near_not_caught_up() -> RunBuilder:
+    """The replicas of the broker have not taken up an image since it came back."""
+    run = RunBuilder(cluster().op(r.RemoveTopicRecord(topic_id=TOPIC)))
+    run.publish(2).partition("delete", broker=2)
+    run.publish(3).seq += 5000
+    return _at_end(run, 3)
 
 
 def e41_bad() -> RunBuilder:
@@ -480,7 +487,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E34": (e34_near,),
     "E35": (e35_near,),
     "E36": (e36_near, e36_partition_epoch_near),
-    "E37": (e37_near, e37_near_just_removed, e37_near_just_created),
+    "E37": (e37_near, e37_near_just_removed, e37_near_just_created, e37_near_not_caught_up),
     "E41": (e41_near,),
     "E42": (e42_near,),
 }

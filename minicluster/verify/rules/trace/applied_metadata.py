@@ -20,7 +20,9 @@ left join (select * from partition_states where state) s
     and e.partition_epoch = s.pe
 """
 
-# A published image counts for the events of its broker from this long after it.
+# A published image counts for the events of its broker from this long after it. The replicas of a
+# broker that comes back take their first image up once the controller calls it caught up, which
+# a lost heartbeat may delay: their first event shows that they have.
 _SETTLED_MS = 1000
 
 _IMAGES = f"""
@@ -37,9 +39,12 @@ from (
   from partition_event
   where kind = 'delete' or (maximal_isr is not null and kind in ('append', 'hw', 'ack', 'stop'))
   union all
-  select distinct run, vt, seq, broker, incarnation, topic, topic_id, part, 'end', null, null,
+  select distinct l.run, vt, seq, l.broker, l.incarnation, topic, topic_id, part, 'end', null, null,
     null, null, false, null, null
-  from replica_log where at = 'end' and incarnation is not null
+  from replica_log l
+  join (select distinct run, broker, incarnation from partition_event) a
+    on l.run = a.run and l.broker = a.broker and l.incarnation = a.incarnation
+  where at = 'end'
   union all
   select run, vt, seq, node, incarnation, null, null, null, null, null, null, null, null, true,
     offset, first_image
