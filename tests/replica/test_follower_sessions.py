@@ -10,6 +10,7 @@ import pytest
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
+from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
@@ -192,3 +193,59 @@ def test_a_topic_made_anew_takes_the_place_of_its_name_below_version_13() -> Non
 def test_below_version_7_there_is_no_session() -> None:
     story = Story(replica("orders", (0, 5, 3)), config=FetcherConfig(fetch_version=6))
     assert position(story) == (0, -1)
+
+
+def lost(story: Story) -> None:
+    """No response comes to the fetch that was sent."""
+    story.fetcher.on_failure(story.last.correlation_id, story.now_ms)
+    story.see()
+
+
+def test_a_fetch_to_a_dead_leader_is_the_same_each_time() -> None:
+    """A broker that leads thousands of partitions is dead for seconds before it is fenced."""
+    story = in_session(replica("orders", (0, 5, 3)), replica("bills", (0, 1, 3)))
+    requests = []
+    for second in (1, 2, 3):
+        lost(story)
+        assert (story.sends, story.timer_ms) == ([], 1_000 * second)
+        story.wait()
+        requests.append(story.take())
+    assert (requests[0].session_id, requests[0].session_epoch) == (SESSION, 0)
+    assert named(story) == ([ORDERS, BILLS], [])
+    assert requests[0] is requests[1] is requests[2]
+
+
+def test_a_partition_that_comes_while_all_others_back_off_is_fetched_at_once() -> None:
+    story = in_session(replica("orders", (0, 5, 3)))
+    lost(story)
+    bills = replica("bills", (0, 1, 3))
+    bills.context = story.context
+    story.now_ms = 400
+    story.fetcher.add(bills)
+    story.poll()
+    assert position(story) == (SESSION, 0)
+    assert named(story) == ([BILLS], [])
+    story.now_ms = 1_000
+    story.respond(fetch_response({BILLS: IDLE}, session_id=SESSION + 1))
+    assert position(story) == (SESSION + 1, 1)
+    assert named(story) == ([ORDERS], [])
+
+
+def test_what_changes_while_all_back_off_is_in_the_next_fetch() -> None:
+    """The log start has moved, a partition has gone, and so has the broker epoch."""
+    orders, bills = replica("orders", (0, 5, 3)), replica("bills", (0, 1, 3))
+    story = in_session(orders, bills)
+    lost(story)
+    orders.replica_log.maybe_increment_high_watermark(3)
+    orders.replica_log.maybe_increment_log_start_offset(2)
+    story.fetcher.log_start_moved(orders.key)
+    story.fetcher.remove(bills.key)
+    story.wait()
+    request = story.take()
+    assert named(story) == ([ORDERS], [])
+    assert request.topics[0].partitions[0].log_start_offset == 2
+
+    lost(story)
+    story.context.view = BrokerView(43)
+    story.wait()
+    assert story.take().replica_state.replica_epoch == 43

@@ -34,7 +34,6 @@ from minicluster.replica.fetching.truncation import (
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate_fully
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.sessions.fetch_session import INVALID_SESSION_ID
 from minicluster.replica.state.broker_context import BrokerContext
 
 # The next request opens another session at once; all else backs off.
@@ -64,18 +63,21 @@ class Fetcher:
         self._in_flight: tuple[int, Phase] | None = None
         self._looked_up: dict[Key, tuple[int, int]] = {}  # (offset, leader epoch) when looked up
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
-        self._request_of: tuple[int, FetcherConfig] | None = None  # its broker epoch and config
+        self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
+        self._all_delayed_until_ms: int | None = None  # the back-off of all, while nothing changes
         self._timer_ms: int | None = None
 
     # --- partitions ---------------------------------------------------------------------------
 
     def add(self, partition: Partition) -> None:
         """Fetch a partition in its present leader epoch."""
+        self._delay_each()
         self.states[partition.key] = FetchState.of(partition)
         self._pending[partition.key] = None
 
     def remove(self, key: Key) -> bool:
         """Stop fetching a partition; a response on its way is ignored."""
+        self._delay_each()
         self._pending[key] = None
         self._looked_up.pop(key, None)
         return self.states.pop(key, None) is not None
@@ -83,6 +85,7 @@ class Fetcher:
     def log_start_moved(self, key: Key) -> None:
         """Send the new log start of a partition, if it is fetched here."""
         if key in self.states:
+            self._delay_each()
             self._pending[key] = None
 
     @property
@@ -103,6 +106,13 @@ class Fetcher:
         """
         if self._in_flight is not None:
             return
+        if self._all_delayed_until_ms is not None:
+            if now_ms < self._all_delayed_until_ms:
+                self._set_timer(self._all_delayed_until_ms)
+                return
+            if self._request_of_now() != self._request_of:
+                self._delay_each()
+            self._all_delayed_until_ms = None
         if any(state.phase is not Phase.FETCHING for state in self._pending_states()):
             truncating = list(self._truncate_without_epochs(now_ms))
             if truncating:
@@ -158,9 +168,12 @@ class Fetcher:
         self._in_flight = None
         if phase is Phase.FETCHING:
             self._session.on_failure()
-            self._delay(list(self._session.partitions), now_ms)
+            if self.states and not self._pending:  # so all are in the session
+                self._all_delayed_until_ms = self._end_of_back_off(now_ms)
+            else:
+                self._delay(self._session.partitions, self._end_of_back_off(now_ms))
         else:
-            self._delay(list(self._looked_up), now_ms)
+            self._delay(self._looked_up, self._end_of_back_off(now_ms))
         self.poll(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
@@ -184,10 +197,10 @@ class Fetcher:
         if not self.states:
             return None
         context, session = self.context, self._session
-        request_of = context.view.broker_epoch, context.fetcher_config
+        request_of = self._request_of_now()
         if (
             self._request is not None
-            and session.id == INVALID_SESSION_ID
+            and session.is_full
             and not self._pending
             and self._request_of == request_of
         ):
@@ -196,10 +209,18 @@ class Fetcher:
         to_send, to_forget = session.update(self._changes(now_ms))
         if not session.partitions and not to_forget:
             return None
-        fetch = endpoint.fetch_request(session, to_send, to_forget, context.broker_id, *request_of)
-        if session.id == INVALID_SESSION_ID:
-            self._request, self._request_of = fetch, request_of
+        epoch, config, _ = request_of
+        fetch = endpoint.fetch_request(
+            session, to_send, to_forget, context.broker_id, epoch, config
+        )
+        if session.is_full:
+            self._request = fetch
+        self._request_of = request_of
         return fetch
+
+    def _request_of_now(self) -> tuple[int, FetcherConfig, int]:
+        """What a full fetch depends on besides its partitions."""
+        return self.context.view.broker_epoch, self.context.fetcher_config, self._session.id
 
     def _changes(self, now_ms: int) -> list[tuple[Key, tuple[str, Any] | None]]:
         """The pending partitions with what is to be fetched; those that are ready are pending no
@@ -268,7 +289,7 @@ class Fetcher:
             for key, data in fetched:
                 self._on_fetched(key, data, now_ms)
         elif response.error_code not in _SESSION_IS_LOST:
-            self._delay(list(session.partitions), now_ms)
+            self._delay(session.partitions, self._end_of_back_off(now_ms))
 
     def _on_fetched(self, key: Key, data: Any, now_ms: int) -> None:
         """Append what was fetched, or react to an error or to diverging logs.
@@ -337,19 +358,33 @@ class Fetcher:
         if error == ErrorCode.FENCED_LEADER_EPOCH:
             self._fail(key, "fenced: the leader has a newer epoch")
         else:
-            self._delay([key], now_ms)
+            self._delay([key], self._end_of_back_off(now_ms))
 
     def _fail(self, key: Key, reason: str) -> None:
         self.remove(key)
         self.context.effects.append(FetchFailed(key[0], key[1], reason))
 
-    def _delay(self, keys: list[Key], now_ms: int) -> None:
-        until_ms = now_ms + self.context.fetcher_config.backoff_ms
+    def _end_of_back_off(self, now_ms: int) -> int:
+        return now_ms + self.context.fetcher_config.backoff_ms
+
+    def _delay(self, keys: Iterable[Key], until_ms: int) -> None:
         for key in keys:
             state = self.states.get(key)
             if state is not None:
                 self._pending[key] = None
                 state.delayed_until_ms = until_ms
+
+    def _delay_each(self) -> None:
+        """Let each partition of a fetch that has failed wait by itself: one of them changes.
+
+        A fetch to a dead leader is repeated each second, with all of its partitions. As long as
+        none has changed the same request is sent again.
+        """
+        until_ms, self._all_delayed_until_ms = self._all_delayed_until_ms, None
+        if until_ms is not None:
+            delayed = list(self._session.partitions)
+            self._session.update([(key, None) for key in delayed])
+            self._delay(delayed, until_ms)
 
     def _current(self, key: Key) -> FetchState | None:
         """The partition's state, unless it has changed since it was looked up."""
