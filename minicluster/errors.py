@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class MiniclusterError(Exception):
@@ -43,6 +42,8 @@ def instead(word: object, known: Iterable[str], otherwise: str | None = None) ->
 
     Shapes:  otherwise takes the place of the list, where that would be long.
     """
+    from difflib import get_close_matches
+
     names = list(known)
     near = get_close_matches(str(word), names, 1, 0.75)
     if near:

@@ -15,6 +15,8 @@ from minicluster.errors import UserError
 MAX_FILE_BYTES = (1 << 31) - 1
 """Kafka's own limit: positions in a segment or a snapshot are 32-bit numbers (FileRecords)."""
 
+FILE_NAME_BYTES_MAX = 255
+
 _HOLES_MATTER_BYTES = 64 << 20
 _MOST_HOLE = 16
 

@@ -22,6 +22,7 @@ from minicluster.actors.cluster.layout import (
     check_types,
     checked_mode,
     checked_quorum,
+    checked_run_id,
     config_of,
     pace_of,
     rules_and_faults,
@@ -40,7 +41,6 @@ from minicluster.actors.nodes.quorum_shell import QUORUM_LIMITS, QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.recording.run_place import checked_run_id
 from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.paced import PacedRuntime
@@ -142,7 +142,7 @@ class Cluster:
         self.runtime_name: RuntimeName = runtime
         self.quorum = checked_quorum(quorum, listeners=bool(listeners), runtime=runtime)
         self.listen_address = ListenAddress() if listeners is True else listeners or None
-        self.run_id = checked_run_id(f"{runtime}-{seed}" if run_id is None else run_id)
+        self.run_id = f"{runtime}-{seed}" if run_id is None else checked_run_id(run_id)
         self.mode = checked_mode(mode, inter_broker_protocol)
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
         self.adopted = adopted

@@ -12,6 +12,7 @@ from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.configs.without_effect import reason_without_effect
 from minicluster.errors import NoEffectWarning, UserError, counted
 from minicluster.faults import Faults
+from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
@@ -66,6 +67,19 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "wire": ((bool,), "True or False"),
     "online": ((bool,), "True or False"),
 }
+
+
+def checked_run_id(run_id: object) -> str:
+    """A run's id, which names a folder and never leads out of one.
+
+    Errors:  UserError for anything else.
+    """
+    odd = not isinstance(run_id, str) or run_id in ("", ".", "..") or not run_id.isprintable()
+    if odd or any(c in "/\\" for c in str(run_id)):
+        raise UserError(f"run_id: {run_id!r} is not the name of a folder, such as orders-7")
+    if len(str(run_id).encode("utf-8")) > FILE_NAME_BYTES_MAX:
+        raise UserError(f"run_id: a name has at most {FILE_NAME_BYTES_MAX} bytes")
+    return str(run_id)
 
 
 def check_types(given: Mapping[str, object]) -> None:

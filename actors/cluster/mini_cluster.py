@@ -47,7 +47,6 @@ from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, M
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.errors import UserError, WaitTimeout, counted
-from minicluster.own_folders import temporary_folder
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
 
@@ -370,6 +369,7 @@ class MiniCluster(ClusterRoles):
         Errors:  UserError where the folder is not empty, and for modes that Kafka does not have.
         """
         from minicluster.actors.export.kafka_folder import export_run
+        from minicluster.own_folders import temporary_folder
 
         place = _path(kafka, "export")
         with temporary_folder("run") as folder:
@@ -408,6 +408,7 @@ class MiniCluster(ClusterRoles):
                  nothing stays, but for a test that fails (``--mini-cluster-save``).
         """
         from minicluster.actors.cluster.run_folder import write_run
+        from minicluster.own_folders import temporary_folder
         from minicluster.verify import verify
 
         if path is not None:

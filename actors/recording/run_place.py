@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.errors import UserError
+from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.log.directory import RUN_NAME
 from minicluster.own_folders import OwnFolder, locked, remove_abandoned
 from minicluster.verify.evidence.file_systems import is_uri, uri_of
 
 FILES = "files"  # the list in run.json
 NAME_BYTES_MAX = 200  # a file name has 255; seed and faults come behind it
-FILE_NAME_BYTES_MAX = 255
 HEADER_BYTES_MAX = 64 << 20
 WRITTEN_LATER = ("report.html", "report.json")  # of the same run, once it is judged
 
@@ -62,19 +62,6 @@ def _escaped(character: str, index: int) -> str:
     if character.isascii() and (character.isalnum() or (character == "." and index)):
         return character
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
-
-
-def checked_run_id(run_id: object) -> str:
-    """A run's id, which names a folder and never leads out of one.
-
-    Errors:  UserError for anything else.
-    """
-    odd = not isinstance(run_id, str) or run_id in ("", ".", "..") or not run_id.isprintable()
-    if odd or any(c in "/\\" for c in str(run_id)):
-        raise UserError(f"run_id: {run_id!r} is not the name of a folder, such as orders-7")
-    if len(str(run_id).encode("utf-8")) > FILE_NAME_BYTES_MAX:
-        raise UserError(f"run_id: a name has at most {FILE_NAME_BYTES_MAX} bytes")
-    return str(run_id)
 
 
 def put_in_place(path: Path, write: Callable[[Path], Mapping[str, Any]]) -> Path:

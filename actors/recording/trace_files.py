@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster import trace
-from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +39,8 @@ class Shelf:
         Shapes:  unsettled: index in the chunk -> the row as it is when it is read.
         """
         from pyarrow import feather
+
+        from minicluster.own_folders import temporary_folder
 
         if self._folder is None:
             own = temporary_folder("trace")

@@ -20,7 +20,7 @@ from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
-from minicluster.controller import controller_apis
+from minicluster.controller.controller_apis import all_apis
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -95,5 +95,5 @@ RESPONDERS = RequestTable[Responder](
 def controller_versions(rules: Rules) -> Mapping[int, range]:
     """The versions that a controller of this release serves, by API key."""
     served: set[Any] = {m.EnvelopeRequest, *RESPONDERS, *quorum.HANDLERS}
-    served |= {each for each in controller_apis.APIS if getattr(m, each.__name__, None) is each}
+    served |= {each for each in all_apis() if getattr(m, each.__name__, None) is each}
     return limited_versions(rules, sorted(served, key=lambda request: request.api_key))

@@ -27,7 +27,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.controller import planted  # noqa: F401  (in place before a controller starts)
-from minicluster.controller.controller_apis import APIS, Api, Call
+from minicluster.controller.api import Api, Call
+from minicluster.controller.controller_apis import api_of
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.deferred_responses import (
@@ -306,7 +307,7 @@ class ControllerMachine:
                  client's request on. client: by which its quotas are found.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
-        api = APIS.get(type(request))
+        api = api_of(type(request))
         registered = self._registered_epoch(request)
 
         def refuse(error: ErrorCode, message: str | None = None) -> ControllerRespond:

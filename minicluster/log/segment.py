@@ -27,7 +27,6 @@ from minicluster.log.batch import (
 from minicluster.log.control import control_records
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
-from minicluster.protocol.coordinator_records.described import described_records, record_types_of
 from minicluster.protocol.errors import ProtocolError
 
 LOG_SUFFIX = ".log"
@@ -186,6 +185,11 @@ def check_contents(path: Path, placed: PlacedBatch) -> None:
 
     Errors:  LogCorruption if the batch does not hold the records of its header.
     """
+    from minicluster.protocol.coordinator_records.described import (
+        described_records,
+        record_types_of,
+    )
+
     batch = placed.batch
     try:
         types = record_types_of(path)

@@ -15,7 +15,7 @@ Source:     KIP-497, KIP-841, KIP-858, KIP-903; ReplicaManager, BrokerMetadataPu
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import minicluster.replica.planted  # noqa: F401  (registers the planted faults)
@@ -46,6 +46,7 @@ from minicluster.replica.partition.isr import (
     resend_acknowledged,
     run_isr_task,
 )
+from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.trace import trace
 from minicluster.replica.requests.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from minicluster.replica.requests.delete_records import handle_delete_records
@@ -206,10 +207,16 @@ class ReplicaManagerMachine:
         return self.end_of_input(now_ms)
 
     def _reconfigure(self, resource_type: int, name: str) -> None:
-        for partition in self.state.partitions.values():
-            if resource_type == BROKER or (resource_type == TOPIC and partition.topic == name):
-                partition.min_insync_replicas = self.state.min_isr_of(partition.topic)
-                partition.log_config = self.state.log_config_of(partition.topic)
+        state = self.state
+        changed: Iterable[Partition | None] = ()
+        if resource_type == BROKER:
+            changed = state.partitions.values()
+        elif resource_type == TOPIC and (topic := state.image.topics.named(name)) is not None:
+            changed = [state.partitions.get((topic.id, index)) for index in topic.partitions]
+        for partition in changed:
+            if partition is not None:
+                partition.min_insync_replicas = state.min_isr_of(partition.topic)
+                partition.log_config = state.log_config_of(partition.topic)
 
     # --- requests and responses ---------------------------------------------------------------
 

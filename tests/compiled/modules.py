@@ -42,7 +42,7 @@ ROOMS: Mapping[str, str] = {
         voter_changes/follower_requests voter_changes/handler_state wire
     """,
     "controller": """
-        controller_apis deciding/broker_changes deferred_responses machine
+        api controller_apis deciding/broker_changes deferred_responses machine
         operations/broker_heartbeat periodic_tasks state/broker_heartbeat_manager
         state/cluster_state state/offline_replicas state/offset_control state/pending_alter_isr
         task_timers

@@ -10,7 +10,7 @@ from pathlib import Path
 from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
-from minicluster.controller import controller_apis
+from minicluster.controller.controller_apis import all_apis
 from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS, Api
@@ -62,7 +62,7 @@ def parts() -> dict[str, str]:
 
 
 def _apis() -> str:
-    controller = {request.__name__ for request in controller_apis.APIS}
+    controller = {request.__name__ for request in all_apis()}
     on_controllers = {request.__name__: "responds" for request in controller_listener.RESPONDERS}
     on_controllers["EnvelopeRequest"] = "opens"
     quorum = {request.__name__ for request in quorum_requests.HANDLERS}

@@ -60,7 +60,10 @@ def test_a_top_level_import_is_refused(folder: str) -> None:
 
 
 def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> None:
-    """ZooKeeper's mode, rules over histories, scenarios and messages of others are not needed."""
+    """ZooKeeper's mode, rules over histories, scenarios and messages of others are not needed.
+
+    Nor are administration, internal topics, and folders of runs.
+    """
     start = "from minicluster import MiniCluster\nwith MiniCluster():\n    pass"
     unused = [
         "minicluster.zookeeper",
@@ -71,6 +74,14 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
         "minicluster.scenario.reading",
         "minicluster.protocol.messages.create_acls",
         "minicluster.protocol.messages.join_group",
+        "minicluster.protocol.messages.elect_leaders",
+        "minicluster.protocol.coordinator_records",
+        "minicluster.controller.administration",
+        "minicluster.own_folders",
+        "minicluster.actors.recording.run_place",
+        "difflib",
+        "hmac",
+        "tempfile",
     ]
     assert loaded_by(start, (*HEAVY, *unused)) == ["pykka"]
 

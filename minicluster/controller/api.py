@@ -1,0 +1,71 @@
+"""How a controller serves one request: a row of its table of APIs, and what a decision gets.
+
+Source:  ControllerApis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from minicluster.controller.deciding.decision import Decision, KRaftVersion
+from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.screening.screened import Screened
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.lazy_dataclass import dataclass
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request with everything that its decision may need.
+
+    Shapes:  state includes what is made and not yet committed; committed does not.
+    Units:   next_offset is the offset of the decision's first record.
+    """
+
+    state: ClusterState
+    request: Any
+    version: int
+    next_offset: int
+    kraft: KRaftVersion
+    forwarded: bool
+    draw: Draw
+    new_topic_id: Callable[[], UUID]
+    committed: MetadataImage
+    quota: MutationQuota
+    now_ms: int
+
+    @property
+    def plain(self) -> tuple[ClusterState, Any, int, int]:
+        """The arguments that every operation takes."""
+        return self.state, self.request, self.version, self.now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The way in which one request is served.
+
+    Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
+             that the release serves. screen: the checks that any controller does first. items: the
+             fields that list what the request is about; where nothing is left any controller
+             responds, at once, with ``nothing``. reads: any controller responds, from what is
+             committed. quota_strict_since: the version from which the quota on
+             partitions refuses what exceeds it (KIP-599); before, it is only reported.
+    """
+
+    decide: Callable[[Call], Decision]
+    cluster_action: bool = False
+    lowest_version: Callable[[Rules], int] = lambda rules: 0
+    screen: Callable[[Call], Screened] | None = None
+    items: tuple[str, ...] = ()
+    nothing: Any = None
+    reads: bool = False
+    quota_strict_since: int | None = None
+
+    def is_empty(self, request: Any) -> bool:
+        """True for a request that lists nothing to do."""
+        return bool(self.items) and all(getattr(request, items) == () for items in self.items)
