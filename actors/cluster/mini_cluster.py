@@ -446,4 +446,5 @@ def _writing(what: str, path: Path) -> Iterator[None]:
     except OSError as error:
         from minicluster.actors.recording.run_place import Unwritable
 
-        raise Unwritable(f"{what}: {path}: cannot be written: {error.strerror or error}") from None
+        reason = str(error.strerror or error).removeprefix("cannot be written: ")  # of an export
+        raise Unwritable(f"{what}: {path}: cannot be written: {reason}") from None
