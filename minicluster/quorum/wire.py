@@ -12,6 +12,15 @@ from typing import Any, Protocol
 
 from minicluster.log.log import SnapshotId
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.makers import (
+    new_fetch_partition,
+    new_fetch_request,
+    new_fetch_response,
+    new_fetch_topic,
+    new_fetched_partition,
+    new_fetched_topic,
+    replica_state,
+)
 from minicluster.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -123,17 +132,17 @@ def fetch_request(
     max_bytes: int,
 ) -> FetchRequest:
     """A Fetch for what follows an offset."""
-    partition = FetchRequest.FetchPartition(
+    partition = new_fetch_partition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
         last_fetched_epoch=last_epoch,
         replica_directory_id=replica.wire_directory_id,
         high_watermark=high_watermark,
     )
-    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
-    return FetchRequest(
+    topic = new_fetch_topic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return new_fetch_request(
         cluster_id=cluster_id,
-        replica_state=FetchRequest.ReplicaState(replica_id=replica.id),
+        replica_state=replica_state(replica.id),
         max_wait_ms=max_wait_ms,
         max_bytes=max_bytes,
         topics=(topic,),
@@ -218,7 +227,7 @@ def fetch_response(
         extra["snapshot_id"] = FetchResponse.SnapshotId(
             end_offset=snapshot_id[0], epoch=snapshot_id[1]
         )
-    partition = FetchResponse.PartitionData(
+    partition = new_fetched_partition(
         error_code=int(error),
         high_watermark=high_watermark,
         log_start_offset=log_start,
@@ -228,11 +237,9 @@ def fetch_response(
         records=records,
         **extra,
     )
-    topic = FetchResponse.FetchableTopicResponse(
-        topic_id=METADATA_TOPIC_ID, partitions=(partition,)
-    )
+    topic = new_fetched_topic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     endpoints = version >= FETCH_WITH_ENDPOINTS
-    return FetchResponse(
+    return new_fetch_response(
         responses=(topic,),
         node_endpoints=_node_endpoints(FetchResponse, view.leader_node) if endpoints else (),
     )

@@ -21,8 +21,9 @@ from minicluster.actors.runtime.runtime import (
     ClusterActor,
     Runtime,
 )
-from minicluster.actors.runtime.simulated import Livelock, SimulatedRuntime
+from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
+from minicluster.actors.runtime.turns import Livelock
 
 
 class Echo(ClusterActor):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.compiled import compiler, wheels
 from tests.compiled.classes import find_classes
-from tests.compiled.modules import PACKAGE, modules
+from tests.compiled.modules import DRAWS, PACKAGE, modules
 from tests.compiled.rewrite import rewrite
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +75,7 @@ def write_sources(package: Path) -> None:
     for file, text in texts.items():
         (package / file).write_text(text, encoding="utf-8")
     shutil.copy(Path(__file__).with_name("declared.py"), package / PACKAGE / "_declared.py")
+    shutil.copy(Path(__file__).with_name("draws.py"), package / DRAWS)
     print(f"rewritten: {len(texts)} modules", flush=True)
 
 
@@ -84,7 +85,7 @@ def compile_sources(package: Path) -> None:
 
     os.chdir(package)
     print("mypyc reads them", flush=True)
-    files = list(modules().values())
+    files = [*modules().values(), DRAWS]
     # A library that is "separate" takes instances of classes that mypyc has not seen, as those that
     # the runtime derives from actors.
     extensions = mypycify(

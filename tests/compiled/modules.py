@@ -5,8 +5,8 @@ one. Files that are written once per run, and pages that a user sees at its end,
 
 Left out, and why:
 
-* ``actors.runtime.runtime`` and ``simulated``: they are subclasses of Pykka's classes, and Pykka
-  is not compiled. Classes that derive from them are compiled as ordinary Python classes.
+* ``actors.runtime.runtime`` and ``simulated``: they derive from Pykka's classes, and Pykka is not
+  compiled. Classes that derive from them are compiled as ordinary Python classes.
 * ``lazy_dataclass``, ``planting`` and ``planted.py``: they make functions at run time.
 * ``protocol``: its codecs are generated at run time.
 * ``broker``, ``coordinator``, ``scenario`` and ``cli``: seldom called.
@@ -53,9 +53,10 @@ ROOMS: Mapping[str, str] = {
         fetching/leader_endpoint log_config log_manager machine partition/follower_log
         partition/high_watermark partition/isr partition/isr_state partition/leader_log
         partition/partition partition/reads partition/replica_log partition/replica_state
-        partition/trace producers/states producers/verification requests/delayed_fetch
-        requests/fetch requests/optional_epoch requests/preferred_read_replica requests/produce
-        requests/produce_order requests/purgatory requests/read_from_log requests/settled
+        partition/results partition/trace producers/states producers/verification
+        requests/delayed_fetch requests/fetch requests/optional_epoch
+        requests/preferred_read_replica requests/produce requests/produce_order requests/purgatory
+        requests/read_from_log requests/settled
         sessions/fetch_context sessions/fetch_session sessions/fetch_session_cache
         state/broker_context state/replica_manager_state to_controller/alter_partition_manager
         to_controller/controller_channel to_coordinator/add_partitions_to_txn
@@ -64,18 +65,28 @@ ROOMS: Mapping[str, str] = {
         links network nodes/broker nodes/metadata_publisher nodes/quorum_controller
         nodes/quorum_shell nodes/replica_manager nodes/shell recording/bodies recording/exchange
         recording/followers recording/metadata_sink recording/raft_trace recording/recorder
-        runtime/chance
+        runtime/chance runtime/turns
     """,
     "verify": """
         online/batch_rules online/broker_rules online/checker online/client_checker
         online/findings online/log_state online/operation_rules online/quorum_checker
-        online/replica_checker online/topic_rules
+        online/replica_checker online/topic_rules rules/replicas/logs_by_events
     """,
 }
 
-# Attributes that a subclass declares again with a narrower type: a native class has one place for
-# an attribute, of one type.
-UNTYPED: Mapping[str, tuple[tuple[str, str], ...]] = {
+# The module of ``draws.py`` in the wheel.
+DRAWS = f"{PACKAGE}/_draws.py"
+
+# Text that is another one in the wheel. Attributes that a subclass declares again with a narrower
+# type: a native class has one place for an attribute, of one type. Draws of chance, by ``draws.py``.
+REPLACED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "minicluster/actors/runtime/chance.py": (
+        (
+            "    return chain.from_iterable(_blocks(source, first, stride))\n",
+            "    from minicluster._draws import draws as in_words\n"
+            "    return in_words(source, first, stride)\n",
+        ),
+    ),
     "minicluster/replica/state/replica_manager_state.py": (
         ("    alter_partition_manager: AlterPartitionManager\n", ""),
     ),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.compiled.classes import Classes
-from tests.compiled.modules import UNTYPED
+from tests.compiled.modules import REPLACED
 
 DECLARED = "minicluster._declared"
 IMPORTS = f"""
@@ -32,7 +32,7 @@ LITERALS = (type(None), bool, int, str, float, bytes)
 def rewrite(path: Path, file: str, module: str, classes: Classes) -> str:
     """The text of a module for mypyc."""
     text = path.read_text(encoding="utf-8")
-    for before, after in UNTYPED.get(file, ()):
+    for before, after in REPLACED.get(file, ()):
         if before not in text:
             raise SystemExit(f"{file}: {before.strip()!r} is gone; mend tests/compiled/modules.py")
         text = text.replace(before, after)

@@ -12,6 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from minicluster.protocol.makers import (
+    new_fetch_partition,
+    new_fetch_request,
+    new_fetch_topic,
+    replica_state,
+)
 from minicluster.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
@@ -34,7 +40,7 @@ States = Mapping[Key, FetchState]
 
 def fetch_partition(key: Key, state: FetchState, max_bytes: int) -> FetchRequest.FetchPartition:
     """The fetch of one partition."""
-    return FetchRequest.FetchPartition(
+    return new_fetch_partition(
         partition=key[1],
         current_leader_epoch=state.leader_epoch,
         fetch_offset=state.offset,
@@ -55,11 +61,9 @@ def fetch_request(
     """The next request of a session."""
     version = config.fetch_version
     in_state = version >= _REPLICA_STATE
-    return FetchRequest(
+    return new_fetch_request(
         replica_id=-1 if in_state else broker_id,
-        replica_state=FetchRequest.ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
-        if in_state
-        else FetchRequest.ReplicaState(),
+        replica_state=replica_state(broker_id, broker_epoch) if in_state else replica_state(-1),
         max_wait_ms=config.max_wait_ms,
         min_bytes=config.min_bytes,
         max_bytes=config.max_bytes,
@@ -77,7 +81,7 @@ def _topics(
     for topic_id, group in groupby(sorted(to_send), key=lambda key: key[0]):
         named = [session.partitions[key] for key in group]
         topics.append(
-            FetchRequest.FetchTopic(
+            new_fetch_topic(
                 topic=named[0][0], topic_id=topic_id, partitions=tuple(data for _, data in named)
             )
         )

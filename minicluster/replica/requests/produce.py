@@ -21,6 +21,11 @@ from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
+from minicluster.protocol.makers import (
+    new_partition_response,
+    new_produce_response,
+    new_topic_response,
+)
 from minicluster.protocol.messages import ProduceRequest, ProduceResponse
 from minicluster.replica.appending.append_records import ACKS_NONE, AppendStatus, append_records
 from minicluster.replica.appending.produced_records import (
@@ -45,6 +50,7 @@ from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, Repl
 Produced = tuple[AppendStatus, ProducedRecords]
 _CURRENT_LEADER_FROM = 10
 _GENERIC_ERROR_FROM = 11
+_NO_LEADER = ProduceResponse.LeaderIdAndEpoch()
 _UNVERIFIED = "Unable to verify the partition has been added to the transaction. Underlying error: "
 _NOT_ADDED = "Partition was not added to the transaction"
 _RETRIED_LATER = frozenset(
@@ -308,18 +314,16 @@ def _response(
     topics: dict[tuple[uuid.UUID, str], list[Any]] = {}
     leaders: dict[int, None] = {}
     for status in statuses:
-        leader = ProduceResponse.LeaderIdAndEpoch()
+        leader = _NO_LEADER
         if status.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and version >= _CURRENT_LEADER_FROM:
             number, epoch = state.current_leader(status.key)
             leader = ProduceResponse.LeaderIdAndEpoch(leader_id=number, leader_epoch=epoch)
             leaders[number] = None
         data = _partition_response(status, leader)
         topics.setdefault((status.topic_id, status.topic), []).append(data)
-    return ProduceResponse(
+    return new_produce_response(
         responses=tuple(
-            ProduceResponse.TopicProduceResponse(
-                name=name, topic_id=topic_id, partition_responses=tuple(data)
-            )
+            new_topic_response(name=name, topic_id=topic_id, partition_responses=tuple(data))
             for (topic_id, name), data in topics.items()
         ),
         node_endpoints=tuple(
@@ -334,7 +338,7 @@ def _partition_response(
 ) -> ProduceResponse.PartitionProduceResponse:
     appended = status.appended
     error = ProduceResponse.BatchIndexAndErrorMessage
-    return ProduceResponse.PartitionProduceResponse(
+    return new_partition_response(
         index=status.index,
         error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,

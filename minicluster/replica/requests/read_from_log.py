@@ -14,6 +14,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Records
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.makers import new_fetched_partition
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
@@ -226,7 +227,7 @@ def _data(
     replica: int | None,
 ) -> Any:
     diverging, aborted = info.diverging_epoch, info.aborted_transactions
-    return FetchResponse.PartitionData(
+    return new_fetched_partition(
         partition_index=item.data.partition,
         high_watermark=info.high_watermark,
         last_stable_offset=info.last_stable_offset,

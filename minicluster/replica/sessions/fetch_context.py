@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.makers import new_fetch_response, new_fetched_topic
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.sessions.fetch_session import (
@@ -238,7 +239,7 @@ def _response(
     Source:  FetchResponse.toMessage.
     """
     if not updates:
-        return FetchResponse(session_id=session_id, node_endpoints=endpoints)
+        return new_fetch_response(session_id=session_id, node_endpoints=endpoints)
     topics: list[tuple[CachedPartition, list[Any]]] = []
     last: uuid.UUID | str | None = None
     for key, data in updates.items():
@@ -246,10 +247,10 @@ def _response(
             topics.append((partitions[key], []))
             last = key[0]
         topics[-1][1].append(data)
-    return FetchResponse(
+    return new_fetch_response(
         session_id=session_id,
         responses=tuple(
-            FetchResponse.FetchableTopicResponse(
+            new_fetched_topic(
                 topic=partition.topic or "", topic_id=partition.topic_id, partitions=tuple(data)
             )
             for partition, data in topics

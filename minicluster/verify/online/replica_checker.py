@@ -13,7 +13,8 @@ from minicluster.verify.online.findings import Findings
 from minicluster.verify.rules.model import Finding
 from minicluster.verify.rules.online import online_rule
 from minicluster.verify.rules.promises import Promises
-from minicluster.verify.rules.replicas.held_logs import HELD_BY_ISR, HeldLogs
+from minicluster.verify.rules.replicas.held_logs import HELD_BY_ISR
+from minicluster.verify.rules.replicas.logs_by_events import HeldLogs
 
 _RULE = "B2"
 _HELD = online_rule(_RULE).checks.index(HELD_BY_ISR)
