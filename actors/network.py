@@ -35,6 +35,7 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
+from minicluster.actors.runtime.turns import post, turns_of
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import decode, encode
 
@@ -92,7 +93,11 @@ class Network:
         self.on_node: Callable[[int, bool, bool], None] | None = None
         self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
+        self._turns = turns_of(rt)
+        # Bound once: each packet and each timeout needs one of them.
         self._post: Callable[[int, Callable[[Packet], None], Packet], None] = rt.post
+        self._arrival: Callable[[Packet], None] = self._deliver
+        self._timeout: Callable[[Exchange], None] = self._timed_out
         self._next_id = 0
         self._unreset: list[Exchange] = []  # of clients that a fault keeps from seeing their end
 
@@ -149,6 +154,7 @@ class Network:
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
+        turns = self._turns
         exchange = Exchange(
             number,
             api_name(body),
@@ -162,13 +168,17 @@ class Network:
             home.incarnation if home is not None else None,
             client_id,
             connection,
-            self.rt.now_ms,
+            turns.now_ms if turns is not None else self.rt.now_ms,
         )
         target = self.endpoints.get(dst)
         if target is not None:
             target.exchanges[number] = exchange
         if timeout_ms is not None:
-            self.rt.post(exchange.sent_ms + timeout_ms, self._timed_out, exchange)
+            at_ms = exchange.sent_ms + timeout_ms
+            if turns is not None:
+                post(turns, at_ms, self._timeout, exchange)
+            else:
+                self.rt.post(at_ms, self._timeout, exchange)
         fate = self._travel(Packet(exchange, body, False))
         self.recorder.request(exchange, fate)
         return exchange
@@ -188,7 +198,8 @@ class Network:
         sequence = self.recorder.event("handle", exchange)
         if exchange.handle_seq is None:
             exchange.handle_seq = sequence
-            exchange.handled_ms = self.rt.now_ms
+            turns = self._turns
+            exchange.handled_ms = turns.now_ms if turns is not None else self.rt.now_ms
 
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
@@ -281,7 +292,8 @@ class Network:
             delay_ms = 0  # its packets have crossed a real socket
         elif spread_ms > delay_ms:
             delay_ms += next(link.latencies) % (spread_ms - delay_ms + 1)
-        now_ms = self.rt.now_ms
+        turns = self._turns
+        now_ms = turns.now_ms if turns is not None else self.rt.now_ms
         if link.conditions:
             return self._disturbed(packet, link, now_ms, delay_ms)
         self._arrive(packet, link, now_ms + delay_ms)
@@ -336,8 +348,12 @@ class Network:
         if at_ms < latest_ms:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
-        post = self._post
-        post(at_ms, self._deliver, packet)
+        turns = self._turns
+        if turns is not None:
+            post(turns, at_ms, self._arrival, packet)
+        else:
+            call_or_post = self._post
+            call_or_post(at_ms, self._arrival, packet)
 
     def _send_on(self, packet: Packet, now_ms: int) -> None:
         """Deliver a packet that was held; only a ``cut`` still counts, and loses it."""
@@ -386,7 +402,8 @@ class Network:
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """End an exchange with a response or a failure."""
-        exchange.completed_ms = self.rt.now_ms
+        turns = self._turns
+        exchange.completed_ms = turns.now_ms if turns is not None else self.rt.now_ms
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
@@ -398,9 +415,7 @@ class Network:
             caller.deliver(Completion(exchange, response, failure))
 
     def _timed_out(self, exchange: Exchange) -> None:
-        if not exchange.open:  # as most are; a closed one stays closed
-            return
-        if exchange.open:
+        if exchange.open:  # most are closed
             self._close(exchange, None, "timeout")
 
     def _disconnected(self, exchange: Exchange) -> None:

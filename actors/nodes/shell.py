@@ -124,7 +124,9 @@ class Shell(ClusterActor):
 
     def now(self) -> int:
         """The node's clock in milliseconds."""
-        return self.rt.now_ms if self.clock.is_true else self.clock.now_ms
+        clock = self.clock
+        turns = clock.turns
+        return turns.now_ms if turns is not None and clock.is_true else clock.now_ms
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         """The handler of each effect of this shell's own machines."""

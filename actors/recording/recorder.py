@@ -22,6 +22,7 @@ from minicluster.actors.recording.bodies import bytes_of_producer, without_recor
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
+from minicluster.actors.runtime.turns import turns_of
 from minicluster.protocol import encode
 
 KEPT_FOR_PEOPLE = 400
@@ -62,6 +63,7 @@ class Recorder:
     def __init__(self, run_id: str, clock: Clock) -> None:
         self.run_id = run_id
         self._clock = clock
+        self._turns = turns_of(clock)
         self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
@@ -100,7 +102,9 @@ class Recorder:
     def event(self, *event: Any) -> int:
         """Record an event, which is its kind and details; returns its number."""
         sequence = next(self._count)  # in one step: actors on threads share this recorder
-        self._events.append((sequence, self._clock.now_ms) + event)  # noqa: RUF005 (once per event)
+        turns = self._turns
+        now_ms = self._clock.now_ms if turns is None else turns.now_ms
+        self._events.append((sequence, now_ms) + event)  # noqa: RUF005 (once per event)
         return sequence
 
     @property
@@ -114,7 +118,9 @@ class Recorder:
         Errors:  KeyError for a table that is not declared, and in ``write`` for such a column.
         """
         sequence = next(self._count)
-        event = (sequence, self._clock.now_ms, table, row)
+        turns = self._turns
+        now_ms = self._clock.now_ms if turns is None else turns.now_ms
+        event = (sequence, now_ms, table, row)
         self._events.append(event)
         self.rows[table].append(event)
         follower = self.follower

@@ -170,13 +170,7 @@ class Turns:
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         """Make a call at a time of the clock (at once, if that is past)."""
-        if when_ms < self.now_ms:
-            when_ms = self.now_ms
-        calls = self._calls_at.get(when_ms)
-        if calls is None:
-            calls = self._calls_at[when_ms] = deque()
-            heappush(self._instants, when_ms)
-        calls.append((call, argument))  # of one time: in the order in which they were posted
+        post(self, when_ms, call, argument)
 
     def _run_on(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
         """Run to a time or a condition, which is evaluated once per instant."""
@@ -212,6 +206,25 @@ class Turns:
 
 # Functions and not methods: a runtime derives from the class, and native code calls a method that
 # such a class may have redefined by its name.
+
+
+def post(turns: Turns, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
+    """As ``Turns.post``."""
+    if when_ms < turns.now_ms:
+        when_ms = turns.now_ms
+    calls = turns._calls_at.get(when_ms)
+    if calls is None:
+        calls = turns._calls_at[when_ms] = deque()
+        heappush(turns._instants, when_ms)
+    calls.append((call, argument))  # of one time: in the order in which they were posted
+
+
+def turns_of(clock: object) -> Turns | None:
+    """The scheduler whose clock this is; None for the clock of threads.
+
+    Native code reads the time of a scheduler in place, and looks that of any other clock up.
+    """
+    return clock if isinstance(clock, Turns) else None
 
 
 def _fire(turns: Turns) -> None:

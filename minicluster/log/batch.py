@@ -137,7 +137,7 @@ class RecordBatch:
         """Make a batch of records whose offsets ascend from the first one's."""
         if not records:
             raise ValueError("a batch holds at least one record")
-        return cls(
+        return RecordBatch(  # by its name: native code makes it without a call of Python
             base_offset=records[0].offset,
             last_offset=records[-1].offset,
             leader_epoch=leader_epoch,
@@ -388,7 +388,7 @@ class RecordBatch:
             raise InvalidBatch(
                 f"base offset {base_offset}, last offset delta {last_delta}, count {count}"
             )
-        batch = cls(
+        batch = RecordBatch(
             base_offset=base_offset,
             last_offset=base_offset + last_delta,
             leader_epoch=leader_epoch,

@@ -62,10 +62,10 @@ ROOMS: Mapping[str, str] = {
         to_controller/controller_channel to_coordinator/add_partitions_to_txn
     """,
     "actors": """
-        links network nodes/broker nodes/metadata_publisher nodes/quorum_controller
-        nodes/quorum_shell nodes/replica_manager nodes/shell recording/bodies recording/exchange
-        recording/followers recording/metadata_sink recording/raft_trace recording/recorder
-        runtime/chance runtime/turns
+        cluster/client links network nodes/broker nodes/clock nodes/metadata_publisher
+        nodes/quorum_controller nodes/quorum_shell nodes/replica_manager nodes/shell
+        recording/bodies recording/exchange recording/followers recording/metadata_sink
+        recording/raft_trace recording/recorder runtime/chance runtime/turns
     """,
     "verify": """
         online/batch_rules online/broker_rules online/checker online/client_checker

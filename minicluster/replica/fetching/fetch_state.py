@@ -10,6 +10,9 @@ import enum
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.epochs import UNDEFINED_EPOCH
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.requests.purgatory import Key
+
+FetchKey = tuple[int, int]  # (topic id as a number, which Python hashes without a call; partition)
 
 
 class Phase(enum.Enum):
@@ -32,6 +35,11 @@ class FetchState:
     phase: Phase
     delayed_until_ms: int = 0
 
+    @property
+    def key(self) -> FetchKey:
+        """The partition among those of its fetcher."""
+        return fetch_key(self.partition.key)
+
     @classmethod
     def of(cls, partition: Partition) -> FetchState:
         """Fetch from the log end on; a log without epochs is truncated first."""
@@ -49,6 +57,11 @@ class FetchState:
         self.offset = offset
         self.last_fetched_epoch = or_undefined(self.partition.latest_epoch)
         self.phase = Phase.FETCHING
+
+
+def fetch_key(key: Key) -> FetchKey:
+    """A partition in a fetcher and its session."""
+    return key[0].int, key[1]
 
 
 def or_undefined(epoch: int | None) -> int:

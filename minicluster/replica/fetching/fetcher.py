@@ -24,8 +24,8 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import leader_endpoint as endpoint
-from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler
-from minicluster.replica.fetching.fetch_state import FetchState, Phase
+from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
+from minicluster.replica.fetching.fetch_state import FetchKey, FetchState, Phase, fetch_key
 from minicluster.replica.fetching.truncation import (
     truncate_to,
     truncate_to_epoch_end,
@@ -56,12 +56,12 @@ class Fetcher:
         self.context = context
         self.faults, self.hit = context.faults, context.hit
         self.leader_id = leader_id
-        self.states: dict[Key, FetchState] = {}
+        self.states: dict[FetchKey, FetchState] = {}
         self.timer = f"fetcher-{leader_id}"
         self._session = FetchSessionHandler()
-        self._pending: dict[Key, None] = {}  # those that the session has not as they are
+        self._pending: dict[FetchKey, None] = {}  # those that the session has not as they are
         self._in_flight: tuple[int, Phase] | None = None
-        self._looked_up: dict[Key, tuple[int, int]] = {}  # (offset, leader epoch) when looked up
+        self._looked_up: dict[FetchKey, tuple[int, int]] = {}  # (offset, leader epoch) then
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
         self._all_delayed_until_ms: int | None = None  # the back-off of all, while nothing changes
@@ -72,18 +72,23 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Fetch a partition in its present leader epoch."""
         self._delay_each()
-        self.states[partition.key] = FetchState.of(partition)
-        self._pending[partition.key] = None
+        key = fetch_key(partition.key)
+        self.states[key] = FetchState.of(partition)
+        self._pending[key] = None
 
-    def remove(self, key: Key) -> bool:
+    def remove(self, partition: Key) -> bool:
         """Stop fetching a partition; a response on its way is ignored."""
+        return self._remove(fetch_key(partition))
+
+    def _remove(self, key: FetchKey) -> bool:
         self._delay_each()
         self._pending[key] = None
         self._looked_up.pop(key, None)
         return self.states.pop(key, None) is not None
 
-    def log_start_moved(self, key: Key) -> None:
+    def log_start_moved(self, partition: Key) -> None:
         """Send the new log start of a partition, if it is fetched here."""
+        key = fetch_key(partition)
         if key in self.states:
             self._delay_each()
             self._pending[key] = None
@@ -155,7 +160,7 @@ class Fetcher:
                 self._on_offset(key, data, phase, now_ms)
         self.poll(now_ms)
 
-    def _looked_up_by_name(self) -> dict[tuple[str, int], Key]:
+    def _looked_up_by_name(self) -> dict[tuple[str, int], FetchKey]:
         """The partitions of the request in flight, as responses without topic ids name them."""
         found = [(key, self.states.get(key)) for key in self._looked_up]
         return {(state.partition.topic, key[1]): key for key, state in found if state is not None}
@@ -182,9 +187,9 @@ class Fetcher:
         found = map(self.states.get, self._pending)
         return [state for state in found if state is not None]
 
-    def _ready(self, phase: Phase, now_ms: int) -> list[Key]:
+    def _ready(self, phase: Phase, now_ms: int) -> list[FetchKey]:
         return [
-            state.partition.key
+            state.key
             for state in self._pending_states()
             if state.phase is phase and state.delayed_until_ms <= now_ms
         ]
@@ -222,11 +227,11 @@ class Fetcher:
         """What a full fetch depends on besides its partitions."""
         return self.context.view.broker_epoch, self.context.fetcher_config, self._session.id
 
-    def _changes(self, now_ms: int) -> list[tuple[Key, tuple[str, Any] | None]]:
+    def _changes(self, now_ms: int) -> list[tuple[FetchKey, Named | None]]:
         """The pending partitions with what is to be fetched; those that are ready are pending no
         longer.
         """
-        changes: list[tuple[Key, tuple[str, Any] | None]] = []
+        changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
         pending, self._pending = self._pending, {}
         for key, state in zip(pending, map(self.states.get, pending), strict=True):
@@ -236,11 +241,12 @@ class Fetcher:
                 self._pending[key] = None
                 changes.append((key, None))
             else:
-                named = state.partition.topic, endpoint.fetch_partition(key, state, max_bytes)
-                changes.append((key, named))
+                data = endpoint.fetch_partition(key, state, max_bytes)
+                partition = state.partition
+                changes.append((key, (partition.topic, partition.topic_id, data)))
         return changes
 
-    def _truncate_without_epochs(self, now_ms: int) -> Iterator[Key]:
+    def _truncate_without_epochs(self, now_ms: int) -> Iterator[FetchKey]:
         """Truncate logs without epochs at their high watermark; the others need a request.
 
         Source:  AbstractFetcherThread.maybeTruncate, truncateToHighWatermark.
@@ -252,7 +258,7 @@ class Fetcher:
             else:
                 truncate_to_high_watermark(state)
 
-    def _look_up(self, phase: Phase, keys: Iterable[Key], request: Any) -> None:
+    def _look_up(self, phase: Phase, keys: Iterable[FetchKey], request: Any) -> None:
         self._looked_up = {k: (self.states[k].offset, self.states[k].leader_epoch) for k in keys}
         self._send(phase, request)
 
@@ -291,13 +297,13 @@ class Fetcher:
         elif response.error_code not in _SESSION_IS_LOST:
             self._delay(session.partitions, self._end_of_back_off(now_ms))
 
-    def _on_fetched(self, key: Key, data: Any, now_ms: int) -> None:
+    def _on_fetched(self, key: FetchKey, data: Any, now_ms: int) -> None:
         """Append what was fetched, or react to an error or to diverging logs.
 
         Source:  AbstractFetcherThread.processFetchRequest.
         """
         state = self.states.get(key)
-        _, sent = self._session.partitions[key]
+        _, _, sent = self._session.partitions[key]
         if state is None:
             return
         position = sent.fetch_offset, sent.current_leader_epoch
@@ -323,7 +329,7 @@ class Fetcher:
         if not self.context.rules.ignored_fetch_is_not_repeated:
             self._session.on_failure()
 
-    def _append(self, key: Key, state: FetchState, data: Any, now_ms: int) -> None:
+    def _append(self, key: FetchKey, state: FetchState, data: Any, now_ms: int) -> None:
         partition = state.partition
         log_start = partition.log_start_offset
         if (
@@ -345,12 +351,12 @@ class Fetcher:
             self._fail(key, str(error))
             return
         if appended.high_watermark_changed:
-            self.context.delayed.check_and_complete_all(key, now_ms)
+            self.context.delayed.check_and_complete_all(partition.key, now_ms)
         if partition.log_end_offset != state.offset or partition.log_start_offset != log_start:
             self._pending[key] = None
             state.resume(partition.log_end_offset)
 
-    def _on_error(self, key: Key, error: int, now_ms: int) -> None:
+    def _on_error(self, key: FetchKey, error: int, now_ms: int) -> None:
         """Retry after a back-off, unless the metadata will bring a newer leader epoch.
 
         Source:  AbstractFetcherThread.processFetchRequest, onPartitionFenced.
@@ -360,14 +366,15 @@ class Fetcher:
         else:
             self._delay([key], self._end_of_back_off(now_ms))
 
-    def _fail(self, key: Key, reason: str) -> None:
-        self.remove(key)
-        self.context.effects.append(FetchFailed(key[0], key[1], reason))
+    def _fail(self, key: FetchKey, reason: str) -> None:
+        topic_id, index = self.states[key].partition.key
+        self._remove(key)
+        self.context.effects.append(FetchFailed(topic_id, index, reason))
 
     def _end_of_back_off(self, now_ms: int) -> int:
         return now_ms + self.context.fetcher_config.backoff_ms
 
-    def _delay(self, keys: Iterable[Key], until_ms: int) -> None:
+    def _delay(self, keys: Iterable[FetchKey], until_ms: int) -> None:
         for key in keys:
             state = self.states.get(key)
             if state is not None:
@@ -386,14 +393,14 @@ class Fetcher:
             self._session.update([(key, None) for key in delayed])
             self._delay(delayed, until_ms)
 
-    def _current(self, key: Key) -> FetchState | None:
+    def _current(self, key: FetchKey) -> FetchState | None:
         """The partition's state, unless it has changed since it was looked up."""
         state = self.states.get(key)
         if state is None or self._looked_up.get(key) != (state.offset, state.leader_epoch):
             return None
         return state
 
-    def _on_epoch_end(self, key: Key, data: Any, now_ms: int) -> None:
+    def _on_epoch_end(self, key: FetchKey, data: Any, now_ms: int) -> None:
         state = self._current(key)
         if state is None or state.phase is not Phase.TRUNCATING:
             return
@@ -402,7 +409,7 @@ class Fetcher:
         else:
             truncate_to_epoch_end(self, state, data.leader_epoch, data.end_offset)
 
-    def _on_offset(self, key: Key, data: Any, phase: Phase, now_ms: int) -> None:
+    def _on_offset(self, key: FetchKey, data: Any, phase: Phase, now_ms: int) -> None:
         """Follow a shorter leader down, else go to where the leader's log begins.
 
         Source:  AbstractFetcherThread.fetchOffsetAndTruncate.

@@ -25,20 +25,21 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig
-from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler
-from minicluster.replica.fetching.fetch_state import FetchState, Phase, or_undefined
+from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
+from minicluster.replica.fetching.fetch_state import FetchKey, FetchState, Phase, or_undefined
 from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session import FINAL_EPOCH
 
 _SESSIONS = 7
 _TOPIC_IDS = 13
 _REPLICA_STATE = 15
 
-States = Mapping[Key, FetchState]
+States = Mapping[FetchKey, FetchState]
 
 
-def fetch_partition(key: Key, state: FetchState, max_bytes: int) -> FetchRequest.FetchPartition:
+def fetch_partition(
+    key: FetchKey, state: FetchState, max_bytes: int
+) -> FetchRequest.FetchPartition:
     """The fetch of one partition."""
     return new_fetch_partition(
         partition=key[1],
@@ -52,8 +53,8 @@ def fetch_partition(key: Key, state: FetchState, max_bytes: int) -> FetchRequest
 
 def fetch_request(
     session: FetchSessionHandler,
-    to_send: Sequence[Key],
-    to_forget: Sequence[tuple[Key, str]],
+    to_send: Sequence[FetchKey],
+    to_forget: Sequence[tuple[FetchKey, Named]],
     broker_id: int,
     broker_epoch: int,
     config: FetcherConfig,
@@ -75,21 +76,23 @@ def fetch_request(
 
 
 def _topics(
-    session: FetchSessionHandler, to_send: Iterable[Key]
+    session: FetchSessionHandler, to_send: Iterable[FetchKey]
 ) -> tuple[FetchRequest.FetchTopic, ...]:
     topics = []
-    for topic_id, group in groupby(sorted(to_send), key=lambda key: key[0]):
+    for _, group in groupby(sorted(to_send), key=lambda key: key[0]):
         named = [session.partitions[key] for key in group]
         topics.append(
             new_fetch_topic(
-                topic=named[0][0], topic_id=topic_id, partitions=tuple(data for _, data in named)
+                topic=named[0][0],
+                topic_id=named[0][1],
+                partitions=tuple(data for _, _, data in named),
             )
         )
     return tuple(topics)
 
 
 def _forgotten(
-    session: FetchSessionHandler, to_forget: Iterable[tuple[Key, str]], version: int
+    session: FetchSessionHandler, to_forget: Iterable[tuple[FetchKey, Named]], version: int
 ) -> tuple[FetchRequest.ForgottenTopic, ...]:
     """The partitions to forget.
 
@@ -97,18 +100,19 @@ def _forgotten(
     """
     if version < _TOPIC_IDS:
         present = session.keys_by_name()
-        to_forget = [(key, name) for key, name in to_forget if (name, key[1]) not in present]
-    by_topic = groupby(sorted(to_forget), key=lambda item: (item[0][0], item[1]))
+        to_forget = [(key, named) for key, named in to_forget if (named[0], key[1]) not in present]
+    forgotten = sorted((named[1], named[0], key[1]) for key, named in to_forget)
+    by_topic = groupby(forgotten, key=lambda item: item[:2])
     return tuple(
         FetchRequest.ForgottenTopic(
-            topic=name, topic_id=topic_id, partitions=tuple(key[1] for key, _ in group)
+            topic=name, topic_id=topic_id, partitions=tuple(index for _, _, index in group)
         )
         for (topic_id, name), group in by_topic
     )
 
 
 def epoch_request(
-    states: States, keys: Iterable[Key], broker_id: int
+    states: States, keys: Iterable[FetchKey], broker_id: int
 ) -> OffsetForLeaderEpochRequest:
     """Look up the end of each log's latest epoch on the leader."""
     kind = OffsetForLeaderEpochRequest
@@ -132,7 +136,7 @@ def epoch_request(
 
 
 def list_offsets_request(
-    states: States, keys: Iterable[Key], broker_id: int, phase: Phase
+    states: States, keys: Iterable[FetchKey], broker_id: int, phase: Phase
 ) -> ListOffsetsRequest:
     """Look up the leader's log end, or its log start."""
     latest = phase is Phase.LATEST_OFFSET
@@ -157,7 +161,7 @@ def list_offsets_request(
 
 
 def _by_topic(
-    states: States, keys: Iterable[Key]
+    states: States, keys: Iterable[FetchKey]
 ) -> Iterator[tuple[str, list[tuple[int, FetchState]]]]:
     by_name = sorted((states[key].partition.topic, key) for key in keys)
     for name, group in groupby(by_name, key=lambda item: item[0]):
@@ -165,8 +169,8 @@ def _by_topic(
 
 
 def fetched(
-    response: Any, keys_by_name: Callable[[], Mapping[tuple[str, int], Key]]
-) -> Iterator[tuple[Key, Any]]:
+    response: Any, keys_by_name: Callable[[], Mapping[tuple[str, int], FetchKey]]
+) -> Iterator[tuple[FetchKey, Any]]:
     """The partitions of a Fetch response; below version 13 its topics have no id."""
     if not response.responses:
         return
@@ -180,10 +184,12 @@ def fetched(
         return
     for topic in response.responses:
         for data in topic.partitions:
-            yield (topic.topic_id, data.partition_index), data
+            yield (topic.topic_id.int, data.partition_index), data
 
 
-def epoch_ends(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+def epoch_ends(
+    response: Any, keys: Mapping[tuple[str, int], FetchKey]
+) -> Iterator[tuple[FetchKey, Any]]:
     """The partitions of an OffsetForLeaderEpoch response."""
     for topic in response.topics:
         for data in topic.partitions:
@@ -192,7 +198,9 @@ def epoch_ends(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[t
                 yield key, data
 
 
-def offsets(response: Any, keys: Mapping[tuple[str, int], Key]) -> Iterator[tuple[Key, Any]]:
+def offsets(
+    response: Any, keys: Mapping[tuple[str, int], FetchKey]
+) -> Iterator[tuple[FetchKey, Any]]:
     """The partitions of a ListOffsets response."""
     for topic in response.topics:
         for data in topic.partitions:

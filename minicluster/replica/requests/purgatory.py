@@ -38,7 +38,8 @@ class Purgatory:
     def __init__(self, name: str, effects: list[Effect]) -> None:
         self.timer = name
         self._effects = effects
-        self._operations: dict[int, tuple[DelayedOperation, dict[Key, None]]] = {}
+        # With the watchers of each partition: a topic id as part of a key is hashed in Python.
+        self._operations: dict[int, tuple[DelayedOperation, list[tuple[Key, dict[int, None]]]]] = {}
         self._watchers: dict[Key, dict[int, None]] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._timer_ms: int | None = None
@@ -58,10 +59,10 @@ class Purgatory:
         """
         self._count += 1
         number = self._count
-        watched = dict.fromkeys(keys)
+        watched: list[tuple[Key, dict[int, None]]] = []
         self._operations[number] = (operation, watched)
-        for key in watched:
-            self._watchers.setdefault(key, {})[number] = None
+        for key in keys:
+            self._watch(number, key, watched)
         heapq.heappush(self._deadlines, (operation.deadline_ms, number))
         if self._timer_ms is None or operation.deadline_ms < self._timer_ms:
             self._timer_ms = operation.deadline_ms
@@ -76,9 +77,16 @@ class Purgatory:
         entry = self._operations.get(number)
         if entry is None:
             return False
-        entry[1][key] = None
-        self._watchers.setdefault(key, {})[number] = None
+        self._watch(number, key, entry[1])
         return True
+
+    def _watch(self, number: int, key: Key, watched: list[tuple[Key, dict[int, None]]]) -> None:
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            watchers = self._watchers[key] = {}
+        if number not in watchers:
+            watchers[number] = None
+            watched.append((key, watchers))
 
     def check_and_complete(self, key: Key, now_ms: int) -> None:
         """Complete the operations of a partition that can complete."""
@@ -112,9 +120,8 @@ class Purgatory:
 
         Completing a fetch of a follower may move a high watermark, which has operations tried anew.
         """
-        _, keys = self._operations.pop(number)
-        for key in keys:
-            watchers = self._watchers[key]
+        _, watched = self._operations.pop(number)
+        for key, watchers in watched:
             del watchers[number]
             if not watchers:
                 del self._watchers[key]

@@ -218,14 +218,14 @@ def _wanted(
         name = name_of(topic.topic_id) if uses_topic_ids else topic.topic
         topic_id = topic.topic_id if uses_topic_ids else ZERO_UUID
         for data in topic.partitions:
-            key = (topic_id if uses_topic_ids else topic.topic, data.partition)
+            key = (topic_id.int if uses_topic_ids else topic.topic, data.partition)
             yield key, CachedPartition(name, topic_id, data)
 
 
 def _forgotten(request: Any, uses_topic_ids: bool) -> Iterator[PartitionKey]:
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
-            yield (topic.topic_id if uses_topic_ids else topic.topic, index)
+            yield (topic.topic_id.int if uses_topic_ids else topic.topic, index)
 
 
 def _response(
@@ -241,7 +241,7 @@ def _response(
     if not updates:
         return new_fetch_response(session_id=session_id, node_endpoints=endpoints)
     topics: list[tuple[CachedPartition, list[Any]]] = []
-    last: uuid.UUID | str | None = None
+    last: int | str | None = None
     for key, data in updates.items():
         if not topics or key[0] != last:
             topics.append((partitions[key], []))

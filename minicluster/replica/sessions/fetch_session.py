@@ -20,7 +20,8 @@ FINAL_EPOCH = -1  # a full fetch without a session
 _HIGHEST_EPOCH = 0x7FFF_FFFF
 _INVALID_OFFSET = -1
 
-PartitionKey = tuple[uuid.UUID | str, int]  # (topic id or, before version 13, topic name; index)
+# (topic id as a number, which Python hashes without a call, or before version 13 its name; index)
+PartitionKey = tuple[int | str, int]
 
 
 def next_epoch(epoch: int) -> int:
