@@ -134,8 +134,9 @@ class Turns:
     def __init__(self) -> None:
         self.steps = 0
         self.now_ms = 0
-        self._calls_at: dict[int, deque[tuple[Callable[[Any], None], Any]]] = {}
+        self._calls_at: dict[int, list[tuple[Callable[[Any], None], Any]]] = {}
         self._instants: list[int] = []  # a heap: the times in _calls_at
+        self._made = 0  # calls of the first instant
         self._collect_at = 0  # of ``steps``
         self._ready: list[SimulatedInbox] = []
         self._running: SimulatedInbox | None = None
@@ -214,7 +215,7 @@ def post(turns: Turns, when_ms: int, call: Callable[[Any], None], argument: Any)
         when_ms = turns.now_ms
     calls = turns._calls_at.get(when_ms)
     if calls is None:
-        calls = turns._calls_at[when_ms] = deque()
+        calls = turns._calls_at[when_ms] = []
         heappush(turns._instants, when_ms)
     calls.append((call, argument))  # of one time: in the order in which they were posted
 
@@ -232,10 +233,15 @@ def _fire(turns: Turns) -> None:
     while instants and instants[0] <= now_ms:
         at_ms = instants[0]
         calls = calls_at[at_ms]
-        while calls:
-            call, argument = calls.popleft()
+        while turns._made < len(calls):
+            call, argument = calls[turns._made]
+            turns._made += 1
             call(argument)
-        if instants and instants[0] == at_ms:  # else a call has run the cluster, or closed it
+        calls.clear()  # a call may have run the cluster, which then made the calls after it
+        if not instants:  # a call has closed the cluster
+            turns._made = 0
+        elif instants[0] == at_ms:
+            turns._made = 0
             del calls_at[heappop(instants)]
 
 

@@ -318,3 +318,18 @@ def test_garbage_is_collected_while_a_run_goes_on_and_seldom_where_there_is_none
     assert sum(made() is not None for made in actor.made) < 200
     assert len(collections) >= 40 if litters else len(collections) <= 6
     rt.close()
+
+
+def test_calls_after_one_that_runs_the_cluster_are_made_once_and_in_order() -> None:
+    rt, made = SimulatedRuntime(), list[str]()
+
+    def run_on(name: str) -> None:
+        made.append(name)
+        rt.run_for(0)
+
+    for name in "abc":
+        rt.post(5, run_on if name == "b" else made.append, name)
+    rt.post(6, made.append, "d")
+    rt.run_for(10)
+    assert made == ["a", "b", "c", "d"]
+    rt.close()
