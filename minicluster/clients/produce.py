@@ -5,12 +5,12 @@ from __future__ import annotations
 from minicluster.clients.client import TopicPartition
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL_BIT
-from minicluster.protocol.makers import (
+from minicluster.protocol.messages import ProduceRequest
+from minicluster.protocol.messages.produce import (
     new_produce_request,
     new_produced_partition,
     new_produced_topic,
 )
-from minicluster.protocol.messages import ProduceRequest
 
 NUMBERLESS = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 

@@ -12,15 +12,6 @@ from typing import Any, Protocol
 
 from minicluster.log.log import SnapshotId
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.protocol.makers import (
-    new_fetch_partition,
-    new_fetch_request,
-    new_fetch_response,
-    new_fetch_topic,
-    new_fetched_partition,
-    new_fetched_topic,
-    replica_state,
-)
 from minicluster.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -32,6 +23,15 @@ from minicluster.protocol.messages import (
     FetchSnapshotResponse,
     VoteRequest,
     VoteResponse,
+)
+from minicluster.protocol.messages.fetch import (
+    new_fetch_partition,
+    new_fetch_request,
+    new_fetch_response,
+    new_fetch_topic,
+    new_fetched_partition,
+    new_fetched_topic,
+    replica_state,
 )
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from minicluster.protocol import decode, encode, makers
+from minicluster.protocol import decode, encode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
+from minicluster.protocol.messages import fetch as makers
 from minicluster.protocol.schema import maker
 
 

@@ -29,6 +29,7 @@ Versions: 0-18, flexible from 12; Kafka 3.9 has 0-17, Kafka 4.3 has 4-18.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -142,3 +143,18 @@ class FetchResponse(s.Message):
         "FetchableTopicResponse", "0+", default=()
     )
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "16+", default=(), tag=0)
+
+
+# Every replica sends these all the time; what a maker makes equals what its class makes.
+new_fetch_request = s.maker(FetchRequest)
+new_fetch_topic = s.maker(FetchRequest.FetchTopic)
+new_fetch_partition = s.maker(FetchRequest.FetchPartition)
+new_fetch_response = s.maker(FetchResponse)
+new_fetched_topic = s.maker(FetchResponse.FetchableTopicResponse)
+new_fetched_partition = s.maker(FetchResponse.PartitionData)
+
+
+@lru_cache(maxsize=256)
+def replica_state(replica_id: int, replica_epoch: int = -1) -> FetchRequest.ReplicaState:
+    """The sender of a Fetch: one object for all of its requests."""
+    return FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)

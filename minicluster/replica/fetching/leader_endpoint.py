@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from minicluster.protocol.makers import (
-    new_fetch_partition,
-    new_fetch_request,
-    new_fetch_topic,
-    replica_state,
-)
 from minicluster.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
+)
+from minicluster.protocol.messages.fetch import (
+    new_fetch_partition,
+    new_fetch_request,
+    new_fetch_topic,
+    replica_state,
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig

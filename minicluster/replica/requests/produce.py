@@ -21,12 +21,12 @@ from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.makers import (
+from minicluster.protocol.messages import ProduceRequest, ProduceResponse
+from minicluster.protocol.messages.produce import (
     new_partition_response,
     new_produce_response,
     new_topic_response,
 )
-from minicluster.protocol.messages import ProduceRequest, ProduceResponse
 from minicluster.replica.appending.append_records import ACKS_NONE, AppendStatus, append_records
 from minicluster.replica.appending.produced_records import (
     BrokenRequest,

@@ -14,8 +14,8 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Records
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.makers import new_fetched_partition
 from minicluster.protocol.messages import FetchResponse
+from minicluster.protocol.messages.fetch import new_fetched_partition
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition

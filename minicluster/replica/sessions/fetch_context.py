@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.makers import new_fetch_response, new_fetched_topic
 from minicluster.protocol.messages import FetchResponse
+from minicluster.protocol.messages.fetch import new_fetch_response, new_fetched_topic
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.sessions.fetch_session import (
     FINAL_EPOCH,
