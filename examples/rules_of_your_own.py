@@ -27,6 +27,8 @@ VIEWS = (
         name="fencings",
         fold=fencings_of_brokers,
         columns=("run", "broker", "offset", "number", "topic", "part"),
+        reads=("broker_states",),
+        key=("broker",),  # brokers have nothing to do with each other
     ),
 )
 

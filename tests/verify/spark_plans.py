@@ -17,28 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from minicluster.log.format.limits import DEFAULT_LIMITS
-from minicluster.verify.engine.checks import promise_of, sources_of
+from minicluster.verify.engine.checks import sources_of
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.judge import _report
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.rules import LOG_VIEWS, RULES, VIEWS
-from minicluster.verify.rules.model import Check, Rule, View
+from minicluster.verify.rules.model import Rule, View
 from minicluster.verify.spark import tables as spark_tables
+from minicluster.verify.spark.planned import FOR_MANY_ROWS, judge_view
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Item = tuple[Rule, Check]
 _BYTES_TOGETHER = 8 << 20  # of logs and traces: Java's memory holds the views of so much
 _MANY_BYTES = 1 << 20
-# What is quicker for small data is slower for the rows of many runs.
-_FOR_MANY_ROWS = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
 
 
 def report_of_plans(
@@ -48,7 +43,7 @@ def report_of_plans(
     tallies = Tallies()
     judged: list[Run] = []
     for size, group in _groups(named_paths(paths)):
-        with _set(spark, _FOR_MANY_ROWS if size > _MANY_BYTES else {}):
+        with _set(spark, FOR_MANY_ROWS if size > _MANY_BYTES else {}):
             read = [read_run(path, name) for path, name in group]
             tables, runs = spark_tables.gather(read, rules)
             _judge(spark, tables, runs, rules, tallies)
@@ -99,7 +94,7 @@ def _judge(
             _compute(spark, VIEWS[name], tables, runs)
             items = [(rule, check) for rule in rules for check in rule.checks if check.view == name]
             if items:
-                _judge_view(spark, name, items, tallies)
+                judge_view(spark, name, items, tallies)
         except Exception as error:
             tallies.crashes[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
@@ -146,58 +141,3 @@ def _tables_of(run: str, tables: Mapping[str, pa.Table]) -> Any:
         ]
 
     return rows
-
-
-def _judge_view(spark: SparkSession, view: str, items: Sequence[Item], tallies: Tallies) -> None:
-    """Judge the checks of a view: one job for the counters, one for each check that is broken."""
-    broken: set[int] = set()
-    for row in spark.sql(_counters(view, items)).collect():
-        for index, (rule, check) in enumerate(items):
-            counts = row.looked[index], row.skipped[index]
-            tallies.add_check(rule, check, row.run, counts, ())
-            if row.bad[index]:
-                broken.add(index)
-    for index in sorted(broken):
-        rule, check = items[index]
-        for row in spark.sql(_findings(view, rule, check)).collect():
-            tallies.add_check(rule, check, row.run, (0, 0), [tuple(row)[1:]])
-
-
-def _counters(view: str, items: Sequence[Item]) -> str:
-    """Counts of the rows that each check judges, that are not promised, that are bad.
-
-    Each condition is named once below the aggregate, so that it is parsed and planned once.
-    """
-    named: list[str] = []
-    looked, skipped, bad = [], [], []
-    for index, (rule, check) in enumerate(items):
-        promise = promise_of(rule, check)
-        held = "" if promise is None else f" and {promise}"
-        named.append(f"({check.when}){held} as w{index}")
-        looked.append(f"count_if(w{index})")
-        skipped.append("0L" if promise is None else f"count_if(s{index})")
-        if promise is not None:
-            named.append(f"({check.when}) and not {promise} as s{index}")
-        if check.bad == "false":
-            bad.append("0L")
-        else:
-            named.append(f"({check.bad}) as b{index}")
-            bad.append(f"count_if(w{index} and b{index})")
-    columns = (f"array({', '.join(counters)})" for counters in (looked, skipped, bad))
-    names = ("looked", "skipped", "bad")
-    counts = ", ".join(f"{column} as {name}" for column, name in zip(columns, names, strict=True))
-    inner = f"select run, {', '.join(named)} from {view}"
-    return f"select run, {counts} from ({inner}) group by run"
-
-
-def _findings(view: str, rule: Rule, check: Check) -> str:
-    """The rows that break one check, with the columns of a finding."""
-    promise = promise_of(rule, check)
-    held = "" if promise is None else f" and {promise}"
-    return (
-        f"select run, cast({check.offset} as bigint) as offset, "
-        f"cast({check.topic} as string) as topic, cast({check.partition} as int) as part, "
-        f"cast({check.broker} as int) as broker, cast({check.old} as array<int>) as old, "
-        f"cast({check.new} as array<int>) as new, cast({check.number} as bigint) as number "
-        f"from {view} where ({check.when}){held} and ({check.bad})"
-    )

@@ -88,6 +88,26 @@ class SharedRecords:
         return self._state.changes.of_change(record)
 
 
+def records_of(batch: RecordBatch, share: Share | None) -> list[Decoded]:
+    """The records of a batch, all but the changes of partitions that are in no or another share.
+
+    Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
+    """
+    if batch.is_control:
+        return []
+    return [
+        _ELSEWHERE if _is_elsewhere(value, share) else _decoded(value)
+        for value in record_values(batch)
+    ]
+
+
+def _is_elsewhere(value: bytes, share: Share | None) -> bool:
+    if value[:2] != _CHANGE or len(value) < _REST.start:
+        return False
+    key = value[_KEY]
+    return any(key[:4]) and (share is None or not share.has(key))
+
+
 def _decoded(value: bytes) -> Decoded:
     versioned = decode_record(value)
     return versioned.record, versioned.version

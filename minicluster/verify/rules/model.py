@@ -80,7 +80,8 @@ class View:
              empty (no column: any row), and is not compiled.
              fold: in place of SQL, a function from the rows of tables, as dictionaries, to the
              view's rows, each of which has the ``columns``; it may read the tables ``reads``, or
-             all where none are named.
+             all where none are named. key: columns of what it reads; rows that differ in them have
+             nothing to do with each other, so that shares of a long log can be folded apart.
     """
 
     name: str
@@ -88,6 +89,7 @@ class View:
     fold: Callable[[Callable[[str], list[Row]]], Iterable[Row]] | None = None
     columns: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
     empty_unless: tuple[str, str | None, int | str | None] | None = None
 
 

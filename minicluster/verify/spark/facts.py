@@ -8,12 +8,13 @@ the offset, so they are worked out here, once, in one pass; everything a rule ju
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 
+from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol import records as r
@@ -21,8 +22,9 @@ from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.evidence.operations import Entry, Operation
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.online.share import Share
 from minicluster.verify.rules.model import WITHOUT_RECORD
-from minicluster.verify.rules.promises import promises_of
+from minicluster.verify.rules.promises import Promises, promises_of
 from minicluster.verify.spark.schemas import SCHEMAS
 
 _TOPIC_RESOURCE = 2
@@ -42,7 +44,7 @@ class Facts:
             self._rows[table].append(row)
         if not run.foldable:
             return
-        reader = _Reader(run, self._rows)
+        reader = FactReader(run.name, promises_of(run.rules), self._rows, is_run=run.is_run)
         skip_to = 0
         if run.start is not None:
             skip_to = run.start.end_offset
@@ -55,53 +57,67 @@ class Facts:
                 self._rows["transactions"].append((run.name, offset, kind, None))
 
     def _add_batches(self, run: Run) -> None:
-        out = self._rows["batches"]
         for node in run.nodes:
             for pos, batch in enumerate(node.batches):
-                controls = control_records(batch)
-                first = controls[0].message if controls else None
-                out.append(
-                    (
-                        run.name,
-                        node.node,
-                        pos,
-                        batch.base_offset,
-                        batch.base_offset,
-                        batch.last_offset,
-                        batch.leader_epoch,
-                        first.leader_id if isinstance(first, r.LeaderChangeMessage) else None,
-                        node.begins_well,
-                        None,
-                        batch.crc,
-                    )
-                )
+                row = batch_row(run.name, node.node, pos, batch, begins_well=node.begins_well)
+                self._rows["batches"].append(row)
 
     def tables(self) -> dict[str, pa.Table]:
         """Every table, even an empty one."""
-        out = {}
-        for name, schema in SCHEMAS.items():
-            rows = self._rows[name]
-            columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-            arrays = [
-                pa.array(column, type=kind.type)
-                for column, kind in zip(columns, schema, strict=True)
-            ]
-            out[name] = pa.Table.from_arrays(arrays, schema=schema)
-        return out
+        return {
+            name: pa.Table.from_arrays(arrow_columns(name, self._rows[name]), schema=schema)
+            for name, schema in SCHEMAS.items()
+        }
 
 
-class _Reader:
-    """One pass over one committed log."""
+def arrow_columns(table: str, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
+    """The rows of a table as its columns."""
+    schema = SCHEMAS[table]
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return [pa.array(column, type=kind.type) for column, kind in zip(columns, schema, strict=True)]
+
+
+def batch_row(
+    run: str, node: int, pos: int, batch: RecordBatch, *, begins_well: bool
+) -> tuple[Any, ...]:
+    """The row of one batch of a controller's log, at its place in it."""
+    controls = control_records(batch)
+    first = controls[0].message if controls else None
+    return (
+        run,
+        node,
+        pos,
+        batch.base_offset,
+        batch.base_offset,
+        batch.last_offset,
+        batch.leader_epoch,
+        first.leader_id if isinstance(first, r.LeaderChangeMessage) else None,
+        begins_well,
+        None,
+        batch.crc,
+    )
+
+
+class FactReader:
+    """One pass over one committed log.
+
+    Shapes:  rows: the lists to which rows are added, by table. share: of the partitions that have
+             rows, None for all.
+    """
 
     def __init__(
         self,
-        run: Run,
+        run: str,
+        promises: Promises,
         rows: dict[str, list[tuple[Any, ...]]],
+        *,
+        is_run: bool,
+        share: Share | None = None,
     ) -> None:
-        promises = promises_of(run.rules)
         self._leaves_from = promises.new_incarnation_leaves_from
-        self._run = run.name
-        self._about_run = run.is_run, promises.failures_in_log, self._leaves_from
+        self._run = run
+        self._share = share
+        self._about_run = is_run, promises.failures_in_log, self._leaves_from
         self._partitions = rows["partitions"]
         self._brokers = rows["brokers"]
         self._topics = rows["topics"]
@@ -206,6 +222,8 @@ class _Reader:
         self._topics.append((*self._place(kind), name, self._id(topic_id), part))
 
     def _partition_row(self, kind: str, topic_id: UUID, part: int, *fields: Any) -> None:
+        if self._share is not None and not self._share.owns(topic_id, part):
+            return
         self._partitions.append(
             (
                 *self._place(kind),
@@ -229,7 +247,7 @@ class _Reader:
     def _remove_topic(self, record: Message) -> None:
         assert isinstance(record, r.RemoveTopicRecord)
         self._topic_row("RemoveTopic", record.topic_id)
-        for part in self._parts.pop(record.topic_id, {}):
+        for part in sorted(self._parts.pop(record.topic_id, {})):
             self._partition_row("RemoveTopic", record.topic_id, part)
         name = self._names.get(record.topic_id, "")
         if self._ids.get(name) == record.topic_id:
@@ -294,7 +312,7 @@ class _Reader:
     def _clear_elr(self, record: Message) -> None:
         assert isinstance(record, r.ClearElrRecord)
         for topic_id in self._cleared(record.topic_name):
-            for part in self._parts.get(topic_id, {}):
+            for part in sorted(self._parts.get(topic_id, {})):
                 if any(self._eligible.pop((topic_id, part), ())):
                     cleared = (None,) * 5 + ((), ()) + (None,) * 4
                     self._partition_row("ClearElr", topic_id, part, *cleared)
@@ -304,7 +322,7 @@ class _Reader:
             if name in self._ids:
                 yield self._ids[name]
         else:
-            yield from self._parts
+            yield from sorted(self._parts, key=self._id)
 
     # --- brokers ----------------------------------------------------------------------------
 

@@ -182,11 +182,7 @@ def _prepare(pickled: bytes) -> _Work:
     key = hashlib.sha256(pickled).hexdigest()
     if key not in _prepared:
         rules, declared, limits = pickle.loads(pickled)
-        of_logs = {
-            name
-            for name, view in declared.items()
-            if name in LOG_VIEWS or (name not in VIEWS and _is_of_logs(view, declared))
-        }
+        of_logs = {name for name, view in declared.items() if is_of_logs(view, declared)}
         views = Views(declared, table_columns())
         checks = _checks(rules)
         _prepared[key] = _Work(rules, declared, limits, views, checks, frozenset(of_logs))
@@ -202,7 +198,10 @@ def compile_task(task: Task) -> None:
             work.views.check(rule, rule.checks[index], ())
 
 
-def _is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
+def is_of_logs(view: View, declared: Mapping[str, View]) -> bool:
+    """A view that needs no trace."""
+    if view.name in VIEWS:
+        return view.name in LOG_VIEWS
     return view.fold is not None or tables_of(view.name, declared) <= SCHEMAS.keys()
 
 

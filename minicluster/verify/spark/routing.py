@@ -22,6 +22,7 @@ from minicluster.verify.spark.fold_job import Item, Task, workers_of
 from minicluster.verify.spark.long.logs import LongLog, judge_logs, long_log
 from minicluster.verify.spark.long.quorums import LongQuorum, compare_quorums
 from minicluster.verify.spark.long.snapshots import judge_snapshots
+from minicluster.verify.spark.long.user_rules import judge_user_rules
 from minicluster.verify.tally import Tallies
 
 if TYPE_CHECKING:
@@ -90,29 +91,23 @@ def judge_routes(
     quorums = [route.quorum for route in routes if route.quorum is not None]
     logs += [log for log in compare_quorums(spark, quorums, task) if log is not None]
     by_shares = {log.name for log in logs}
-    of_all = task
-    if logs and task.user is not None:  # shares of partitions have no rules of a user's
-        items = [Item(log.path, log.name, origin=log.origin) for log in logs]
-        fold_job.judge_runs(spark, items, replace(task, rules=task.user.rules), tallies)
-        task = replace(task, rules=tuple(r for r in task.rules if r not in task.user.rules))
     judged = _judge_long(spark, logs, task, tallies)
     damaged = [_to_decode(one) for one in routes if one.name in by_shares - judged.keys()]
     compared = [log for log in compare_quorums(spark, damaged, task) if log is not None]
     by_name = judged | _judge_long(spark, compared, task, tallies)
+    read = {log.name: log for log in (*logs, *compared) if log.name in by_name}
+    judge_user_rules(spark, list(read.values()), task, tallies)
     workers = workers_of(spark)
     is_alone = len(routes) < workers  # else every worker has its own
-    for some, its_task in (
-        ([route for route in routes if route.name not in by_shares], of_all),
-        ([route for route in routes if route.name in by_shares - by_name.keys()], task),
-    ):
-        items = [
-            Item(route.path, route.name, share, count, route.origin)
-            for route in some
-            for count in (workers if route.is_long or (is_alone and not route.is_short) else 1,)
-            for share in range(count)
-        ]
-        for run in fold_job.judge_runs(spark, items, its_task, tallies):
-            by_name[run.name] = run
+    items = [
+        Item(route.path, route.name, share, count, route.origin)
+        for route in routes
+        if route.name not in by_name
+        for count in (workers if route.is_long or (is_alone and not route.is_short) else 1,)
+        for share in range(count)
+    ]
+    for run in fold_job.judge_runs(spark, items, task, tallies):
+        by_name[run.name] = run
     return [by_name[route.name] for route in routes]
 
 
