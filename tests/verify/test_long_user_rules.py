@@ -67,6 +67,7 @@ VIEWS = (
     View(name="of_all", sql='''select offset, topic, part, count(*) over (order by offset, part)
         as number from partition_states where change'''),
     View(name="wrong", sql="select nothing from partition_states"),
+    View(name="divides", fold=lambda rows: [1 / (len(rows("brokers")) * 0)], columns=COLUMNS),
     View(name="fails", fold=lambda rows: [1 / len(rows("nowhere"))], columns=COLUMNS),
 )
 
@@ -82,6 +83,7 @@ RULES = (
     rule("U4", "of_all", "number > 2"),
     rule("U5", "wrong", "true"),
     rule("U6", "fails", "true"),
+    rule("U7", "divides", "true"),
     *(
         Rule(id="U" + one.id, title="", statement="", source="", evidence=one.evidence,
              checks=tuple(check for check in one.checks if check.view.endswith("_states")),
@@ -157,7 +159,7 @@ def compare(paths: Sequence[Path], rules: Path, monkeypatch: pytest.MonkeyPatch)
         patch.setattr(routing, "SHORT_LOG_BYTES", -1)
         shared = verify(*paths, rules=["E10"], rules_from=rules)
     for one, two in zip(whole.rules, shared.rules, strict=True):
-        assert (one.id, one.by_run) == (two.id, two.by_run)
+        assert (one.id, one.by_run, one.reasons) == (two.id, two.by_run, two.reasons)
         assert one.findings == two.findings, one.id
         assert (one.looked_at, one.not_promised) == (two.looked_at, two.not_promised), one.id
     return shared
@@ -173,9 +175,9 @@ def test_rules_of_a_file_find_in_a_long_log_what_they_find_in_a_short_one(
     held = []
     judge_runs = fold_job.judge_runs
 
-    def noted(spark: Any, items: Sequence[Item], task: Task, tallies: Any) -> Any:
+    def noted(spark: Any, items: Sequence[Item], task: Task, *more: Any) -> Any:
         held.append(({item.name for item in items}, [rule.id for rule in task.rules]))
-        return judge_runs(spark, items, task, tallies)
+        return judge_runs(spark, items, task, *more)
 
     monkeypatch.setattr(fold_job, "judge_runs", noted)
     report = compare([log.write(tmp_path / "log")], rules, monkeypatch)
@@ -184,7 +186,8 @@ def test_rules_of_a_file_find_in_a_long_log_what_they_find_in_a_short_one(
     assert [finding.message for finding in report.rule("U2").findings][-1:] == ["None 3"]
     assert len(report.rule("U4").findings) == 3
     assert "no column nothing" in report.rule("U5").reasons[0]
-    assert "nowhere" in report.rule("U6").reasons[0]
+    assert "KeyError: 'nowhere'" in report.rule("U6").reasons[0]
+    assert "ZeroDivisionError: division by zero" in report.rule("U7").reasons[0]
     held_rules = [rules for names, rules in held[1:] if names]
     assert held_rules == [["U3"]], "SQL over a fold alone needs the whole log"
 
@@ -224,7 +227,7 @@ def folding(view: View, rows: Iterator[Any]) -> Any:
     work = fold_job._Work((rule,), {view.name: view}, DEFAULT_LIMITS,
         Views({view.name: view}, {}), {view.name: ((0, 0),)}, frozenset())  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spooled_folds, "_prepare", lambda task: work)
+        patch.setattr(spooled_folds, "_prepare", lambda _: work)
         (done,) = fold_share(b"", view.name, ("brokers",), rows)
     return pickle.loads(done)
 

@@ -9,6 +9,8 @@ import pytest
 from minicluster.errors import UserError
 from minicluster.verify import Verdict, verify
 from minicluster.verify.rules.user_rules import load_rules
+from minicluster.verify.spark import routing
+from minicluster.verify.spark.jvm import SparkUnavailable
 from tests.verify.build import change, cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples/rules_of_your_own.py"
@@ -49,6 +51,33 @@ def test_the_example_judges_by_sql_and_by_a_fold(tmp_path: Path, spark: object) 
     assert report.rule("MY1").looked_at == 3
     assert [finding.message for finding in report.rule("MY1").findings] == ["leader 2 is number 3"]
     assert report.rule("MY2").verdict is Verdict.NO_CASES
+
+
+KILLS = """
+import os
+from minicluster.verify.rules.model import Check, Evidence, Rule, View
+
+def kills(rows):
+    if rows("brokers"):
+        os.kill(os.getpid(), 9)
+    return []
+
+VIEWS = (View(name="kills", fold=kills, columns=("offset", "topic", "part")),)
+RULES = (Rule(id="MY8", title="", statement="", source="", evidence=Evidence.LOG, checks=(
+    Check(view="kills", when="true", bad="true", message=""),)),)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("long_from", [-1, 1 << 20])
+def test_a_worker_that_is_ended_is_one_line(
+    long_from: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
+) -> None:
+    monkeypatch.setattr(routing, "SHORT_LOG_BYTES", long_from)
+    path = tmp_path / "rules.py"
+    path.write_text(KILLS)
+    with pytest.raises(SparkUnavailable, match="a worker was ended while it judged"):
+        verify(cluster().write(tmp_path / "log"), rules_from=path)
 
 
 @pytest.mark.parametrize(

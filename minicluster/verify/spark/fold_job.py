@@ -26,6 +26,7 @@ from minicluster.verify.evidence.run import Run, without_contents
 from minicluster.verify.rules import LOG_VIEWS, VIEWS
 from minicluster.verify.rules.model import Rule, View
 from minicluster.verify.rules.user_rules import UserRules
+from minicluster.verify.spark.jvm import SparkUnavailable
 from minicluster.verify.spark.progress import Meter, OnProgress, Watch
 from minicluster.verify.spark.schemas import SCHEMAS
 from minicluster.verify.spark.tables import gather, has_rows, table_columns
@@ -39,6 +40,21 @@ _Rows = list[tuple[Any, ...]]
 _SHARES_MAX = 16
 _TASKS_PER_WORKER = 16  # so that progress is seen
 _TASKS_REMOTELY = 32
+
+
+class WorkerDied(SparkUnavailable):
+    """A process that judged was ended from outside, most likely for want of memory."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark: a worker was ended while it judged, most likely for want of memory; what a run "
+            "takes: docs/speed.md, Memory"
+        )
+
+
+def worker_died(error: Exception) -> bool:
+    """The error of a job that Spark gave up since one of Python's processes was gone."""
+    return "Python worker exited unexpectedly" in str(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +126,11 @@ class Judged:
 
 
 def judge_runs(
-    spark: SparkSession, items: Sequence[Item], task: Task, tallies: Tallies
+    spark: SparkSession, items: Sequence[Item], task: Task, tallies: Tallies, memory_mb: int = 0
 ) -> list[Run]:
     """Judge runs in one job; they come back without their contents, each once, in order.
 
+    Units:   memory_mb: what the largest of them takes in a worker, if that is much.
     Errors:  UserError for a path that is no run.
     """
     if not items:
@@ -121,7 +138,8 @@ def judge_runs(
     function = partial(_judge_one, task.pickled())
     runs: dict[str, Run] = {}
     count = len({item.name for item in items})
-    watch = Watch(f"judging {counted(count, 'run')}", task.on_progress, len(items))
+    held = f", which take about {memory_mb:,} MB in each worker" if memory_mb else ""
+    watch = Watch(f"judging {counted(count, 'run')}{held}", task.on_progress, len(items))
     with watch.over(spark):
         pickled = [item.pickled(watch.meter_file(place)) for place, item in enumerate(items)]
         done = in_workers(spark, function, pickled)
@@ -149,13 +167,21 @@ def workers_of(spark: SparkSession) -> int:
 def in_workers(
     spark: SparkSession, function: Callable[[bytes], bytes], items: Sequence[bytes]
 ) -> list[bytes]:
-    """Each item through the function, in Python's workers, in order."""
+    """Each item through the function, in Python's workers, in order.
+
+    Errors:  WorkerDied.
+    """
     ship_package(spark)
-    if not hasattr(spark, "_jsc"):
-        return _remotely(spark, function, items)
-    context = spark.sparkContext
-    slices = min(len(items), _TASKS_PER_WORKER * context.defaultParallelism)
-    return list(context.parallelize(list(items), slices).map(function).collect())
+    try:
+        if not hasattr(spark, "_jsc"):
+            return _remotely(spark, function, items)
+        context = spark.sparkContext
+        slices = min(len(items), _TASKS_PER_WORKER * context.defaultParallelism)
+        return list(context.parallelize(list(items), slices).map(function).collect())
+    except Exception as error:
+        if worker_died(error):
+            raise WorkerDied from None
+        raise
 
 
 def _remotely(

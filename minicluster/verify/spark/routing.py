@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SHORT_LOG_BYTES = 1 << 20  # of each controller
 SHORT_TRACE_BYTES = 256 << 10  # a second of one worker's time
 DRAWN_TRACE_BYTES = 4 << 20
+# Measured of workers that hold runs: MB for each MiB of a trace or of a log.
+_MB_PER_TRACE_MIB, _MB_PER_LOG_MIB = 160, 190
+_MUCH_MB = 1_000
 _EAGER = 3  # so few runs are read for their report at once
 
 
@@ -41,6 +44,7 @@ class Route:
     Shapes:  origin: its URI on another file system, of which the path is a copy. is_short: one
              worker judges it. is_long: it is not drawn. long: its log, if shares of partitions
              judge it; quorum: its logs, which are compared before, or one without its start.
+    Units:   held_mb: what a worker takes that holds it.
     """
 
     path: Path
@@ -50,6 +54,7 @@ class Route:
     is_long: bool = False
     long: LongLog | None = None
     quorum: LongQuorum | None = None
+    held_mb: int = 0
 
 
 def routes_of(
@@ -77,7 +82,8 @@ def _route(path: Path, name: str, limits: ReadLimits, origin: str | None) -> Rou
             long = long_log(path, name, located.logs[0], origin)
         if long is None:
             quorum = LongQuorum(path.absolute(), name, located.logs, origin)
-    return Route(path, name, origin, is_short=False, is_long=is_long, long=long, quorum=quorum)
+    held_mb = (_MB_PER_TRACE_MIB * trace + _MB_PER_LOG_MIB * sum(logs)) >> 20
+    return Route(path, name, origin, False, is_long, long, quorum, held_mb)
 
 
 def judge_routes(
@@ -106,7 +112,9 @@ def judge_routes(
         for count in (workers if route.is_long or (is_alone and not route.is_short) else 1,)
         for share in range(count)
     ]
-    for run in fold_job.judge_runs(spark, items, task, tallies):
+    most = max((route.held_mb for route in routes if route.name not in by_name), default=0)
+    memory_mb = most if most > _MUCH_MB else 0
+    for run in fold_job.judge_runs(spark, items, task, tallies, memory_mb):
         by_name[run.name] = run
     return [by_name[route.name] for route in routes]
 

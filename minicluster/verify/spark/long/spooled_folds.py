@@ -25,6 +25,13 @@ class Missing:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A fold that raised, or whose rows cannot be judged."""
+
+    why: str
+
+
 class _Unforeseen(Exception):
     """A fold reads rows that were not sent."""
 
@@ -95,8 +102,8 @@ def fold_share(
     """Fold one share of the rows in a worker, and judge what comes out.
 
     Shapes:  tagged: rows of Spark with a source, a place in ``reads``, by which they are sorted,
-             and the row itself -> one pickle: ``Missing``, or for each check its places in the
-             rules, counts, and the columns of its findings. A key without rows is not folded.
+             and the row itself -> one pickle: ``Missing``, ``Failed``, or for each check its places
+             in the rules, counts, and columns of its findings. A key without rows is not folded.
     """
     work = _prepare(task)
     fold = work.declared[name].fold
@@ -130,6 +137,9 @@ def fold_share(
                     found[place, index] += done.findings
         except _Unforeseen as error:
             yield pickle.dumps(Missing(str(error)))
+            return
+        except Exception as error:
+            yield pickle.dumps(Failed(f"{type(error).__name__}: {error}"))
             return
     yield pickle.dumps([(key, counts[key], found[key]) for key in counts])
 

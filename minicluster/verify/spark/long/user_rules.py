@@ -16,10 +16,17 @@ from minicluster.errors import counted
 from minicluster.verify.engine.checks import Views, sources_of
 from minicluster.verify.rules.model import Rule, View
 from minicluster.verify.spark import fold_job, session
-from minicluster.verify.spark.fold_job import Item, Task, is_of_logs, workers_of
+from minicluster.verify.spark.fold_job import (
+    Item,
+    Task,
+    WorkerDied,
+    is_of_logs,
+    worker_died,
+    workers_of,
+)
 from minicluster.verify.spark.long.fact_source import facts_frame
 from minicluster.verify.spark.long.logs import LongLog
-from minicluster.verify.spark.long.spooled_folds import Missing, fold_share, read_by
+from minicluster.verify.spark.long.spooled_folds import Failed, Missing, fold_share, read_by
 from minicluster.verify.spark.planned import FOR_MANY_ROWS, judge_view
 from minicluster.verify.spark.progress import Watch
 from minicluster.verify.spark.schemas import SCHEMAS
@@ -123,6 +130,8 @@ class _Judge:
             else:
                 self._fold(view)
         except Exception as error:
+            if worker_died(error):
+                raise WorkerDied from None
             first = (str(error).strip().splitlines() or [""])[0]
             self._tallies.crashes[view.name] = f"{type(error).__name__}: {first}"
 
@@ -160,6 +169,10 @@ class _Judge:
             if not missing:
                 break
             reads += sorted(missing)
+        for one in done:
+            if isinstance(one, Failed):
+                self._tallies.crashes[view.name] = one.why
+                return
         for share in done:
             for (place, index), counts, found in share:
                 rule = self._task.rules[place]
