@@ -223,9 +223,10 @@ class PacedRuntime(SimulatedRuntime):
             while True:
                 seen = self.instants
                 self.check()
+                is_over = self.now_ms >= until_ms or self._closed
                 if condition is not None and condition():
                     return True
-                if self.now_ms >= until_ms or self._closed:
+                if is_over:
                     return condition is None
                 with self._moved:
                     while self.instants == seen:

@@ -18,11 +18,13 @@ from minicluster.actors.runtime.runtime import (
     Runtime,
     blocking_call,
 )
+from minicluster.actors.runtime.wall_clock import LATE_MAX_S, WallClock
 
 P = ParamSpec("P")
 R = TypeVar("R")
 POLL_S = 0.001
-STOP_TIMEOUT_S = 5.0
+READ_EVERY_S = LATE_MAX_S / 2  # a clock that nobody reads stands still
+STOP_TIMEOUT_S = 30.0
 
 _here = threading.local()
 
@@ -96,7 +98,8 @@ class ThreadedRuntime(Runtime):
     def __init__(self, *, seed: int = 0) -> None:
         super().__init__(seed=seed)
         self._threads: list[threading.Thread] = []
-        self._origin_s = time.monotonic()
+        self.clock = WallClock()
+        self._origin_s = self.clock.read_s()
         self._sequence = 0
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._wake = threading.Condition()
@@ -104,10 +107,10 @@ class ThreadedRuntime(Runtime):
 
     @property
     def now_ms(self) -> int:  # type: ignore[override]
-        return int((time.monotonic() - self._origin_s) * 1000)
+        return int((self.clock.read_s() - self._origin_s) * 1000)
 
     def begin_at(self, time_ms: int) -> None:
-        self._origin_s = time.monotonic() - time_ms / 1000
+        self._origin_s = self.clock.read_s() - time_ms / 1000
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         with self._wake:
@@ -123,12 +126,13 @@ class ThreadedRuntime(Runtime):
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
         _refuse_in_actor()
-        deadline_s = time.monotonic() + within_ms / 1000
+        until_ms = self.now_ms + within_ms
         while True:
             self.check()
+            is_over = self.now_ms >= until_ms  # before the last look, which may come late
             if condition():
                 return True
-            if time.monotonic() >= deadline_s:
+            if is_over:
                 return False
             time.sleep(POLL_S)
 
@@ -148,10 +152,10 @@ class ThreadedRuntime(Runtime):
         while True:
             with self._wake:
                 while not self._closed:
-                    if not self._timers:
-                        self._wake.wait()
-                        continue
-                    left_s = self._timers[0][0] / 1000 - (time.monotonic() - self._origin_s)
+                    left_s = READ_EVERY_S
+                    passed_s = self.clock.read_s() - self._origin_s
+                    if self._timers:
+                        left_s = min(left_s, self._timers[0][0] / 1000 - passed_s)
                     if left_s <= 0:
                         break
                     self._wake.wait(left_s)

@@ -159,7 +159,7 @@ def test_a_run_of_an_adopted_log_is_judged_from_there_on(tmp_path: Path) -> None
 
 def test_threads_go_on_from_a_log() -> None:
     with MiniCluster.from_log(LOGS / "divergent", runtime="threaded") as cluster:
-        cluster.wait_until(lambda: cluster.active_controller is not None, within="20s")
+        cluster.wait_until(lambda: cluster.active_controller is not None, within="60s")
         assert cluster.now_ms >= read_log_end(LOGS / "divergent").time_ms
 
 

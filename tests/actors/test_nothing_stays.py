@@ -81,7 +81,7 @@ def test_threads_of_killed_processes_are_forgotten() -> None:
         before = threading.active_count()
         for _ in range(5):
             cluster.restart(1)
-        cluster.wait_until(cluster.all_unfenced, within="30s")
+        cluster.wait_until(cluster.all_unfenced, within="60s")
         assert threading.active_count() == before
         assert len(cluster.rt._threads) <= before  # type: ignore[attr-defined]
 

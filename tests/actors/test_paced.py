@@ -52,7 +52,7 @@ def test_a_cluster_that_clients_may_reach_runs_while_the_test_does_something_els
         assert cluster.bootstrap_servers
         cluster.bounce(orders[0].leader, down="2s")
         restarted = threading.Event()
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 60
         while cluster.starts[1] + cluster.starts[2] + cluster.starts[3] < 4:
             assert not restarted.wait(0.01)
             assert time.monotonic() < deadline_s
@@ -70,7 +70,7 @@ def test_a_wait_may_look_at_a_client_meanwhile() -> None:
             time.sleep(0.02)  # as a client's poll() does
             return cluster.now_ms - began_ms >= 1_000
 
-        cluster.wait_until(a_while_has_passed, within="20s")
+        cluster.wait_until(a_while_has_passed, within="600s")
         assert not cluster.run_until(lambda: False, 100)
 
 
@@ -82,7 +82,7 @@ def test_actions_of_several_threads_take_place_one_after_the_other() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         assert all(cluster.topic(name).exists for name in names)
 
 

@@ -15,8 +15,8 @@ import confluent_kafka.admin
 import kafka
 import kafka.admin
 
-LIMIT_S = 30.0
-LIMIT_MS = 30_000
+LIMIT_S = 90.0
+LIMIT_MS = 90_000
 POLL_S = 0.05
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -17,6 +17,8 @@ import confluent_kafka
 import kafka
 import kafka.errors
 
+from tests.clients.members import keep_joins_in_flight
+
 POLL_S = 0.5
 LIMIT_S = 60
 TIMEOUT_MS = 30_000
@@ -134,6 +136,7 @@ class KafkaPythonProcessor:
             enable_auto_commit=False,
             session_timeout_ms=6_000,
         )
+        keep_joins_in_flight(self.consumer._coordinator)
         self.producer: Any = kafka.KafkaProducer(
             bootstrap_servers=servers.split(","),
             transactional_id=group,

@@ -11,6 +11,8 @@ from tests.clients.adapters import ADAPTERS, CODECS, ClientUnderTest
 
 pytestmark = pytest.mark.clients
 
+WITHIN = "300s"  # of a clock that may be twice as fast as the clients'
+
 
 @pytest.fixture(scope="module", params=[None, 2], ids=["threaded", "paced"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[MiniCluster]:
@@ -71,13 +73,13 @@ def test_topics_are_created_changed_and_deleted(
     """Each change is seen once the broker that the client reads from has published it."""
     own = f"{topic}-own"
     client.create_topic(own, partitions=2, replicas=3)
-    cluster.wait_until(lambda: own in client.topics())
+    cluster.wait_until(lambda: own in client.topics(), WITHIN)
     client.add_partitions(own, total=3)
     client.set_topic_config(own, "retention.ms", "12345678")
-    cluster.wait_until(lambda: client.topic_config(own, "retention.ms") == "12345678")
+    cluster.wait_until(lambda: client.topic_config(own, "retention.ms") == "12345678", WITHIN)
     assert client.topic_config(own, "cleanup.policy") == "delete"
     client.delete_topic(own)
-    cluster.wait_until(lambda: own not in client.topics())
+    cluster.wait_until(lambda: own not in client.topics(), WITHIN)
 
 
 def test_the_cluster_id_is_the_clusters(client: ClientUnderTest, cluster: MiniCluster) -> None:

@@ -58,7 +58,7 @@ def test_a_record_of_today_is_taken_and_one_of_tomorrow_is_not(cluster: MiniClus
 
 def test_the_time_of_an_append_is_the_date_of_today(cluster: MiniCluster) -> None:
     cluster.set_config("message.timestamp.type", "LogAppendTime", topic="dated")
-    before_ms = int(time.time() * 1000) - 1_000
+    began_ms = int(time.time() * 1000)
     dated = delivered(cluster, 0)
     assert isinstance(dated, int)
-    assert before_ms <= dated <= before_ms + HOUR_MS
+    assert abs(dated - began_ms) < HOUR_MS  # its clock leaves out stalls of the machine

@@ -21,7 +21,7 @@ STATIC = {
 }
 FIRST = [str(i) for i in range(5)]
 SECOND = [str(i) for i in range(5, 10)]
-TRIES = 60
+TRIES = 240
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,10 @@ def test_each_record_counts_once_across_an_abort_and_the_death_of_the_coordinato
     log = cluster.topic("__transaction_state")
     coordinator = log[partition_of(name, len(log))].leader
     cluster.kill(coordinator)
-    cluster.wait_until(lambda: log[partition_of(name, len(log))].leader != coordinator, "30s")
+    cluster.wait_until(lambda: log[partition_of(name, len(log))].leader != coordinator, "60s")
     if name == "kafka-python":  # it loses the request that waits for a connection to the dead
         cluster.restart(coordinator)
-        cluster.wait_until(lambda: not coordinator.is_fenced, "30s")
+        cluster.wait_until(lambda: not coordinator.is_fenced, "60s")
     client.produce(source, SECOND)
     _process(processor, len(SECOND))
     if name != "kafka-python":

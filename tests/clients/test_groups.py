@@ -133,7 +133,7 @@ class Assigned:
         self.group = group
 
     def __call__(self) -> list[int]:
-        described = self.admin.describe_consumer_groups([self.group])[self.group].result(10)
+        described = self.admin.describe_consumer_groups([self.group])[self.group].result(60)
         return sorted(len(one.assignment.topic_partitions) for one in described.members)
 
 
@@ -152,5 +152,5 @@ class Rounds:
         values = {f"{self.rounds}-{index}": index for index in range(self.partitions)}
         for value, partition in values.items():
             self.producer.produce(self.topic, value, partition=partition)
-        self.producer.flush(30)
+        assert self.producer.flush(60) == 0
         return set(values)

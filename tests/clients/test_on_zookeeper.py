@@ -13,7 +13,7 @@ from minicluster import MiniCluster
 pytestmark = pytest.mark.clients
 
 COUNT = 5
-WITHIN_S = 30.0
+WITHIN_S = 90.0
 
 
 @pytest.mark.parametrize("level", ["2.6", "3.9"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_a_client_is_a_node_by_its_client_id(cluster: MiniCluster) -> None:
         assert cluster.client("app-1").is_connected
         assert repr(cluster.clients[0]) == "client app-1"
         assert not later.is_connected
-    cluster.wait_until(lambda: not cluster.client("app-1").is_connected, within="10s")
+    cluster.wait_until(lambda: not cluster.client("app-1").is_connected, within="60s")
 
 
 @pytest.mark.parametrize("direction", ["requests", "responses"])
@@ -72,7 +73,11 @@ def test_a_cut_makes_a_connection_silent_and_what_it_stopped_arrives_after_it(
         cluster.cut(*ends)
         app.send(produce_one("orders", b"late"), VERSION)
         assert app.is_silent()
-        assert orders[0].high_watermark == (0 if direction == "requests" else 1)
+        if direction == "requests":
+            assert orders[0].high_watermark == 0
+        else:
+            cluster.wait_until(lambda: orders[0].high_watermark == 1)
+            assert app.is_silent()
         assert has_response(other)  # the links of other clients work
         cluster.heal()
         assert app.receive().responses[0].partition_responses[0].base_offset == 0
@@ -97,6 +102,7 @@ def test_a_cut_of_one_api_lets_the_others_pass(cluster: MiniCluster) -> None:
         assert has_response(app)
         app.send(produce_one("orders", b"held"), VERSION)
         assert app.is_silent()
+        cluster.wait_until(lambda: cluster.held("clients"))
         [held] = cluster.held("clients")
         assert isinstance(held, ProduceRequest)
         cluster.release()
@@ -104,14 +110,18 @@ def test_a_cut_of_one_api_lets_the_others_pass(cluster: MiniCluster) -> None:
 
 
 def test_a_delay_is_that_of_the_client_alone(cluster: MiniCluster) -> None:
-    with RawClient(cluster, 1, "slow") as slow, RawClient(cluster, 1, "quick") as quick:
-        assert has_response(slow)
+    with ExitStack() as clients:
+        names = ("slow", "slower", "quick")
+        slow, slower, quick = (clients.enter_context(RawClient(cluster, 1, name)) for name in names)
+        assert has_response(slow) and has_response(slower)
         cluster.delay("client(slow)", cluster.brokers, mean="300ms", distribution="fixed")
+        cluster.delay("client(slower)", cluster.brokers, mean="1h", distribution="fixed")
+        slower.send(METADATA, VERSION)
         began_s = time.monotonic()
-        assert has_response(quick)
-        assert time.monotonic() - began_s < 0.25
         assert has_response(slow)
         assert time.monotonic() - began_s >= 0.28
+        assert has_response(quick)  # within a minute: it has neither delay
+        assert slower.is_silent()
 
 
 @pytest.mark.parametrize("ends", [("clients", "brokers"), ("brokers", "clients")])
@@ -160,7 +170,10 @@ def test_the_connections_of_a_killed_broker_end_as_wanted(
     with RawClient(cluster, 1, "idle") as idle, RawClient(cluster, 1, "busy") as busy:
         assert has_response(idle)
         cluster.pause(1)
+        assert cluster.listeners is not None
+        listeners, before = cluster.listeners, cluster.listeners.requests
         busy.send(METADATA, VERSION)
+        cluster.wait_until(lambda: listeners.requests > before)  # bytes that nobody read: RST
         assert busy.is_silent()
         cluster.kill(1, connections=connections)
         for client in (idle, busy):
@@ -290,7 +303,7 @@ def test_the_trace_has_responses_to_clients(cluster: MiniCluster) -> None:
             return list(cluster.recorder.table("client_record"))
 
     # A client may have its response before the broker's thread has recorded it.
-    cluster.wait_until(lambda: {"send", "read", "list"} <= {r["f"] for r in recorded()}, "10s")
+    cluster.wait_until(lambda: {"send", "read", "list"} <= {r["f"] for r in recorded()})
     rows = recorded()
     facts = [
         (row["f"], row["offset"], row["value"], row["acks"], row["high_watermark"]) for row in rows
@@ -311,8 +324,9 @@ def test_the_real_address_of_the_leader_is_beside_a_refusal(cluster: MiniCluster
     [other] = [broker for broker in cluster.brokers if broker != leader]
     found = cluster.image.topics.named("orders")
     assert found is not None
+    apis = cluster.processes[other.id].broker.apis
+    cluster.wait_until(lambda: apis.state.image.topics.named("orders"))
     with RawClient(cluster, other.id, "app-1") as app:
-        cluster.run_for("200ms")  # until the other broker has the metadata
         if api == "Produce":
             response = app.request(produce_one("orders", b"first"), 11)
             [refused] = response.responses[0].partition_responses

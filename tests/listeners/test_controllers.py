@@ -92,7 +92,11 @@ def test_a_controller_advertises_what_kafkas_does() -> None:
     assert {key: (r[0], r[-1]) for key, r in versions.items()} == KAFKA_4_3_CONTROLLER
 
 
-def test_a_controller_responds_with_its_versions_and_features(active: RawClient) -> None:
+def test_a_controller_responds_with_its_versions_and_features(
+    cluster: MiniCluster, active: RawClient
+) -> None:
+    """Its features are there once it has published the metadata, as a client sees."""
+    cluster.wait_until(lambda: active.request(SOFTWARE).finalized_features)
     response = active.request(SOFTWARE)
     assert {k.api_key for k in response.api_keys} == set(KAFKA_4_3_CONTROLLER)
     assert {f.name for f in response.supported_features} >= {"kraft.version", "metadata.version"}
@@ -173,8 +177,9 @@ def test_the_quorum_is_described_by_its_leader_only(active: RawClient, standby: 
 def test_a_controller_describes_the_registered_controllers_and_no_brokers(
     cluster: MiniCluster, active: RawClient
 ) -> None:
-    cluster.wait_until(lambda: len(cluster.image.cluster.controllers) == 3)
-    described = active.request(m.DescribeClusterRequest(endpoint_type=2))
+    request = m.DescribeClusterRequest(endpoint_type=2)
+    cluster.wait_until(lambda: len(active.request(request).brokers) == 3)
+    described = active.request(request)
     found = ",".join(f"{each.host}:{each.port}" for each in described.brokers)
     assert found == cluster.bootstrap_controllers
     assert described.controller_id == active_id(cluster)

@@ -15,14 +15,13 @@ from minicluster.errors import UserError
 from minicluster.protocol.messages import FetchResponse, MetadataResponse, ProduceResponse
 
 
-def free_ports(count: int) -> int:
-    """A port after which others are free as well."""
+def first_free(count: int) -> tuple[int, Endpoints]:
+    """Endpoints at a port after which others are free as well, and the port."""
     for first in range(21_000, 60_000, 50):
         try:
-            Endpoints(range(count), ListenAddress(port=first)).close()
+            return first, Endpoints(range(1, count + 1), ListenAddress(port=first))
         except AddressUnavailable:
             continue
-        return first
     raise AssertionError("no ports are free")
 
 
@@ -43,8 +42,7 @@ def taken() -> Iterator[socket.socket]:
 
 
 def test_brokers_listen_on_consecutive_ports() -> None:
-    first = free_ports(3)
-    endpoints = Endpoints((1, 2, 3), ListenAddress(port=first))
+    first, endpoints = first_free(3)
     expected = ",".join(f"127.0.0.1:{first + n}" for n in range(3))
     assert endpoints.bootstrap_servers == expected
     endpoints.close()

@@ -23,7 +23,7 @@ from minicluster.protocol.messages import (
     MetadataRequest,
     RequestHeader,
 )
-from tests.listeners.raw_client import RawClient, frame, sized
+from tests.listeners.raw_client import LIMIT_S, RawClient, frame, sized
 
 MAX_REQUEST = 1_000_000
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -211,7 +211,7 @@ def test_a_process_without_free_descriptors_accepts_again_when_there_are_some(
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for each in waiting:
-            each.settimeout(60)
+            each.settimeout(LIMIT_S)
             each.sendall(frame(ALL_TOPICS, 9))
             assert each.recv(1)
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture(params=["threaded", "simulated"])
@@ -70,4 +70,4 @@ def test_a_killed_broker_refuses_connections_and_returns_on_its_port() -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address, timeout=LIMIT_S)
         cluster.restart(1)
-        cluster.wait_until(lambda: connects(address), within="30s")
+        cluster.wait_until(lambda: connects(address), within="60s")

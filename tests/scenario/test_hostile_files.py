@@ -100,7 +100,7 @@ def damaged_texts(draw: random.Random, count: int) -> Iterator[str]:
 def check_texts(seed: int, count: int) -> None:
     refused = 0
     for text in damaged_texts(random.Random(seed), count):
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             parse_scenario(text, where="my.yaml")
         except UserError as error:
@@ -110,7 +110,7 @@ def check_texts(seed: int, count: int) -> None:
             assert len(line) < 2_000, (seed, text, line)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error!r} for {text!r}") from error
-        assert time.perf_counter() - began < LONGEST_S, (seed, text)
+        assert time.process_time() - began < LONGEST_S, (seed, text)
     assert count // 10 < refused < count
 
 
