@@ -23,7 +23,7 @@ from minicluster.actors.runtime.wall_clock import LATE_MAX_S, WallClock
 P = ParamSpec("P")
 R = TypeVar("R")
 POLL_S = 0.001
-READ_EVERY_S = LATE_MAX_S / 2  # a clock that nobody reads stands still
+READ_EVERY_S = LATE_MAX_S / 2  # else the clock would take pauses for stalls
 STOP_TIMEOUT_S = 30.0
 
 _here = threading.local()

@@ -8,10 +8,12 @@ import time
 from minicluster import MiniCluster
 from minicluster.actors.recording.metadata_sink import MetadataSink
 
+QUICK = {"broker.heartbeat.interval.ms": "200ms", "broker.session.timeout.ms": "1500ms"}
+
 
 def test_a_threaded_cluster_starts_replicates_fails_over_and_leaves_no_thread() -> None:
     before = set(threading.enumerate())
-    with MiniCluster(seed=1, runtime="threaded") as cluster:
+    with MiniCluster(seed=1, runtime="threaded", config=QUICK) as cluster:
         orders = cluster.create_topic("orders", min_isr=2)
         cluster.wait_until(orders.fully_in_sync, within="60s")
         assert [outcome.offset for outcome in cluster.produce(orders, count=5)] == [0, 1, 2, 3, 4]
@@ -28,7 +30,7 @@ def test_a_threaded_cluster_starts_replicates_fails_over_and_leaves_no_thread() 
 
 
 def test_a_threaded_broker_can_be_paused_and_cut_and_shut_down() -> None:
-    with MiniCluster(seed=2, runtime="threaded") as cluster:
+    with MiniCluster(seed=2, runtime="threaded", config=QUICK) as cluster:
         first, second, third = cluster.brokers
         cluster.pause(first)
         cluster.cut(second, cluster.controllers)
@@ -64,7 +66,7 @@ def test_another_threaded_controller_takes_over() -> None:
 
 
 def test_a_stall_of_the_machine_ends_no_session() -> None:
-    """The process stood still for a minute: no broker was slow, and no controller."""
+    """The machine did not run the process for a minute: no broker was slow, and no controller."""
     with MiniCluster(seed=5, runtime="threaded") as cluster:
         active, began_ms = cluster.active_controller, cluster.now_ms
         cluster.rt.clock.monotonic_s = lambda: time.monotonic() + 60  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from minicluster.actors.runtime.wall_clock import LATE_MAX_S, WallClock
 
 
 class Machine:
-    """A clock that moves when it is told to."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now_s = 1_000.0

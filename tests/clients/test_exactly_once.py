@@ -15,6 +15,8 @@ from tests.clients.processors import PROCESSORS, Fenced, Make, Processor
 pytestmark = pytest.mark.clients
 
 STATIC = {
+    "broker.heartbeat.interval.ms": "200ms",
+    "broker.session.timeout.ms": "1500ms",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",

@@ -21,7 +21,9 @@ from tests.clients.members import MEMBERS, Run
 pytestmark = pytest.mark.clients
 
 CONFIG = {
-    "broker.session.timeout.ms": "2500",  # a coordinator fails over well within a member's session
+    "broker.heartbeat.interval.ms": "200",
+    "broker.session.timeout.ms": "1500",  # a coordinator fails over well within a member's session
+    "group.min.session.timeout.ms": "1000",
     "offsets.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",

@@ -102,7 +102,9 @@ def test_a_client_survives_the_leader_that_a_user_kills(
     from minicluster.verify import verify
 
     topic = ("--topic", "orders:2:3", "--config", "min.insync.replicas=2")
-    with serving(tmp_path, "--port", "0", *topic, *runtime) as cluster:
+    quick = ("broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1500")
+    configs = [word for config in quick for word in ("--config", config)]
+    with serving(tmp_path, "--port", "0", *topic, *configs, *runtime) as cluster:
         servers = cluster.ready["bootstrap_servers"]
         assert produce(servers, "orders", ["a", "b"]) == [0, 1]
         killed = cluster.do("kill leader(orders-0)")

@@ -20,11 +20,13 @@ from minicluster.scenario.step_text import parse_step
 
 LIMIT_S = 60.0
 CREATE = "create_topic orders replicas=2"
+QUICK = {"broker.heartbeat.interval.ms": "200ms", "broker.session.timeout.ms": "1500ms"}
 
 
 @pytest.fixture
 def cluster() -> Iterator[MiniCluster]:
-    with MiniCluster(brokers=2, controllers=1, runtime="threaded", seed=5) as built:
+    shape = {"brokers": 2, "controllers": 1, "runtime": "threaded", "config": QUICK}
+    with MiniCluster(seed=5, **shape) as built:
         yield built
 
 

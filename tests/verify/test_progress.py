@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from minicluster.verify import verify
 from minicluster.verify.rules import RULES
 from minicluster.verify.spark import progress, routing
 from minicluster.verify.spark.fold_job import Item, Task, _judge_one
-from minicluster.verify.spark.progress import Meter, Progress, estimate
+from minicluster.verify.spark.progress import Meter, Progress, Watch, estimate
 from tests.verify.trace_cases import c6_near
 
 
@@ -78,6 +79,30 @@ def test_phases_and_tasks_are_passed_on(
     verify(c6_near().write(tmp_path / "run"), on_progress=seen.append)
 
     assert list(dict.fromkeys(one.phase for one in seen)) == ["starting Spark", "judging 1 run"]
-    assert {one.tasks for one in seen} >= {2}
+    assert seen[-1].tasks == 2
     fractions = [one.fraction for one in seen]
-    assert fractions == sorted(fractions) and len(set(fractions)) > 2
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0
+
+
+def test_the_work_that_workers_leave_is_seen_while_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "POLL_S", 0.01)
+    seen: list[Progress] = []
+    came = threading.Event()
+
+    def show(one: Progress) -> None:
+        seen.append(one)
+        came.set()
+
+    watch = Watch("judging 1 run", show, places=2)
+    with watch.over(object()):  # type: ignore[arg-type]  # no Spark counts tasks here
+        for place, done, fraction in ((0, 0.5, 0.25), (1, 0.5, 0.5), (0, 1.0, 0.75)):
+            Meter(watch.meter_file(place)).done(done)
+            while not seen or seen[-1].fraction != fraction:
+                came.clear()
+                assert came.wait(60)
+        Meter(watch.meter_file(1)).done(1.0)
+
+    assert list(dict.fromkeys(one.fraction for one in seen))[-4:] == [0.25, 0.5, 0.75, 1.0]
+    assert seen[-1].tasks == 0 and seen[-1].seconds_left == 0.0

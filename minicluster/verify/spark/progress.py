@@ -121,7 +121,9 @@ class Watch:
 
     def _poll(self, context: Any, group: str, ended: threading.Event) -> None:
         begun = time.monotonic()
-        while not ended.wait(POLL_S):
+        is_over = False
+        while not is_over:  # a job that is over is looked at once more
+            is_over = ended.wait(POLL_S)
             done, tasks = 0, 0
             if context is not None:
                 with suppress(Exception):  # Spark is being stopped
