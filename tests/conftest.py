@@ -17,11 +17,7 @@ from tests.house.short_table import short_table
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
-# The tests of such a file look at one report, which takes seconds.
-OF_ONE_REPORT = frozenset(
-    f"tests/verify/test_{name}.py"
-    for name in ("spark_rules", "trace_rules", "verdicts", "znode_runs")
-)
+OF_MODULE = 'scope="module"'
 
 # The same examples on every machine, however slow it is.
 settings.register_profile(
@@ -56,7 +52,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests that start Spark go to one worker, so that one JVM serves them all.
 
     Those of the house go to one worker as well, since they share the parsed files, and so do those
-    of a file that look at one report.
+    of a file with a fixture of its own: two workers would make it twice, which takes seconds where
+    it is a report or a story on real time.
 
     The text of a file shows its marks: the scheduler does not get them, and the names that
     xdist 3.8 gives to groups are lost under pytest 9.2.
@@ -66,8 +63,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadGroupScheduling
 
     @cache
+    def text_of(file: str) -> str:
+        return (config.rootpath / file).read_text()
+
+    @cache
     def marked(file: str) -> frozenset[str] | None:
-        return marked_with_spark((config.rootpath / file).read_text())
+        return marked_with_spark(text_of(file))
 
     def starts_spark(nodeid: str) -> bool:
         file, _, rest = nodeid.partition("::")
@@ -80,7 +81,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return "spark"
             if nodeid.startswith(HOUSE):
                 return HOUSE
-            if (file := nodeid.partition("::")[0]) in OF_ONE_REPORT:
+            if OF_MODULE in text_of(file := nodeid.partition("::")[0]):
                 return file
             return str(super()._split_scope(nodeid))
 

@@ -16,15 +16,18 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor as Aioka
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-SESSION_MS = 6_000
+SESSION_MS = 30_000  # a client that the machine does not run for seconds stays a member
+SHORT_SESSION_MS = 3_000  # of a member that is killed
 POLL_S = 0.1
 
-Run = Callable[[str, str, str, list[str], threading.Event], None]
-"""Reads a topic as a member of a group until a stop: bootstrap servers, topic, group, values."""
+Run = Callable[..., None]
+"""Reads a topic as a member of a group until a stop.
+
+Bootstrap servers, topic, group, values, stop; the session of a classic group in milliseconds.
+"""
 
 
-CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
-COOPERATIVE = {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"}
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER = {"group.protocol": "consumer"}
 """KIP-848: the coordinator has the time-outs and assigns."""
 
@@ -35,15 +38,18 @@ def confluent_member(
     group: str,
     seen: list[str],
     stop: threading.Event,
-    protocol: Mapping[str, object] = CLASSIC,
+    session_ms: int = SESSION_MS,
+    protocol: Mapping[str, object] = {},
 ) -> None:
     """One member on librdkafka."""
+    classic = {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500}
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            **({} if protocol is CONSUMER else classic),
             **protocol,
         }
     )
@@ -62,6 +68,7 @@ def kafka_python_member(
     group: str,
     seen: list[str],
     stop: threading.Event,
+    session_ms: int = SESSION_MS,
     assignors: Sequence[type] = (RangePartitionAssignor,),
 ) -> None:
     """One member on kafka-python."""
@@ -71,7 +78,7 @@ def kafka_python_member(
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms,
         heartbeat_interval_ms=500,
         partition_assignment_strategy=assignors,
     )
@@ -95,7 +102,12 @@ def keep_joins_in_flight(coordinator: Any) -> None:
 
 
 def aiokafka_member(
-    servers: str, topic: str, group: str, seen: list[str], stop: threading.Event
+    servers: str,
+    topic: str,
+    group: str,
+    seen: list[str],
+    stop: threading.Event,
+    session_ms: int = SESSION_MS,
 ) -> None:
     """One member on aiokafka."""
 
@@ -106,7 +118,7 @@ def aiokafka_member(
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=session_ms,
             heartbeat_interval_ms=500,
             partition_assignment_strategy=(AiokafkaRange,),
         )
@@ -147,7 +159,7 @@ def main(name: str, servers: str, topic: str, group: str) -> None:
             for value in values:
                 self.append(value)
 
-    MEMBERS[name](servers, topic, group, Printed(), threading.Event())
+    MEMBERS[name](servers, topic, group, Printed(), threading.Event(), SHORT_SESSION_MS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""However many workers run the suite, one of them has all of Spark."""
+"""However many workers run the suite, one of them has all of Spark, and one each fixture."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ def test_it(number):
     note = f"{{pathlib.Path(__file__).stem}}-{{number}}"
     pathlib.Path(__file__).with_name(note).write_text(os.environ["PYTEST_XDIST_WORKER"])
 """
+FIXTURE = """
+@pytest.fixture(scope="module", autouse=True)
+def made_once() -> None: pass
+"""
 FILES = (
     ("one", "pytestmark = pytest.mark.spark", ""),
     ("two", "pytestmark = [pytest.mark.spark]", ""),
     ("free", "", ""),
     ("mixed", "@pytest.mark.spark\ndef test_nothing(): pass", ""),
     ("marked", "def test_nothing(): pass", "@pytest.mark.spark"),
+    ("shared", FIXTURE, ""),
 )
 ON_ONE_WORKER = ("test_one", "test_two", "test_marked")
 
@@ -44,3 +49,4 @@ def test_tests_that_start_spark_run_on_one_worker(tmp_path: Path) -> None:
     with_spark = {notes[name] for name in notes if name.startswith(ON_ONE_WORKER)}
     assert len(with_spark) == 1
     assert {notes[name] for name in notes if not name.startswith(ON_ONE_WORKER)} - with_spark
+    assert len({notes[name] for name in notes if name.startswith("test_shared")}) == 1
