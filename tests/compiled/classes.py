@@ -56,14 +56,15 @@ def _bases(top: Path) -> Iterator[tuple[ClassName, list[ClassName]]]:
     for path in sorted((top / PACKAGE).rglob("*.py")):
         module = module_name(path.relative_to(top).as_posix())
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        imported = _imported(tree)
+        names_of = imported(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                names = (_base(base, module, imported) for base in node.bases)
+                names = (base_of(base, module, names_of) for base in node.bases)
                 yield (module, node.name), [name for name in names if name is not None]
 
 
-def _imported(tree: ast.Module) -> dict[str, ClassName]:
+def imported(tree: ast.Module) -> dict[str, ClassName]:
+    """The names that a module imports from the package."""
     found: dict[str, ClassName] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
@@ -72,7 +73,8 @@ def _imported(tree: ast.Module) -> dict[str, ClassName]:
     return found
 
 
-def _base(base: ast.expr, module: str, imported: Mapping[str, ClassName]) -> ClassName | None:
+def base_of(base: ast.expr, module: str, imported: Mapping[str, ClassName]) -> ClassName | None:
+    """The class that a base names, where it is one of the package."""
     if isinstance(base, ast.Subscript):
         base = base.value
     if isinstance(base, ast.Name):

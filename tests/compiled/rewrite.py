@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.compiled.classes import Classes
+from tests.compiled.differences import mend_differences
 from tests.compiled.modules import REPLACED
 
 DECLARED = "minicluster._declared"
@@ -37,6 +38,7 @@ def rewrite(path: Path, file: str, module: str, classes: Classes) -> str:
             raise SystemExit(f"{file}: {before.strip()!r} is gone; mend tests/compiled/modules.py")
         text = text.replace(before, after)
     tree = ast.parse(text)
+    mend_differences(tree)
     loaded = importlib.import_module(module)
     body: list[ast.stmt] = []
     for node in tree.body:
@@ -47,8 +49,6 @@ def rewrite(path: Path, file: str, module: str, classes: Classes) -> str:
             body += _redirected(node)
     at = _after_future(body)
     tree.body = body[:at] + ast.parse(IMPORTS).body + body[at:]
-    for inner in ast.walk(tree):
-        _mend_membership(inner)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -73,16 +73,6 @@ def _redirected(node: ast.ImportFrom) -> list[ast.stmt]:
         return [ast.ImportFrom(module=DECLARED, names=moved, level=0)]
     node.module = DECLARED
     return []
-
-
-def _mend_membership(node: ast.AST) -> None:
-    """Write ``x in (a, *b)`` as ``x in tuple((a, *b))``: mypyc compares with ``b`` itself."""
-    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
-        return
-    of = node.comparators[0]
-    elements = of.elts if isinstance(of, ast.Tuple | ast.List | ast.Set) else []
-    if any(isinstance(element, ast.Starred) for element in elements):
-        node.comparators[0] = ast.Call(func=ast.Name("tuple"), args=[of], keywords=[])
 
 
 def _rewrite_class(node: ast.ClassDef, cls: Any, module: str, classes: Classes) -> list[ast.stmt]:

@@ -35,6 +35,7 @@ def test_a_near_miss_passes(case: Case) -> None:
     assert broken(case) == set()
 
 
+@pytest.mark.pure("replaces a method of a native class")
 def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other node has its log, and every image is the fold of it."""
     with MiniCluster(controllers=1, brokers=1, seed=3) as cluster:

@@ -61,6 +61,7 @@ def test_every_online_rule_has_both_logs() -> None:
     assert sorted(cases.NEAR) == sorted(online)
 
 
+@pytest.mark.pure("replaces a method of a native class")
 def test_every_check_of_every_online_rule_finds_something(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule of several checks is not covered by one of them."""
     found: dict[tuple[str, int], None] = {}

@@ -17,7 +17,7 @@ _MAGIC = 2
 _LEAST_BYTES = 14  # of a record of magic 0, without the offset and length before it
 _ZSTD_FROM = 7
 _PRODUCER_ID_END = 51  # of a batch of magic 2
-_ATTRIBUTES = slice(21, 23)
+_ATTRIBUTES_AT, _ATTRIBUTES_END = 21, 23
 
 
 class BrokenRequest(Exception):
@@ -41,7 +41,8 @@ class ProducedRecords:
     def first_attributes(self) -> int | None:
         """The attributes of the first batch, None without one."""
         if self.short is not None:
-            return int.from_bytes(self.short[_ATTRIBUTES], "big", signed=True)
+            attributes = self.short[_ATTRIBUTES_AT:_ATTRIBUTES_END]
+            return int.from_bytes(attributes, "big", signed=True)
         return self.batches[0].attributes if self.batches else None
 
     def only_batch(self, version: int) -> RecordBatch:

@@ -68,7 +68,7 @@ def handle_delete_records(
 class DelayedDeleteRecords(DelayedOperation):
     """A deletion of records that waits for the low watermarks of its partitions."""
 
-    __slots__ = ("_state", "_statuses", "_token", "deadline_ms")
+    __slots__ = ("_state", "_statuses", "_token")
 
     def __init__(
         self,
