@@ -48,12 +48,13 @@ zookeeper: $(VENV)/.installed-dev  ## ZooKeeper's own server below a cluster's b
 
 COMPILED := build/compiled-venv/bin/python
 
-compiled: $(VENV)/.installed-dev  ## a second wheel with native code (a C compiler); its runs beside the pure ones
+compiled: $(VENV)/.installed-dev  ## a second wheel with native code (a C compiler), its runs beside the pure ones, its tests
 	@rm -rf dist/*-cp*.whl build/compiled-venv
 	@$(BIN)/python -m tests.compiled
 	@$(BIN)/python -m venv build/compiled-venv
-	@$(COMPILED) -m pip install --quiet --disable-pip-version-check dist/*-cp*.whl
+	@$(COMPILED) -m pip install --quiet --disable-pip-version-check "$$(echo dist/*-cp*.whl)[test]"
 	@MINICLUSTER_COMPILED=$(COMPILED) $(BIN)/python -m pytest -q -m compiled tests/compiled
+	@$(BIN)/python -m tests.compiled.suite $(COMPILED)
 
 check: format lint types test wheel  ## what CI runs
 

@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from minicluster.errors import UserError
 from minicluster.verify import Verdict, verify, views
+from minicluster.verify.spark import travel
 from minicluster.verify.spark.data_source import KraftDataSource
 from tests.verify.build import change, cluster
 from tests.verify.trace_cases import c6_near
@@ -87,6 +90,19 @@ def test_a_path_of_hadoops_that_is_not_there_is_one_line(spark: Any, hadoop: str
         verify(f"{hadoop}/nowhere", rules=["E10"])
 
     assert "\n" not in str(raised.value)
+
+
+def test_sources_alone_of_the_compiled_wheel_go_to_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python imports no native code from an archive."""
+    (tmp_path / "minicluster").mkdir()
+    for name in ("machine.py", f"machine{EXTENSION_SUFFIXES[0]}"):
+        (tmp_path / "minicluster" / name).touch()
+    monkeypatch.setattr(travel, "_PACKAGE", tmp_path / "minicluster")
+
+    with zipfile.ZipFile(travel._archive(tmp_path)) as archive:
+        assert archive.namelist() == ["minicluster/machine.py", "mypy_extensions.py"]
 
 
 @pytest.mark.slow

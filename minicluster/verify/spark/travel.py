@@ -6,6 +6,8 @@ import re
 import weakref
 import zipfile
 from collections.abc import Callable, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _IN_THIS_PROCESS = re.compile(r"local(\[.+\])?")
 _PACKAGE = Path(__file__).parents[2]
+_NATIVE = tuple(EXTENSION_SUFFIXES)
 _shipped: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -46,11 +49,22 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def _archive(folder: Path) -> Path:
+    """The package's sources: Python imports no native code from an archive.
+
+    Those of the compiled wheel import mypy_extensions, so it goes with them.
+    """
     path = folder / "minicluster.zip"
+    is_compiled = False
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(_PACKAGE.rglob("*")):
-            if file.is_file() and file.suffix != ".pyc":
+            if file.name.endswith(_NATIVE):
+                is_compiled = True
+            elif file.is_file() and file.suffix != ".pyc":
                 archive.write(file, Path("minicluster") / file.relative_to(_PACKAGE))
+        if is_compiled:
+            needed = find_spec("mypy_extensions")
+            assert needed is not None and needed.origin is not None, "the wheel requires it"
+            archive.write(needed.origin, "mypy_extensions.py")
     return path
 
 
