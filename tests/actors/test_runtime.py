@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 import time
 import uuid
 import weakref
@@ -24,6 +25,9 @@ from minicluster.actors.runtime.runtime import (
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.actors.runtime.turns import Livelock
+
+LIMIT_S = 60
+LIMIT_MS = 60_000
 
 
 class Echo(ClusterActor):
@@ -76,7 +80,7 @@ def test_an_actor_handles_messages_in_the_order_of_their_sender(rt: Runtime) -> 
     ref = rt.spawn(Echo, "echo")
     for number in range(5):
         ref.tell(number)
-    assert ref.ask("last", timeout=5) == 6
+    assert ref.ask("last", timeout=LIMIT_S) == 6
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
     assert actor.received == [0, 1, 2, 3, 4, "last"]
@@ -87,15 +91,15 @@ def test_a_name_is_taken_while_its_actor_runs_and_free_after_a_kill(rt: Runtime)
     with pytest.raises(ValueError, match="echo"):
         rt.spawn(Echo, "echo")
     rt.kill("echo")
-    assert rt.spawn(Echo, "echo").ask("x", timeout=5) == 1
+    assert rt.spawn(Echo, "echo").ask("x", timeout=LIMIT_S) == 1
 
 
 def test_an_actor_that_waits_for_another_is_refused(rt: Runtime) -> None:
     peer = rt.spawn(Echo, "peer")
     sender = rt.spawn(Echo, "blocked", peer)
     with pytest.raises(BlockingCallInActor, match="blocked"):
-        sender.ask("ask", timeout=5)
-    assert peer.ask("count", timeout=5) == 1  # the message was never sent
+        sender.ask("ask", timeout=LIMIT_S)
+    assert peer.ask("count", timeout=LIMIT_S) == 1  # the message was never sent
 
 
 def test_an_actor_that_waits_for_a_future_is_refused(rt: Runtime) -> None:
@@ -103,14 +107,14 @@ def test_an_actor_that_waits_for_a_future_is_refused(rt: Runtime) -> None:
     future = peer.ask("x", block=False)
     waiter = rt.spawn(Echo, "waiter")
     with pytest.raises(BlockingCallInActor, match="waiter"):
-        waiter.ask(("wait", future), timeout=5)
+        waiter.ask(("wait", future), timeout=LIMIT_S)
 
 
 def test_a_crash_is_reported_with_the_name_of_the_actor(rt: Runtime) -> None:
     ref = rt.spawn(Echo, "echo")
     ref.tell("boom")
     with pytest.raises(ActorCrashed, match=r"(?s)echo crashed.*ValueError: boom"):
-        rt.run_until(lambda: False, 5_000)
+        rt.run_until(lambda: False, LIMIT_MS)
     assert not ref.is_alive()
     assert rt.actors == ()
     rt.crashes.clear()
@@ -123,7 +127,7 @@ def test_an_actor_that_cannot_start_is_a_crash(rt: Runtime) -> None:
 
     rt.spawn(Broken, "broken")
     with pytest.raises(ActorCrashed, match="no disk"):
-        rt.run_until(lambda: False, 5_000)
+        rt.run_until(lambda: False, LIMIT_MS)
     rt.crashes.clear()
 
 
@@ -132,7 +136,7 @@ def test_an_interrupt_inside_an_actor_reaches_the_test_and_no_other_cluster(rt: 
     bystander = other.spawn(Echo, "bystander")
     rt.spawn(Echo, "echo").tell("exit")
     with pytest.raises(KeyboardInterrupt):
-        rt.run_until(lambda: False, 5_000)
+        rt.run_until(lambda: False, LIMIT_MS)
     assert bystander.ask("x") == 1
     rt.crashes.clear()
     other.close()
@@ -140,7 +144,7 @@ def test_an_interrupt_inside_an_actor_reaches_the_test_and_no_other_cluster(rt: 
 
 def test_a_killed_actor_handles_nothing_that_was_in_its_inbox(rt: Runtime) -> None:
     ref = rt.spawn(Echo, "echo")
-    assert ref.ask("first", timeout=5) == 1
+    assert ref.ask("first", timeout=LIMIT_S) == 1
     rt.pause(("echo",))
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
@@ -163,7 +167,7 @@ def test_a_stopped_actor_finishes_its_inbox_first(rt: Runtime) -> None:
 
 def test_a_paused_actor_takes_its_messages_after_the_pause(rt: Runtime) -> None:
     ref = rt.spawn(Echo, "echo")
-    assert ref.ask("first", timeout=5) == 1
+    assert ref.ask("first", timeout=LIMIT_S) == 1
     rt.pause(("echo",))
     ref.tell("second")
     rt.run_for(5)
@@ -171,16 +175,19 @@ def test_a_paused_actor_takes_its_messages_after_the_pause(rt: Runtime) -> None:
     assert isinstance(actor, Echo)
     assert actor.received == ["first"]
     rt.resume(("echo",))
-    assert rt.run_until(lambda: actor.received == ["first", "second"], 5_000)
+    assert rt.run_until(lambda: actor.received == ["first", "second"], LIMIT_MS)
 
 
 def test_a_timer_wakes_its_actor_and_a_cancelled_one_does_not(rt: Runtime) -> None:
     rt.spawn(Echo, "echo")
     actor = rt.actor("echo")
     assert isinstance(actor, Echo)
+    held = threading.Event()
+    rt.schedule(rt.now(), lambda _: held.wait(LIMIT_S), None)  # no timer fires meanwhile
     actor.after(20, "kept")
     actor.after(10, "cancelled").cancel()
-    assert rt.run_until(lambda: "kept" in actor.received, 5_000)
+    held.set()
+    assert rt.run_until(lambda: "kept" in actor.received, LIMIT_MS)
     assert "cancelled" not in actor.received
 
 
