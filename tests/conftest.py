@@ -120,7 +120,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def _is_of_tests(error: BaseException) -> bool:
-    """Whether a test or its tools raised it, and not the package."""
+    """Check that a test or its tools raised it, and not the package."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return Path(last.filename).is_relative_to(Path(__file__).parent)
 

@@ -1,4 +1,4 @@
-"""What mypyc 2.4 compiles into something else than Python does, written in another way."""
+"""Rewrites code that mypyc 2.4 compiles into something else than Python does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mypyc understands in another way is written in one that it understands."""
+"""Code that mypyc understands in another way is written in one that it understands."""
 
 from __future__ import annotations
 
