@@ -58,6 +58,7 @@ def judge_user_rules(
         fold_job.judge_runs(spark, items, replace(task, rules=tuple(held)), tallies)
     if not planned.rules:
         return
+    ship_package(spark)  # sessions of SQL share its files
     phase = f"judging your rules over {counted(len(logs), 'long log')}"
     with Watch(phase, task.on_progress).over(spark):
         for log in logs:
@@ -103,7 +104,6 @@ class _Judge:
 
     def judge(self) -> None:
         """Judge every view that needs no trace; one that cannot be computed is unknown."""
-        ship_package(self._sql)
         settings = {**FOR_MANY_ROWS, "spark.sql.shuffle.partitions": str(self._shares)}
         for key, value in settings.items():
             self._sql.conf.set(key, value)
