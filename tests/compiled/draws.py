@@ -20,7 +20,7 @@ def draws(source: int, first: int, stride: int) -> Iterator[int]:
     step: i64 = _signed(stride * golden)
     while True:
         x: i64 = state
-        # A word has a sign here, so a shift to the right is cut to the bits that it leaves.
+        # A word has a sign here, and a shift to the right repeats it; a mask takes it away.
         x = (x ^ ((x >> 30) & 0x3_FFFF_FFFF)) * -0x40A7_B892_E31B_1A47
         x = (x ^ ((x >> 27) & 0x1F_FFFF_FFFF)) * -0x6B2F_B644_ECCE_EE15
         x = x ^ ((x >> 31) & 0x1_FFFF_FFFF)
