@@ -1,4 +1,4 @@
-"""How a controller serves one request: a row of its table of APIs, and what a decision gets.
+"""One row of a controller's table of APIs, and what a decision about its request gets.
 
 Source:  ControllerApis.
 """

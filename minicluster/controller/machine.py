@@ -303,8 +303,7 @@ class ControllerMachine:
     ) -> list[Effect]:
         """Decide a request; the response is among the effects of this event or of a later one.
 
-        Shapes:  authorized: the sender may act for the cluster. forwarded: a broker passed a
-                 client's request on. client: by which its quotas are found.
+        Shapes:  authorized: to act for the cluster. forwarded: by a broker, for a client.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
         api = api_of(type(request))

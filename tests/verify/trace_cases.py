@@ -15,6 +15,7 @@ from tests.verify import trace_cases_time as of_time
 from tests.verify.build import LogBuilder, change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.cases_partitions import recovering
+from tests.verify.trace_kit import plain_run
 
 Case = Callable[[], RunBuilder]
 
@@ -416,6 +417,26 @@ def x1_near() -> RunBuilder:
     return RunBuilder(cluster(), repeat_trace_hash="a")
 
 
+def e41_bad() -> RunBuilder:
+    return plain_run(stale_indexes=[101])
+
+
+def e41_near() -> RunBuilder:
+    return plain_run(stale_indexes=[])
+
+
+def e42_bad() -> RunBuilder:
+    return plain_run(crashes=["broker-1: KeyError"])
+
+
+def e42_fault() -> RunBuilder:
+    return plain_run(controller_faults=["controller 101: it resigns from epoch 1: an index …"])
+
+
+def e42_near() -> RunBuilder:
+    return plain_run(crashes=[], controller_faults=[])
+
+
 BAD: dict[str, tuple[Case, ...]] = {
     "A5": (a5_bad, a5_old_epoch),
     "A6": (a6_bad, a6_whole, a6_revert),
@@ -441,6 +462,8 @@ BAD: dict[str, tuple[Case, ...]] = {
     "F5": (f5_bad, f5_below_its_own),
     "F8": (f8_bad, f8_too_few),
     "X1": (x1_bad,),
+    "E41": (e41_bad,),
+    "E42": (e42_bad, e42_fault),
     **replicas.BAD,
     **logs.BAD,
     **clients.BAD,
@@ -463,6 +486,8 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F5": (f5_near, f5_near_unclean, f5_near_deposed),
     "F8": (f8_near,),
     "X1": (x1_near,),
+    "E41": (e41_near,),
+    "E42": (e42_near,),
     **replicas.NEAR,
     **logs.NEAR,
     **clients.NEAR,

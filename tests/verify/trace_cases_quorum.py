@@ -116,7 +116,7 @@ def e06_ahead_of_the_leader() -> RunBuilder:
 
 
 def e06_near_majority_with_kafka() -> RunBuilder:
-    """Nothing is recorded of the disk of 3000, which may have the records too."""
+    """Nothing is recorded of the disk of 3000, which may have the records."""
     return leading().disk(101, 5).disk(102, 5).committed(5, voters=BESIDE_KAFKA)
 
 

@@ -435,26 +435,6 @@ def e37_near_not_caught_up() -> RunBuilder:
     return _at_end(run, 3)
 
 
-def e41_bad() -> RunBuilder:
-    return plain_run(stale_indexes=[101])
-
-
-def e41_near() -> RunBuilder:
-    return plain_run(stale_indexes=[])
-
-
-def e42_bad() -> RunBuilder:
-    return plain_run(crashes=["broker-1: KeyError"])
-
-
-def e42_fault() -> RunBuilder:
-    return plain_run(controller_faults=["controller 101: it resigns from epoch 1: an index …"])
-
-
-def e42_near() -> RunBuilder:
-    return plain_run(crashes=[], controller_faults=[])
-
-
 BAD: dict[str, tuple[Case, ...]] = {
     "A7": (a7_bad,),
     "B3": (b3_bad, b3_vanished),
@@ -470,8 +450,6 @@ BAD: dict[str, tuple[Case, ...]] = {
     "E35": (e35_bad,),
     "E36": (e36_bad, e36_goes_on, e36_partition_epoch),
     "E37": (e37_bad, e37_kept),
-    "E41": (e41_bad,),
-    "E42": (e42_bad, e42_fault),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "A7": (a7_near,),
@@ -488,8 +466,6 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E35": (e35_near,),
     "E36": (e36_near, e36_partition_epoch_near),
     "E37": (e37_near, e37_near_just_removed, e37_near_just_created, e37_near_not_caught_up),
-    "E41": (e41_near,),
-    "E42": (e42_near,),
 }
 # The part of a log rule that only a trace shows.
 REQUESTS_BAD: dict[str, tuple[Case, ...]] = {

@@ -224,7 +224,7 @@ class Fetcher:
         return fetch
 
     def _request_of_now(self) -> tuple[int, FetcherConfig, int]:
-        """What a full fetch depends on besides its partitions."""
+        """The rest of what a full fetch depends on, besides its partitions."""
         return self.context.view.broker_epoch, self.context.fetcher_config, self._session.id
 
     def _changes(self, now_ms: int) -> list[tuple[FetchKey, Named | None]]:
