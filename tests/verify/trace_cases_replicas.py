@@ -106,6 +106,20 @@ def _high(run: RunBuilder) -> RunBuilder:
     )
 
 
+def _left_out(kind: str, **values: object) -> RunBuilder:
+    """On ZooKeeper, where no log has the partition: 3 is no replica any more; the ISR has it."""
+    everybody = {**EVERYBODY, "leo": 8, "known": {2: (8, 0, 5)}, **values}
+    return RunBuilder(LogBuilder().brokers(1, 2, 3)).partition(kind, **everybody)
+
+
+def b2_near_left_out() -> RunBuilder:
+    return _left_out("hw", hw_old=0, hw_new=8)
+
+
+def f8_near_left_out() -> RunBuilder:
+    return _left_out("ack", offset=7)
+
+
 def b3_bad() -> RunBuilder:
     return _high(plain_run().committed()).partition("become_follower", broker=2, leo=3)
 

@@ -10,6 +10,10 @@ _LEO = "coalesce(get(try_element_at(followers, cast(m as string)), 0), -1)"
 
 _EPOCH_OF_LEO = "coalesce(get(try_element_at(followers, cast(m as string)), 1), -1)"
 
+# A member that is a replica to its leader. On ZooKeeper, whose partitions no log has, a move takes
+# a replica from its leader before the ISR loses it (KafkaController.onPartitionReassignment).
+_FOLLOWED = "(in_log or try_element_at(followers, cast(m as string)) is not null)"
+
 _TABLES = ("partition_event",)
 
 _JOINING = "array_except(maximal_isr, isr)"
@@ -21,6 +25,7 @@ _MINE = "partition by e.run, e.topic_id, e.part, e.broker, e.incarnation order b
 
 _STATES = f"""
 select e.*, cast(null as bigint) as log_offset, u.unclean_from, l.lost_from,
+  k.run is not null as in_log,
   max(partition_epoch) over ({_MINE} {BEFORE}) as p_partition_epoch,
   lag(partition_epoch) over ({_MINE}) as last_partition_epoch,
   lag(leader_epoch) over ({_MINE}) as last_leader_epoch,
@@ -52,6 +57,8 @@ select e.*, cast(null as bigint) as log_offset, u.unclean_from, l.lost_from,
   max(hw_new) over (
     partition by e.run, e.topic_id, e.part, e.broker order by e.seq {BEFORE}) as own_hw
 from partition_event e
+left join (select distinct run, topic_id, part from partition_states) k
+  on e.run = k.run and e.topic_id = k.topic_id and e.part = k.part
 left join (select run, topic_id, part, min(le) as unclean_from from partition_states
   where unclean group by run, topic_id, part) u
   on e.run = u.run and e.topic_id = u.topic_id and e.part = u.part
@@ -77,8 +84,8 @@ RULES = (
             Check(
                 view="replica_events",
                 when="kind = 'hw' and maximal_isr is not null and follower_leos is not null",
-                bad=f"leo < hw_new or exists(others, m -> {_LEO} < hw_new "
-                f"or {_EPOCH_OF_LEO} <> leader_epoch)",
+                bad=f"leo < hw_new or exists(others, m -> {_FOLLOWED} "
+                f"and ({_LEO} < hw_new or {_EPOCH_OF_LEO} <> leader_epoch))",
                 message="leader {broker} advanced its high watermark to {number} before all "
                 "of {new} had fetched up to it",
                 offset="log_offset",
@@ -264,7 +271,7 @@ RULES = (
             Check(
                 view="replica_events",
                 when="kind = 'ack' and maximal_isr is not null and follower_leos is not null",
-                bad=f"leo <= offset or exists(others, m -> {_LEO} <= offset) "
+                bad=f"leo <= offset or exists(others, m -> {_FOLLOWED} and {_LEO} <= offset) "
                 "or size(maximal_isr) < coalesce(min_isr, 1)",
                 message="leader {broker} acknowledged offset {number} before all of {new} had it, "
                 "or with fewer than min.insync.replicas",
