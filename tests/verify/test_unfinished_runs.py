@@ -38,14 +38,14 @@ def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
     ("draw", "seed"), [(generate, 2), (generate, 7), (generate_on_zookeeper, 1)]
 )
 def test_a_run_may_end_at_any_step(draw: Draw, seed: int, tmp_path: Path) -> None:
-    assert judged(draw, seed, tmp_path) is not Verdict.INVALID
+    assert judged(draw, seed, tmp_path) is Verdict.VALID
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [generate, generate_on_zookeeper])
 @pytest.mark.parametrize("seed", range(8, 40))
 def test_many_runs_may_end_at_any_step(draw: Draw, seed: int, tmp_path: Path) -> None:
-    assert judged(draw, seed, tmp_path) is not Verdict.INVALID
+    assert judged(draw, seed, tmp_path) is Verdict.VALID
 
 
 def test_a_topic_made_and_written_just_before_the_end(tmp_path: Path) -> None:
