@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow kafka zookeeper compiled check format lint types wheel bench docs clean
+.PHONY: help demo test slow kafka zookeeper check format lint types wheel bench docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,7 +20,7 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "installing minicluster into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable .
-	@echo "making the archive by which Java starts quicker (once; MINICLUSTER_CACHE=off: none)"
+	@echo "making the archive by which Java starts quicker (a minute, once; MINICLUSTER_CACHE=off: none)"
 	-@$(BIN)/minicluster warm
 	@touch $@
 
@@ -46,16 +46,6 @@ zookeeper: $(VENV)/.installed-dev  ## ZooKeeper's own server below a cluster's b
 	@$(BIN)/python -m tests.zookeeper.real fetch
 	@$(BIN)/python -m pytest -q -m zookeeper tests/zookeeper/real
 
-COMPILED := build/compiled-venv/bin/python
-
-compiled: $(VENV)/.installed-dev  ## a second wheel with native code (a C compiler), its runs beside the pure ones, its tests
-	@rm -rf dist/*-cp*.whl build/compiled-venv
-	@$(BIN)/python -m tests.compiled
-	@$(BIN)/python -m venv build/compiled-venv
-	@$(COMPILED) -m pip install --quiet --disable-pip-version-check "$$(echo dist/*-cp*.whl)[test]"
-	@MINICLUSTER_COMPILED=$(COMPILED) $(BIN)/python -m pytest -q -m compiled tests/compiled
-	@$(BIN)/python -m tests.compiled.suite $(COMPILED)
-
 check: format lint types test wheel  ## what CI runs
 
 format: $(VENV)/.installed-dev  ## is the code formatted?
@@ -75,7 +65,7 @@ wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environ
 	@build/wheel-venv/bin/python -I tests/house/wheel_probe.py
 
 bench: $(VENV)/.installed-dev  ## measure; results as ratios, with the machine named
-	@MINICLUSTER_COMPILED=$(wildcard $(COMPILED)) $(BIN)/python -m pytest -q tests/bench --benchmark-only
+	@$(BIN)/python -m pytest -q tests/bench --benchmark-only
 
 docs: $(VENV)/.installed-dev  ## write docs/conformance.md and docs/coverage.md anew
 	@$(BIN)/python -m tests.house.write_docs

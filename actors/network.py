@@ -15,9 +15,10 @@ a lost packet ends the connection.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
 from typing import Any, Protocol
+from uuid import UUID
 
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
@@ -35,7 +36,6 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
-from minicluster.actors.runtime.turns import post, turns_of
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import decode, encode
 
@@ -53,10 +53,14 @@ class Completion:
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """A node with a running process, and the actor that takes each request."""
+    """A node with a running process, and the actor that takes each request.
+
+    Shapes:  topic_ids: of the topics by name, in the image of its replicas; None: no broker.
+    """
 
     incarnation: str
     route: Callable[[Packet], ClusterActor | None]
+    topic_ids: Callable[[], Mapping[str, UUID]] | None = None
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
 
 
@@ -93,21 +97,20 @@ class Network:
         self.on_node: Callable[[int, bool, bool], None] | None = None
         self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
-        self._turns = turns_of(rt)
-        # Bound once: each packet and each timeout needs one of them.
-        self._post: Callable[[int, Callable[[Packet], None], Packet], None] = rt.post
-        self._arrival: Callable[[Packet], None] = self._deliver
-        self._timeout: Callable[[Exchange], None] = self._timed_out
         self._next_id = 0
         self._unreset: list[Exchange] = []  # of clients that a fault keeps from seeing their end
 
     # Processes that start and end.
 
     def attach(
-        self, node: int, incarnation: str, route: Callable[[Packet], ClusterActor | None]
+        self,
+        node: int,
+        incarnation: str,
+        route: Callable[[Packet], ClusterActor | None],
+        topic_ids: Callable[[], Mapping[str, UUID]] | None = None,
     ) -> None:
         """Open a node for connections; its process has started."""
-        self.endpoints[node] = Endpoint(incarnation=incarnation, route=route)
+        self.endpoints[node] = Endpoint(incarnation=incarnation, route=route, topic_ids=topic_ids)
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
@@ -154,7 +157,6 @@ class Network:
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
-        turns = self._turns
         exchange = Exchange(
             number,
             api_name(body),
@@ -168,17 +170,13 @@ class Network:
             home.incarnation if home is not None else None,
             client_id,
             connection,
-            turns.now_ms if turns is not None else self.rt.now_ms,
+            self.rt.now_ms,
         )
         target = self.endpoints.get(dst)
         if target is not None:
             target.exchanges[number] = exchange
         if timeout_ms is not None:
-            at_ms = exchange.sent_ms + timeout_ms
-            if turns is not None:
-                post(turns, at_ms, self._timeout, exchange)
-            else:
-                self.rt.post(at_ms, self._timeout, exchange)
+            self.rt.post(exchange.sent_ms + timeout_ms, self._timed_out, exchange)
         fate = self._travel(Packet(exchange, body, False))
         self.recorder.request(exchange, fate)
         return exchange
@@ -198,20 +196,18 @@ class Network:
         sequence = self.recorder.event("handle", exchange)
         if exchange.handle_seq is None:
             exchange.handle_seq = sequence
-            turns = self._turns
-            exchange.handled_ms = turns.now_ms if turns is not None else self.rt.now_ms
+            exchange.handled_ms = self.rt.now_ms
 
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
         exchange = packet.exchange
-        response = Packet(exchange, body, True)
-        fate = self._travel(response)
-        sequence = self.recorder.event("response", exchange, (body, exchange.version), fate)
-        if exchange.resp_seq is None:
-            exchange.resp_seq = sequence
-            exchange.response = body
-            if exchange.is_of_client:
-                self.recorder.responded(exchange)
+        fate = self._travel(Packet(exchange, body, True))
+        if exchange.resp_seq is None and exchange.is_of_client:
+            home = self.endpoints.get(exchange.dst)
+            if home is not None and home.topic_ids is not None:
+                exchange.topic_ids = home.topic_ids()
+        self.recorder.response(exchange, body, fate)
+        exchange.topic_ids = {}  # an old image is not kept alive
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
@@ -292,8 +288,7 @@ class Network:
             delay_ms = 0  # its packets have crossed a real socket
         elif spread_ms > delay_ms:
             delay_ms += next(link.latencies) % (spread_ms - delay_ms + 1)
-        turns = self._turns
-        now_ms = turns.now_ms if turns is not None else self.rt.now_ms
+        now_ms = self.rt.now_ms
         if link.conditions:
             return self._disturbed(packet, link, now_ms, delay_ms)
         self._arrive(packet, link, now_ms + delay_ms)
@@ -348,12 +343,10 @@ class Network:
         if at_ms < latest_ms:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
-        turns = self._turns
-        if turns is not None:
-            post(turns, at_ms, self._arrival, packet)
-        else:
-            call_or_post = self._post
-            call_or_post(at_ms, self._arrival, packet)
+        self._deliver_at(at_ms, packet)
+
+    def _deliver_at(self, at_ms: int, packet: Packet) -> None:
+        self.rt.post(at_ms, self._deliver, packet)
 
     def _send_on(self, packet: Packet, now_ms: int) -> None:
         """Deliver a packet that was held; only a ``cut`` still counts, and loses it."""
@@ -402,8 +395,7 @@ class Network:
 
     def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
         """End an exchange with a response or a failure."""
-        turns = self._turns
-        exchange.completed_ms = turns.now_ms if turns is not None else self.rt.now_ms
+        exchange.completed_ms = self.rt.now_ms
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
@@ -449,7 +441,6 @@ class ThreadedNetwork(Network):
     ) -> None:
         super().__init__(rt, recorder, base_delay_ms=base_delay_ms, wire=wire)
         self.lock = threading.RLock()
-        self._post = self._call_or_post
 
     attach = one_at_a_time(Network.attach)
     listen = one_at_a_time(Network.listen)
@@ -466,12 +457,12 @@ class ThreadedNetwork(Network):
     _disconnected = one_at_a_time(Network._disconnected)
     _reset = one_at_a_time(Network._reset)
 
-    def _call_or_post(self, at_ms: int, call: Callable[[Packet], None], packet: Packet) -> None:
-        """Make a call that is due at once, without a turn of the thread that fires timers."""
+    def _deliver_at(self, at_ms: int, packet: Packet) -> None:
+        """Deliver what is due at once without a turn of the thread that fires timers."""
         if at_ms <= self.rt.now_ms:
-            call(packet)
+            self._deliver(packet)
         else:
-            self.rt.post(at_ms, call, packet)
+            self.rt.post(at_ms, self._deliver, packet)
 
 
 _api_names: dict[type[Any], str] = {}

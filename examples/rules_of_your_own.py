@@ -1,70 +1,70 @@
 """Rules of your own: ``minicluster verify RUN --rules-from examples/rules_of_your_own.py``."""
 
-from minicluster.verify.rules.model import Check, Evidence, Rule, View
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minicluster.verify import CASE, broken, history, rule, sql_rule
+from minicluster.verify.histories.partitions import PartitionStep
+from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.judging import Judge
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.rule import Findings
 
 
-def fencings_of_brokers(rows):
-    """The number of times that each broker was fenced, a fold over the rows of a view."""
-    count = {}
-    for row in rows("broker_states"):
-        if row["flips"]:
-            count[row["broker"]] = count.get(row["broker"], 0) + 1
-            yield {"run": row["run"], "broker": row["broker"], "offset": row["offset"]} | {
-                "number": count[row["broker"]],
-                "topic": None,
-                "part": None,
-            }
+@rule("MY1", "Two of three replicas are in sync", source="our own service level")
+def two_of_three_replicas_are_in_sync(step: PartitionStep) -> Findings:
+    """A partition with three replicas never has an ISR of one."""
+    if len(step.after.replicas or ()) < 3:
+        return
+    yield CASE
+    if len(step.after.isr or ()) < 2:
+        yield broken(f"ISR {list(step.after.isr or ())}", broker=step.after.leader)
 
 
-VIEWS = (
-    View(
-        name="moves_of_leaders",
-        sql="""select run, offset, topic, part, p_leader, leader, count(*) over (
-          partition by run, topic_id, part order by offset) as moves
-          from partition_states where change and leader <> p_leader""",
-    ),
-    View(
-        name="fencings",
-        fold=fencings_of_brokers,
-        columns=("run", "broker", "offset", "number", "topic", "part"),
-        reads=("broker_states",),
-        key=("broker",),  # brokers have nothing to do with each other
-    ),
+@dataclass(frozen=True)
+class ControllerElected:
+    """A controller is elected, for the n-th time in its run."""
+
+    node: int
+    number: int
+
+
+@history(ControllerElected, reads=("raft_event",))
+def elections_of_controllers(run: TracedRun, judge: Judge) -> None:
+    """A step that no history of minicluster yields: the elections of a run, in order."""
+    elections = (row for row in run.rows("raft_event") if row["kind"] == "elected")
+    for number, row in enumerate(elections, start=1):
+        judge.take(ControllerElected(row["node"], number))
+
+
+@rule(
+    "MY2",
+    "Controllers seldom change",
+    source="our own service level",
+    evidence=Evidence.TRACE,
+    tables=("raft_event",),
 )
+def controllers_seldom_change(elected: ControllerElected) -> Findings:
+    """At most three controllers are elected in a run."""
+    yield CASE
+    if elected.number > 3:
+        yield broken(f"controller {elected.node} is number {elected.number}", broker=elected.node)
 
-RULES = (
-    Rule(
-        id="MY1",
-        title="Leaders seldom move",
-        statement="The leader of a partition moves at most twice in a run.",
-        source="our own service level",
-        evidence=Evidence.LOG,
-        checks=(
-            Check(
-                view="moves_of_leaders",
-                when="true",
-                bad="moves > 2",
-                message="leader {broker} is number {number}",
-                broker="leader",
-                number="moves",
-            ),
-        ),
-    ),
-    Rule(
-        id="MY2",
-        title="No broker is fenced again and again",
-        statement="A broker is fenced at most three times in a run.",
-        source="our own service level",
-        evidence=Evidence.LOG,
-        checks=(
-            Check(
-                view="fencings",
-                when="true",
-                bad="number > 3",
-                message="broker {broker} was fenced for the {number}th time",
-                broker="broker",
-                number="number",
-            ),
-        ),
-    ),
+
+leaders_seldom_move = sql_rule(
+    "MY3",
+    "Leaders seldom move",
+    promise="The leader of a partition moves at most twice in a run.",
+    cases="select run from partition_states where leader >= 0",
+    findings="""
+        select run, offset, topic, partition, leader as broker,
+            concat('leader ', leader, ' is number ', number) as message
+        from (select run, from_offset as offset, topic, partition, leader, before,
+                1 + count_if(leader <> before) over (
+                    partition by run, topic, partition order by from_offset) as number
+            from (select *, lag(leader) over (
+                    partition by run, topic, partition order by from_offset) as before
+                from partition_states where leader >= 0))
+        where leader <> before and number > 3""",
 )

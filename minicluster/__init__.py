@@ -5,10 +5,10 @@ This face is lazy (PEP 562): importing it loads neither Pykka nor Spark.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.uncollected import imported
 from minicluster.version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    return getattr(imported(home), name)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

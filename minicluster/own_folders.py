@@ -6,7 +6,6 @@ so that the next maker finds what a killed process left, and removes it.
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import sys
@@ -21,7 +20,6 @@ if sys.platform != "win32":  # there, nothing is locked and nothing of another p
     import fcntl
 
 _PREFIX = "minicluster-temporary-"
-_number = itertools.count(1)
 _swept: set[Path] = set()
 
 
@@ -30,11 +28,7 @@ class OwnFolder:
 
     def __init__(self, parent: Path, stem: str) -> None:
         while True:
-            self.path = parent / f"{stem}{os.getpid()}-{next(_number)}"
-            try:
-                self.path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
+            self.path = Path(tempfile.mkdtemp(prefix=stem, dir=parent))
             with suppress(FileNotFoundError):  # another process removed it before the lock
                 self.descriptor = lock(self.path)
                 if self.path.exists():

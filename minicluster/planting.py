@@ -19,9 +19,8 @@ fault changes. The rule itself then reads as Kafka's, without a branch for fault
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
-from inspect import signature
-from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
+from functools import partial, wraps
+from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple
 
 from minicluster.faults import Faults
 
@@ -68,37 +67,18 @@ def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
     """
     planted: list[tuple[str, Callable[..., R]]] = []
 
-    def with_faults(state: S, *arguments: *Ts) -> R:
+    @wraps(function)
+    def run(state: S, *arguments: *Ts) -> R:
+        if not state.faults.is_any_on:
+            return function(state, *arguments)
         call: Callable[..., R] = function
         for switch, fault in planted:
             if getattr(state.faults, switch):
                 call = partial(fault, call)
         return call(state, *arguments)
 
-    code = getattr(function, "__code__", None)  # none of a function that was compiled to C
-    count = len(signature(function).parameters) if code is None else code.co_argcount
-    run = wraps(function)(_dispatch(count)(function, with_faults))
     run.planted = planted  # type: ignore[attr-defined]
-    return cast(Callable[[S, *Ts], R], run)
-
-
-@cache
-def _dispatch(count: int) -> Callable[..., Any]:
-    """The maker of a step's function, of so many arguments.
-
-    It is made as text: ``*arguments`` in place of names cost as much as a short step.
-    """
-    names = ", ".join(["state", *(f"argument{n}" for n in range(1, count))])
-    lines = (
-        "def dispatch(function, with_faults):",
-        f" def run({names}):",
-        f"  if state.faults.is_any_on: return with_faults({names})",
-        f"  return function({names})",
-        " return run",
-    )
-    space: dict[str, Any] = {}
-    exec("\n".join(lines), space)
-    return space["dispatch"]  # type: ignore[no-any-return]
+    return run
 
 
 def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

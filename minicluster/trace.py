@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 CLIENT_ROWS_MAX = 50_000  # of ``client_record``: the first ones of a run
+ZNODES = "znodes"  # the log of ZooKeeper, beside the tables, where a run lacks evidence
 COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
 
 TABLES: Mapping[str, Mapping[str, str]] = {
@@ -107,7 +108,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "topic": "str",
         "part": "int",  # null: the whole request
         "error": "str",
-        "reason": "str",  # minicluster.controller.refusal.Reason
+        "reason": "str",  # minicluster.controller.errors.Reason
         "message": "str",  # as Kafka logs it
     },
     "replica_log": {
@@ -151,7 +152,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         # send read fetch list own commit committed pending (a commit in a transaction) init end
         "f": "str",
         "topic": "str",  # null: the request named the id
-        "topic_id": "str",  # null: the request named the topic
+        # of the topic that the broker had under the name when it responded; null: it had none
+        "topic_id": "str",
         "part": "int",
         "acks": "int",  # send
         "offset": "int",  # send, read, commit, pending, committed (-1: none)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import traceback
 from collections.abc import Generator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from minicluster.quorum import machine
 from minicluster.verify.spark import session
 from tests.house.short_table import short_table
 
-# Is this the compiled wheel, and not the Python sources?
-IS_COMPILED = not str(machine.__file__).endswith(".py")
-NO_SUBCLASS = "interpreted classes cannot inherit from compiled"
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
 HOUSE = "tests/house/"
@@ -95,36 +88,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Together(config, log)
 
 
-def pytest_configure() -> None:
-    """Refuse to play the compiled wheel's tests by the sources."""
-    if os.environ.get("MINICLUSTER_BUILD") == "compiled" and not IS_COMPILED:
-        raise pytest.UsageError(f"{machine.__file__} is not the compiled wheel's")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out what the compiled wheel cannot do (docs/compiled.md)."""
-    if IS_COMPILED and (mark := item.get_closest_marker("pure")):
-        pytest.skip(f"not in the compiled wheel: {mark.args[0]}")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Leave out a test that derives a class of its own from a native one."""
-    try:
-        return (yield)
-    except TypeError as error:
-        if IS_COMPILED and str(error) == NO_SUBCLASS and _is_of_tests(error):
-            pytest.skip("not in the compiled wheel: its stub derives from a native class")
-        raise
-
-
-def _is_of_tests(error: BaseException) -> bool:
-    """Check that a test or its tools raised it, and not the package."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return Path(last.filename).is_relative_to(Path(__file__).parent)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Refuse Spark to a test without its mark; no JVM is warmed up for it."""
@@ -135,7 +98,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with pytest.MonkeyPatch.context() as patch:
         if item.get_closest_marker("spark") is None:
             patch.setattr(session, "spark_session", refuse)
-            patch.setattr(session, "spark_for_jobs", refuse)
             patch.setattr(session, "warm_up", lambda **_: None)
         return (yield)
 

@@ -87,7 +87,6 @@ class Cluster:
     own_client: Client  # since the start
     is_started = False
     disturbed_ms = 0  # when a disturbance last began or ended
-    has_logs = True  # False: replicas are in sync without records (``quiet_replicas.py``)
     broker_ids: tuple[int, ...]
     controller_ids: tuple[int, ...]
     node_ids: tuple[int, ...]
@@ -212,7 +211,7 @@ class Cluster:
         )
         self.client_nodes = ClientNodes()
         self.inlet = Inlet()
-        self.zookeeper_log = ZooKeeperLog()
+        self.zookeeper_log = ZooKeeperLog(self.recorder.found)
         self.folds = SharedFolds()
         self.committed = CommittedImage(self.folds)
         config = self.config

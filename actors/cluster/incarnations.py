@@ -9,7 +9,7 @@ The actors of a cluster on ZooKeeper are loaded by its first start: 75 modules t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -91,7 +91,7 @@ def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
 def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     node_id, rt = context.node_id, cluster.rt
     names = (f"replica-manager-{node_id}", f"publisher-{node_id}", f"broker-{node_id}")
-    rt.spawn(_replica_manager(cluster), names[0], context)
+    rt.spawn(ReplicaManager, names[0], context)
     replicas: Any = rt.actor(names[0])
     rt.spawn(MetadataPublisher, names[1], context, None)
     publisher: Any = rt.actor(names[1])
@@ -101,7 +101,8 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
         return target
 
-    cluster.network.attach(node_id, str(context.incarnation), route)
+    ids_now = partial(_topic_ids, replicas)
+    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
     inlet = None if cluster.quorum is None else cluster.inlet
     rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas, inlet)
     broker = rt.actor(names[2])
@@ -115,12 +116,10 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     )
 
 
-def _replica_manager(cluster: Cluster) -> Callable[[NodeContext], ClusterActor]:
-    if cluster.has_logs:
-        return ReplicaManager
-    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
-
-    return QuietReplicaManager
+def _topic_ids(replicas: Any) -> Mapping[str, uuid.UUID]:
+    """The ids of the topics by name, in the image that a broker's replicas have now."""
+    ids: Mapping[str, uuid.UUID] = replicas.machine.state.image.topics.ids_by_name
+    return ids
 
 
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
@@ -128,7 +127,7 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
     node_id, rt = context.node_id, cluster.rt
     roles = ("replica-manager", "publisher", "broker", "controller")
     names = tuple(f"{role}-{node_id}" for role in roles)
-    rt.spawn(_replica_manager(cluster), names[0], context)
+    rt.spawn(ReplicaManager, names[0], context)
     replicas: Any = rt.actor(names[0])
     rt.spawn(MetadataPublisher, names[1], context, None)
     publisher: Any = rt.actor(names[1])
@@ -144,7 +143,8 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
                 target = broker
         return target
 
-    cluster.network.attach(node_id, str(context.incarnation), route)
+    ids_now = partial(_topic_ids, replicas)
+    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
     rt.spawn(CombinedBroker, names[2], context, cluster.plan, publisher, replicas)
     broker = rt.actor(names[2])
     rt.spawn(
@@ -213,7 +213,8 @@ def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
     def new_id() -> uuid.UUID:
         return uuid.UUID(int=draws.getrandbits(128), version=4)
 
-    cluster.network.attach(node_id, str(context.incarnation), route)
+    ids_now = partial(_topic_ids, replicas)
+    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
     plan, protocol = cluster.plan, cluster.protocol
     rt.spawn(ZkBroker, names[1], context, plan, protocol, ZOOKEEPER_NODE, replicas, new_id)
     broker = rt.actor(names[1])
@@ -240,8 +241,9 @@ def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
     """Add the trace rows of a broker's logs (``replica_log``)."""
     if node_id in cluster.broker_ids:
         incarnation = str(cluster.processes[node_id].incarnation)
-        for row in replica_rows(cluster.disks[node_id], incarnation, at):
-            cluster.recorder.trace("replica_log", row)
+        with cluster.recorder.found.noted(f"the record of the logs of {node_id}", "replica_log"):
+            for row in replica_rows(cluster.disks[node_id], incarnation, at):
+                cluster.recorder.trace("replica_log", row)
 
 
 def _exited(cluster: Cluster, node_id: int, halted: str) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -38,12 +38,13 @@ from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.listeners.address import DEFAULT_PORT
 from minicluster.actors.recording.followers import (
-    OnlineChecks,
-    OnlineZnodeChecks,
-    ThreadedOnlineChecks,
+    LogChecks,
+    ThreadedLogChecks,
+    ZnodeChecks,
     stream,
 )
 from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
+from minicluster.actors.recording.problems import warn_of
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.errors import UserError, WaitTimeout, counted
@@ -74,8 +75,7 @@ class MiniCluster(ClusterRoles):
     """
 
     listeners: Listeners | None = None
-    online_checks: OnlineChecks | None = None
-    znode_checks: OnlineZnodeChecks | None = None  # on ZooKeeper
+    live_checks: LogChecks | ZnodeChecks | None = None  # None: nothing is judged while it runs
     report: Report | None = None  # of the latest verify()
     _ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
@@ -194,17 +194,21 @@ class MiniCluster(ClusterRoles):
     def _start_nodes(self) -> None:
         followers: list[CommitFollower] = [self.committed]
         if self.online:
-            checks = ThreadedOnlineChecks if self.rt.mode == "threaded" else OnlineChecks
-            self.online_checks = checks(self.rt, self.run_id, rules=self.rules)
+            kind = ThreadedLogChecks if self.rt.mode == "threaded" else LogChecks
+            problems = self.recorder.found
+            checks = kind(self.rt, self.run_id, rules=self.rules, problems=problems)
             if self.adopted is not None:
-                self.online_checks.begin_after(self.adopted.end)
-            followers.append(self.online_checks)
-            self.recorder.follower = self.online_checks
+                checks.begin_after(self.adopted.end)
+            followers.append(checks)
+            self.recorder.follower = self.live_checks = checks
         elif self.znodes_judged:
-            self.znode_checks = OnlineZnodeChecks(self.rt, self.run_id, self.protocol)
-            self.zookeeper_log.follower = self.znode_checks.on_line
+            of_znodes = ZnodeChecks(
+                self.rt, self.run_id, self.protocol, problems=self.recorder.found
+            )
+            self.zookeeper_log.follower = of_znodes.on_line
+            self.live_checks = of_znodes
         followers += self.checks
-        self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers))
+        self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers, self.committed))
         directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
         self.rt.spawn(Client, "client", self.network, self.recorder, directory)
         client = self.rt.actor("client")
@@ -246,39 +250,30 @@ class MiniCluster(ClusterRoles):
         """Stop everything.
 
         Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread;
-                 InvariantViolated for what clients received.
+                 InvariantViolated for what clients received. What the recorder and the live checks
+                 failed to see is a warning.
         """
         crashes = list(self.rt.crashes)
         self.rt.close()
         if crashes and not self.rt.raised:
             self.rt.check()
         self.check_clients(at_rest=True)
+        warn_of(self.recorder.problems)
 
     def check_clients(self, *, at_rest: bool = False) -> None:
-        """Judge what clients received up to now: records, and histories of whole groups.
+        """Judge what clients sent and received in the whole run up to now.
 
         Shapes:  at_rest: the cluster has ended. Actors on threads that still run would change the
-                 logs meanwhile, so that no history is judged then.
+                 logs meanwhile, so that nothing is judged then.
         Errors:  InvariantViolated.
         """
-        if self.online_checks is None:
+        checks = self.live_checks
+        if not isinstance(checks, LogChecks) or checks.crashed:
             return
-        received = list(self.recorder.table("client_record"))
-        self.online_checks.check_values(received)
-        if received and (at_rest or type(self.rt) is SimulatedRuntime):
-            self._check_histories(self.online_checks, received)
+        if at_rest or type(self.rt) is SimulatedRuntime:
+            from minicluster.actors.cluster.judged_at_end import findings_about_clients
 
-    def _check_histories(self, checks: OnlineChecks, received: list[dict[str, Any]]) -> None:
-        from minicluster.actors.cluster.run_folder import AT_END, rows_at_end
-        from minicluster.actors.recording.producer_logs import shortened_logs
-
-        def table(name: str) -> Iterable[Mapping[str, Any]]:
-            return rows_at_end(self, name) if name in AT_END else self.recorder.table(name)
-
-        shortened = (
-            place for node in self.broker_ids for place in shortened_logs(self.disks[node])
-        )
-        checks.check_histories(received, table, shortened)
+            checks.judged_at_end(findings_about_clients(self))
 
     def __repr__(self) -> str:
         nodes = ", ".join(

@@ -11,8 +11,7 @@ from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.lazy_dataclass import dataclass
 
-if TYPE_CHECKING:  # loaded by clusters on ZooKeeper, and by those without logs
-    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
+if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
     from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker
     from minicluster.actors.nodes.zookeeper.zookeeper_server import ZooKeeperServer
 
@@ -26,7 +25,7 @@ class Process:
     actors: tuple[str, ...]
     controller: QuorumController | None = None
     broker: BrokerRoles | None = None
-    replicas: ReplicaManager | QuietReplicaManager | None = None
+    replicas: ReplicaManager | None = None
     publisher: MetadataPublisher | None = None
     zk_broker: ZkBroker | None = None
     zookeeper: ZooKeeperServer | None = None

@@ -93,6 +93,8 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
         release = ReleaseRules.of(cluster.protocol.release)
         header["ineligible_members_refused"] = release.ineligible_members_refused
     header["trace_rows"] = cluster.recorder.write(path / "trace", end)
+    if problems := cluster.recorder.problems:
+        header["recorder_problems"] = [problem.to_dict() for problem in problems]
     if cluster.scenario is not None:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")
     header[WRITTEN] = {name: file.to_json() for name, file in written_files(path).items()}
@@ -185,7 +187,11 @@ def stale_indexes(cluster: Cluster) -> list[int]:
 
 def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
     """The rows of one of the tables ``AT_END``, from the brokers' disks as they are."""
-    return [row for broker_id in cluster.broker_ids for row in AT_END[table](cluster, broker_id)]
+    rows: list[dict[str, Any]] = []
+    for broker_id in cluster.broker_ids:
+        with cluster.recorder.found.noted(f"the rows of the logs of {broker_id}", table):
+            rows += AT_END[table](cluster, broker_id)
+    return rows
 
 
 def _replica_rows(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ that is a controller as well, the controller's quorum machine has the log, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -60,9 +60,6 @@ from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
 
-if TYPE_CHECKING:  # loaded by clusters without logs
-    from minicluster.actors.nodes.quiet_replica_manager import QuietReplicaManager
-
 LISTENER = "PLAINTEXT"
 PLAINTEXT = 0
 
@@ -79,7 +76,7 @@ class BrokerRoles(Shell):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager | QuietReplicaManager,
+        replicas: ReplicaManager,
     ) -> None:
         """Make the machines, and connect them to the other actors of the process."""
         self.publisher = publisher
@@ -251,7 +248,7 @@ class Broker(BrokerRoles, QuorumShell):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager | QuietReplicaManager,
+        replicas: ReplicaManager,
         inlet: Inlet | None,  # where the commits of controllers outside are reported
     ) -> None:
         QuorumShell.__init__(self, context, plan)
@@ -294,7 +291,7 @@ class CombinedBroker(BrokerRoles):
         context: NodeContext,
         plan: QuorumPlan,
         publisher: MetadataPublisher,
-        replicas: ReplicaManager | QuietReplicaManager,
+        replicas: ReplicaManager,
     ) -> None:
         super().__init__(context)
         self.compose(context, plan, publisher, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from minicluster.actors.runtime.runtime import Runtime
-from minicluster.actors.runtime.turns import turns_of
 
 USUAL_RATE = 1_000
 
@@ -17,11 +16,10 @@ class NodeClock:
     Source: TigerBeetle's TimeSim; Jepsen's clock nemesis.
     """
 
-    __slots__ = ("_from_ms", "_rt", "_since_ms", "is_true", "rate", "turns")
+    __slots__ = ("_from_ms", "_rt", "_since_ms", "is_true", "rate")
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
-        self.turns = turns_of(rt)
         self.is_true = True  # it has never been skewed
         self.rate = USUAL_RATE
         self._from_ms = self._since_ms = 0

@@ -31,8 +31,8 @@ from minicluster.planting import Planted
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
+from minicluster.quorum.handlers import REQUEST_HANDLERS
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.requests.handlers import HANDLERS
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
 from minicluster.quorum.state.voters import (
@@ -51,7 +51,7 @@ DISK = "quorum-disk"
 CLEAN_EVERY_MS = 60_000
 BOOTSTRAP_ID = -2  # Kafka counts the bootstrap servers down from here
 
-QUORUM_REQUESTS = frozenset(HANDLERS)
+QUORUM_REQUESTS = frozenset(REQUEST_HANDLERS)
 _WRITES = frozenset({qx.Appended, qx.Persist, qx.Truncated, qx.SnapshotInstalled})
 
 

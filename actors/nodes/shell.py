@@ -125,8 +125,7 @@ class Shell(ClusterActor):
     def now(self) -> int:
         """The node's clock in milliseconds."""
         clock = self.clock
-        turns = clock.turns
-        return turns.now_ms if turns is not None and clock.is_true else clock.now_ms
+        return self.rt.now_ms if clock.is_true else clock.now_ms
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         """The handler of each effect of this shell's own machines."""

@@ -19,9 +19,11 @@ from minicluster.actors.play.player import (
     idle_faults,
     place_of,
     play_once,
+    unseen,
     verdict_of_play,
 )
 from minicluster.actors.play.sights import sights_of
+from minicluster.actors.recording.followers import LogChecks
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
 from minicluster.lazy_dataclass import dataclass
@@ -31,14 +33,12 @@ from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Sight
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
-from minicluster.uncollected import uncollected
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules.model import Verdict, gravest
+from minicluster.verify.model import LOST, Verdict, gravest
 
 SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
 Draw = Callable[[int, Sequence[int]], Scenario]  # of a seed and a variation
-LOST = "F1"  # an acknowledged record is gone
 STALE = "E41"  # an index of a controller is not that of its state
 AT_END = (("stuck", LOST), ("violated", STALE))  # failures that only the state at the end shows
 
@@ -118,9 +118,8 @@ def play_seed(
 ) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
-    with uncollected():
-        outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
-        gc.collect()  # the cluster, once
+    outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
+    gc.collect()  # a cluster is full of circles; otherwise those of many seeds would pile up
     return replace(outcome, variation=variation)
 
 
@@ -144,6 +143,10 @@ def outcome_of(
     place = None if runs is None else place_of(scenario, runs)
     with_hash = with_hash or place is not None
     cluster, failure = play_once(scenario, count, at_end=broken_at_end, hashed=with_hash)
+    if failure is not None and (failure.kind, failure.rule) == ("violated", LOST):
+        lost = lost_records(cluster)  # all of them: the first finding is about the last
+        if lost is not None:
+            failure = replace(failure, text=f"{lost.text}\n{failure.text}")
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -171,10 +174,13 @@ def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
     """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
 
     A partition without ELR promises nothing once its last ISR member has lost its log, one with ELR
-    once a leader was elected that may have lost records.
+    once a leader was elected that has lost records.
     """
+    if unseen(cluster) is not None:  # what excuses a loss may not have been seen either
+        return None
     lost = _lost_partitions(cluster)
     held: dict[tuple[int, str], dict[int, bytes | None]] = {}
+    missing: list[str] = []
     for row in cluster.recorder.table("history"):
         if row["type"] != "ok" or row["acks"] != -1 or row["offset"] is None:
             continue
@@ -194,9 +200,13 @@ def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
                     for record in batch.records
                 }
             if log.get(row["offset"]) != row["value"].encode():
-                text = f"{row['value']}, acknowledged at {row['offset']}, is not on {broker_id}"
-                return ScenarioFailure("stuck", text, LOST)
-    return None
+                where = f"acknowledged at {row['offset']}, is not on {broker_id}"
+                missing.append(f"{row['value']}, {where}")
+                break
+    if not missing:
+        return None
+    text = f"{counted(len(missing), 'acknowledged record')} lost: {missing[0]}"
+    return ScenarioFailure("stuck", text, LOST)
 
 
 def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
@@ -230,14 +240,15 @@ def _elected_with_less(cluster: MiniCluster) -> set[tuple[str, int]]:
     """Partitions that may have lost records: no clean candidate was left of their ISR and ELR.
 
     A broker that was killed comes back as an unclean one, and leaves both, also where its disk lost
-    nothing (KIP-966).
+    nothing (KIP-966): then nothing is lost, and nothing excused.
     """
-    if cluster.online_checks is None:
+    checks = cluster.live_checks
+    if not isinstance(checks, LogChecks):
         return set()
     topics = cluster.image.topics
     return {
         (topic.name, index)
-        for topic_id, index in cluster.online_checks.checker.clients.lost_records()
+        for topic_id, index in checks.judge.lost_records()
         if (topic := topics.get(parse_uuid(topic_id))) is not None
     }
 

@@ -15,7 +15,8 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.to_controller.controller_channel import REQUEST_TIMEOUT_MS
 from minicluster.rules import UncleanRecovery
-from minicluster.verify.rules.time.waits import BY_ISR_CHANGES, ISR_CHANGES
+from minicluster.verify.histories.longest_waits import BY_ISR_CHANGES
+from minicluster.verify.histories.waits import ISR_CHANGES
 
 LOOK_EVERY_MS = 100
 Stuck = Callable[[Cluster], list[str]]

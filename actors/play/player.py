@@ -29,7 +29,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules.model import Verdict
+from minicluster.verify.model import Verdict
 
 OnStep = Callable[[int, str, int], None]
 AtEnd = Callable[[MiniCluster], ScenarioFailure | None]
@@ -146,7 +146,15 @@ def play_once(
         failure = ScenarioFailure("violated", str(violation), violation.findings[0].rule)
     finally:
         cluster.rt.close()
-    return cluster, failure
+    return cluster, failure or unseen(cluster)
+
+
+def unseen(cluster: MiniCluster) -> ScenarioFailure | None:
+    """The failures of a run's recorder and live checks, which make it unknown."""
+    problems = cluster.recorder.problems
+    if not problems:
+        return None
+    return ScenarioFailure("unseen", "; ".join(problem.why for problem in problems))
 
 
 def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:

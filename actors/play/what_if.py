@@ -23,8 +23,6 @@ from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
-from minicluster.scenario.actions.clients import Consume, Transaction
-from minicluster.scenario.actions.topics import Produce
 from minicluster.scenario.step_text import parse_step
 from minicluster.verify.evidence.log_end import read_log_end
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -34,9 +32,7 @@ from minicluster.verify.what_if.outcome import SeedOutcome, Stage, WhatIf
 BEFORE = "before"
 GARBAGE_OBJECTS = 100_000
 SETTLED_WITHIN_MS = 120_000
-LOGS_PARTITIONS_MAX = 500  # beyond, replicas are simulated without their logs
 ONLINE_PARTITIONS_MAX = 20_000  # beyond, the online rules take longer than the simulation
-FEW_RECORDS = {"metadata.max.idle.interval.ms": "5s"}  # no-op records that many nodes would fetch
 FILE_ENDS = (".yaml", ".yml", ".json")
 
 OnStage = Callable[[int, int, str], None]
@@ -118,24 +114,6 @@ def partitions_of(adoption: Adoption) -> int:
     return sum(len(topic) for topic in adoption.end.image.topics)
 
 
-def has_logs(adoption: Adoption, stages: Sequence[PlannedStage]) -> bool:
-    """True where replicas are simulated with their logs.
-
-    Errors:  UserError for records in a cluster whose logs cannot be carried.
-    """
-    partitions = partitions_of(adoption)
-    writing = [
-        step
-        for stage in stages
-        for step in stage.steps
-        if isinstance(step.action, Produce | Consume | Transaction)
-    ]
-    if partitions > LOGS_PARTITIONS_MAX and writing:
-        why = f"of {partitions:,} partitions the replicas are simulated without logs"
-        raise UserError(f"step {writing[0].number} ({writing[0].text}): {why}; leave it out")
-    return partitions <= LOGS_PARTITIONS_MAX
-
-
 def describe(adoption: Adoption) -> str:
     """A cluster in a few words."""
     image = adoption.end.image
@@ -162,10 +140,7 @@ def notes_of(adoption: Adoption, watch_ms: int) -> list[str]:
         which = ("broker " if len(down) == 1 else "brokers ") + ", ".join(map(str, down))
         notes.append(f"fenced where the log ends, and so down: {which}")
     notes.append("partitions hold no records: catching up takes no time")
-    partitions = partitions_of(adoption)
-    if partitions > LOGS_PARTITIONS_MAX:
-        notes.append(f"more than {LOGS_PARTITIONS_MAX} partitions: replicas have no logs at all")
-    if partitions > ONLINE_PARTITIONS_MAX:
+    if partitions_of(adoption) > ONLINE_PARTITIONS_MAX:
         notes.append(f"more than {ONLINE_PARTITIONS_MAX:,} partitions: no rule judges the run")
     return notes
 
@@ -181,15 +156,13 @@ class _Play:
         config: Mapping[str, Any],
         watch_ms: int,
     ) -> None:
-        carried = has_logs(adoption, stages)
         self.cluster = MiniCluster(
             adopted=adoption,
             seed=seed,
-            config=config if carried else {**FEW_RECORDS, **config},
+            config=config,
             online=partitions_of(adoption) <= ONLINE_PARTITIONS_MAX,
             run_id=f"what-if-{seed}",
         )
-        self.cluster.has_logs = carried
         self.availability = Availability(
             adoption.end.image,
             self.cluster.folds,

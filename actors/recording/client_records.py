@@ -1,47 +1,52 @@
 """The trace rows of what Kafka's clients were returned (``client_record``), response by response.
 
-They are derived from the exchanges when the trace is read or saved, so a client pays nothing. The
-online checks take one row for each batch, without its values, as the response leaves.
+They are made as the response leaves: from the response itself, and from what was taken of a
+Produce as it was sent (``sent_batches``). The online checks take one row for each batch, without
+its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.group_records import Row, group_rows, record_row
+from minicluster.actors.recording.sent_batches import SentBatch
+from minicluster.actors.recording.values import value_text
 from minicluster.clients.reader import visible_batches
 from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
-from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 from minicluster.replica.requests.read_from_log import CONSUMER
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
-Entry = tuple[int, int, str | None, RecordBatch]  # index in the request, offset, value, batch
+Entry = tuple[int, str | None, RecordBatch]  # offset, value, batch
 Entries = Callable[[Any], Iterator[Entry]]
 
 
-def client_rows(exchange: Exchange, *, of_batches: bool = False) -> Iterator[Row]:
+def client_rows(exchange: Exchange, response: Any, *, of_batches: bool = False) -> Iterator[Row]:
     """The rows of one response: records that were acknowledged or read, and high watermarks.
 
-    Shapes:  of_batches: of each batch its last record alone, without the value, so that nothing is
-             decompressed.
+    A topic that is named has the id that the broker had under the name when it responded: later
+    topics may have the name as well.
+
+    Shapes:  response: with its records, which the exchange does not keep; of_batches: of each
+             batch its last record alone, without the value, so that nothing is decompressed.
     """
-    entries = _last_records if of_batches else _records
     request = exchange.request
     if isinstance(request, ProduceRequest):
-        rows = _sent(request, exchange.response, entries)
+        rows = _sent(exchange, response, of_batches=of_batches)
     elif isinstance(request, FetchRequest):
-        rows = _fetched(request, exchange.response, entries)
+        rows = _fetched(request, response, _last_records if of_batches else _records)
     elif isinstance(request, ListOffsetsRequest):
-        rows = _listed(request, exchange.response)
+        rows = _listed(request, response)
     else:
-        rows = group_rows(request, exchange.response)
+        rows = group_rows(request, response)
     of_the_exchange = {
         "rpc": exchange.id,
         "client_id": exchange.client_id,
@@ -52,27 +57,44 @@ def client_rows(exchange: Exchange, *, of_batches: bool = False) -> Iterator[Row
         "received_seq": exchange.received_seq,
     }
     for row in rows:
+        if row["topic_id"] is None and row["topic"] is not None:
+            topic_id = exchange.topic_ids.get(row["topic"])
+            row["topic_id"] = None if topic_id is None else format_uuid(topic_id)
         yield {**of_the_exchange, **row}
 
 
-def _sent(request: ProduceRequest, response: Any, entries: Entries) -> Iterator[Row]:
+def _sent(exchange: Exchange, response: Any, *, of_batches: bool) -> Iterator[Row]:
     """Records that were acknowledged; the offset of a duplicate may be unknown (-1)."""
-    sent = {
-        (topic.name, topic.topic_id, partition.index): partition.records
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    }
+    sent, acks = exchange.sent or {}, exchange.request.acks
     for topic in response.responses:
         for partition in topic.partition_responses:
             place = topic.name, topic.topic_id, partition.index
             if partition.error_code != ErrorCode.NONE or partition.base_offset < 0:
                 continue
-            for index, _, value, batch in entries(sent.get(place)):
+            entries = _last_of_each if of_batches else _of_each
+            for index, value, batch in entries(sent.get(place, ())):
                 yield record_row("send", *place, partition.base_offset + index, value) | {
-                    "acks": request.acks,
+                    "acks": acks,
                     "producer_id": batch.producer_id,
                     "producer_epoch": batch.producer_epoch,
                 }
+
+
+def _of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | None, SentBatch]]:
+    """Every record that was sent, with its index in the request."""
+    index = 0
+    for batch in batches:
+        for value in batch.values or ():
+            yield index, value, batch
+            index += 1
+
+
+def _last_of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | None, SentBatch]]:
+    """The last record of each batch that was sent."""
+    index = -1
+    for batch in batches:
+        index += batch.count
+        yield index, None, batch
 
 
 def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator[Row]:
@@ -101,7 +123,7 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
             batches = _batches(partition.records)
             seen = visible_batches(batches, partition.aborted_transactions)
             shown = {batch.base_offset for batch in seen}
-            for _, offset, value, batch in entries(partition.records):
+            for offset, value, batch in entries(partition.records):
                 yield (
                     record_row("read", *place, offset, value)
                     | returned
@@ -138,23 +160,19 @@ def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
 
 def _records(records: Any) -> Iterator[Entry]:
     """Every record, with its value as ``replica_log`` has it; a marker has none."""
-    index = 0
     for batch in _batches(records):
         try:
             for record in batch.records:
-                text = (record.value or b"").decode("utf-8", "backslashreplace")
-                yield index, record.offset, None if batch.is_control else text, batch
-                index += 1
+                value = None if batch.is_control else value_text(record.value)
+                yield record.offset, value, batch
         except InvalidBatch:
             return
 
 
 def _last_records(records: Any) -> Iterator[Entry]:
     """The last record of each batch."""
-    index = -1
     for batch in _batches(records):
-        index += batch.count
-        yield index, batch.last_offset, None, batch
+        yield batch.last_offset, None, batch
 
 
 def _batches(records: Any) -> tuple[RecordBatch, ...]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from minicluster.actors.recording.sent_batches import Sent
 
 OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 
@@ -41,9 +46,11 @@ class Exchange:
         "resp_seq",
         "response",
         "send_seq",
+        "sent",
         "sent_ms",
         "src",
         "src_incarnation",
+        "topic_ids",
         "version",
     )
 
@@ -68,7 +75,7 @@ class Exchange:
         self.version = version
         self.src = src
         self.dst = dst
-        self.request = request
+        self.request = request  # once it is recorded, with sizes in place of record batches
         self.caller = caller
         self.context = context
         self.correlation_id = correlation_id
@@ -83,10 +90,13 @@ class Exchange:
         self.received_seq: int | None = None  # when the caller got the response
         self.completed_ms: int | None = None
         self.response: Any = None
+        self.sent: Sent | None = None  # what the rows of a client's Produce need of it
         self.records_written: tuple[int, ...] = ()
         self.high_watermark: int | None = None
         self.broker_epoch: int | None = None
         self.registered_epoch: int | None = None
+        # By name, in the image of the broker when it responded; none once the rows have been made.
+        self.topic_ids: Mapping[str, UUID] = {}
         self.over_tcp = is_client(src)
         self.open = True
 

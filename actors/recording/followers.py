@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.problems import Problems
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.errors import MiniclusterError, UserError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from minicluster.verify.spark.sink import ParquetSink
 
 
+LIVE_CHECKS = "the live checks"
+
+
 class InvariantViolated(MiniclusterError, AssertionError):
     """The run breaks a rule; ``findings`` name the rule, and the offset or the partition."""
 
@@ -37,125 +41,130 @@ class InvariantViolated(MiniclusterError, AssertionError):
         self.findings = findings
 
 
-class OnlineChecks:
-    """The rules over every batch as it commits and every response to a client as it leaves.
+class LiveChecks:
+    """The rules over every batch as it commits, every event, and every response to a client.
 
-    The first finding ends the run.
+    The first finding ends the run. An error of the checks themselves ends the checks, not the
+    cluster: from there on nothing is judged while it runs, and the run is unknown.
+
+    Shapes:  judge: that of a cluster with a metadata log, or of one on ZooKeeper.
     """
 
-    def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
-        from minicluster.verify import OnlineChecker
-        from minicluster.verify.online.quorum_checker import QuorumChecker
-        from minicluster.verify.online.replica_checker import ReplicaChecker
-        from minicluster.verify.rules.promises import promises_of
-
-        self.checker = OnlineChecker(run, rules=rules)
-        self.quorum = QuorumChecker(run, promises_of(rules))
-        self.replicas = ReplicaChecker(run, promises_of(rules))
-        self._rt, self._run = rt, run
+    def __init__(self, rt: Runtime, problems: Problems) -> None:
+        self._rt, self._problems = rt, problems
         self._interrupted = False
+        self.crashed = False
 
-    def begin_after(self, end: LogEnd) -> None:
-        """Judge from the end of an adopted log on; what it holds counts as given."""
-        self.checker.load(image_records(end.image, on_loss=lambda _: None), end.end_offset)
-
-    def on_committed(self, batch: RecordBatch) -> None:
-        """Judge the batch; the first finding interrupts the test's thread."""
-        self._interrupt([*self.checker.commit(batch), *self.checker.clients.on_commit()])
-
-    def on_partition_event(self, row: Mapping[str, Any]) -> None:
-        """Judge what a replica is, beside what clients received before and what others hold."""
-        found = self.checker.clients.on_partition_event(row)
-        lacking = self.replicas.on_partition_event(row)
-        if found or lacking:
-            self._interrupt([*found, *lacking])
-
-    def on_raft_event(self, row: Mapping[str, Any]) -> None:
-        """Judge what the quorum counts as committed."""
-        self._interrupt(self.quorum.on_raft_event(row))
-
-    def on_response(self, exchange: Exchange) -> None:
-        """Judge what a client receives."""
-        from minicluster.actors.recording.client_records import client_rows
-
-        rows = client_rows(exchange, of_batches=True)
-        self._interrupt(self.checker.clients.on_response(rows))
-
-    def check_values(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Judge the records that clients received in the whole run.
-
-        Errors:  InvariantViolated for the first finding of the run.
-        """
-        self._end(self.checker.clients.on_values(rows))
-
-    def check_histories(
-        self,
-        received: Iterable[Mapping[str, Any]],
-        table: Callable[[str], Iterable[Mapping[str, Any]]],
-        shortened: Iterable[tuple[str, int]],
-    ) -> None:
-        """Judge groups and transactions over the whole run, in which nothing moves now.
-
-        Shapes:  received: the rows of clients, at least one; table: the rows of a table of the
-                 trace, by its name; shortened: topic ids and partitions whose logs were cleaned.
-        Errors:  InvariantViolated for the first finding of the run.
-        """
-        from minicluster.verify.online.histories import judge_histories, rules_of_histories
-
-        rules = rules_of_histories(received)
-        if rules and not self._interrupted:
-            lost = {*self.checker.clients.lost_records(), *shortened}
-            self._end(judge_histories(self._run, rules, table, lost))
-
-    def _end(self, findings: list[Finding]) -> None:
-        """The run has ended: its first finding is raised where the test is."""
-        if findings and not self._interrupted:
-            self._interrupted = True
-            raise InvariantViolated(findings, self._rt.seed)
-
-    def _interrupt(self, findings: list[Finding]) -> None:
+    def _judged(self, judge: Callable[..., list[Finding]], *events: Any) -> None:
+        """Let a method of the judge take events; the first finding interrupts the test's thread."""
+        if self.crashed:
+            return
+        try:
+            findings = judge(*events)
+        except Exception as error:
+            # Judge nothing more: what the checks know is no longer what has happened.
+            self.crashed = True
+            self._problems.add(LIVE_CHECKS, error)
+            return
         if findings and not self._interrupted:
             self._interrupted = True
             self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
+
+    def judged_at_end(self, findings: list[Finding]) -> None:
+        """The run has ended: its first finding is raised where the test is.
+
+        Errors:  InvariantViolated.
+        """
+        if findings and not self._interrupted:
+            self._interrupted = True
+            raise InvariantViolated(findings, self._rt.seed)
 
     def close(self) -> None:
         """Nothing to free."""
 
 
-class ThreadedOnlineChecks(OnlineChecks):
+class LogChecks(LiveChecks):
+    """The live judge of a cluster with a metadata log (``verify.live``)."""
+
+    def __init__(self, rt: Runtime, run: str, *, rules: Rules, problems: Problems) -> None:
+        from minicluster.verify.live import LiveJudge
+
+        super().__init__(rt, problems)
+        self.judge = LiveJudge(run, rules=rules)
+
+    @property
+    def looked_at(self) -> Mapping[str, int]:
+        """The cases of each rule so far."""
+        return self.judge.looked_at
+
+    def begin_after(self, end: LogEnd) -> None:
+        """Judge from the end of an adopted log on; what it holds counts as given."""
+        self.judge.load(image_records(end.image, on_loss=lambda _: None), end.end_offset)
+
+    def on_committed(self, batch: RecordBatch) -> None:
+        """Judge a batch of the metadata log."""
+        self._judged(self.judge.commit, batch)
+
+    def on_partition_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what a replica is, beside what clients received before and what others hold."""
+        self._judged(self.judge.on_partition_event, row)
+
+    def on_raft_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what the quorum counts as committed."""
+        self._judged(self.judge.on_raft_event, row)
+
+    def on_response(
+        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Judge what a client receives.
+
+        Shapes:  rows: of the response, with values; none once the trace has as many as it keeps.
+        """
+        self._judged(self._on_response, exchange, response, rows)
+
+    def _on_response(
+        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
+    ) -> list[Finding]:
+        from minicluster.actors.recording.client_records import client_rows
+
+        return self.judge.on_response(rows or client_rows(exchange, response, of_batches=True))
+
+
+class ThreadedLogChecks(LogChecks):
     """The same, where actors on threads report to it: each call is one step."""
 
-    def __init__(self, rt: Runtime, run: str, *, rules: Rules) -> None:
-        super().__init__(rt, run, rules=rules)
+    def __init__(self, rt: Runtime, run: str, *, rules: Rules, problems: Problems) -> None:
+        super().__init__(rt, run, rules=rules, problems=problems)
         self.lock = threading.RLock()
 
-    begin_after = one_at_a_time(OnlineChecks.begin_after)
-    on_committed = one_at_a_time(OnlineChecks.on_committed)
-    on_partition_event = one_at_a_time(OnlineChecks.on_partition_event)
-    on_raft_event = one_at_a_time(OnlineChecks.on_raft_event)
-    on_response = one_at_a_time(OnlineChecks.on_response)
-    check_values = one_at_a_time(OnlineChecks.check_values)
+    begin_after = one_at_a_time(LogChecks.begin_after)
+    on_committed = one_at_a_time(LogChecks.on_committed)
+    on_partition_event = one_at_a_time(LogChecks.on_partition_event)
+    on_raft_event = one_at_a_time(LogChecks.on_raft_event)
+    on_response = one_at_a_time(LogChecks.on_response)
 
 
-class OnlineZnodeChecks:
-    """The rules of ZooKeeper's log over every transaction as it commits; the first finding ends
-    the run.
-    """
+class ZnodeChecks(LiveChecks):
+    """The rules of ZooKeeper's log over every transaction as it commits."""
 
-    def __init__(self, rt: Runtime, run: str, protocol: InterBrokerProtocol) -> None:
+    def __init__(
+        self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
+    ) -> None:
         from minicluster.controller.zookeeper.state.settings import ReleaseRules
-        from minicluster.verify.zookeeper.checker import ZnodeChecker
+        from minicluster.verify.live import LiveZnodeJudge
 
+        super().__init__(rt, problems)
         refused = ReleaseRules.of(protocol.release).ineligible_members_refused
-        self.checker = ZnodeChecker(protocol, run=run, members_checked=refused)
-        self._rt = rt
+        self.judge = LiveZnodeJudge(protocol, run, members_checked=refused)
+
+    @property
+    def looked_at(self) -> Mapping[str, int]:
+        """The cases of each rule so far."""
+        return self.judge.looked_at
 
     def on_line(self, line: Mapping[str, Any]) -> None:
         """Judge a line of the log."""
-        known = bool(self.checker.findings)
-        findings = self.checker.on_line(line)
-        if findings and not known:
-            self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
+        self._judged(self.judge.on_line, line)
 
 
 class LogStream:

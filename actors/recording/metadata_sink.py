@@ -69,16 +69,18 @@ class Inlet:
 
 
 class CommittedImage:
-    """The follower that keeps the image of everything committed."""
+    """The follower that keeps everything committed, and the image of it."""
 
     def __init__(self, folds: SharedFolds) -> None:
         self._folds = folds
         self.image = MetadataImage.EMPTY
         self.offset = -1
         self.changes = 0
+        self.batches: list[RecordBatch] = []
 
     def on_committed(self, batch: RecordBatch) -> None:
-        """Apply the batch."""
+        """Apply the batch, and keep it for what follows the log later."""
+        self.batches.append(batch)
         image = self.image
         for run in self._folds.runs(image, batch.metadata_records, batch.base_offset):
             image = run.after
@@ -94,19 +96,18 @@ class CommittedImage:
 class MetadataSink(ClusterActor):
     """The actor that hands committed batches to the followers."""
 
-    def __init__(self, followers: list[CommitFollower]) -> None:
+    def __init__(self, followers: list[CommitFollower], committed: CommittedImage) -> None:
         super().__init__()
         self.followers = followers
-        self.batches: list[RecordBatch] = []
+        self.committed = committed
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, CommittedBatches):
             for batch in message.batches:
-                self.batches.append(batch)
                 for follower in self.followers:
                     follower.on_committed(batch)
         elif isinstance(message, Follow):
-            for batch in self.batches:
+            for batch in self.committed.batches:
                 message.follower.on_committed(batch)
             self.followers.append(message.follower)
         else:

@@ -3,6 +3,11 @@
 Recording must cost next to nothing, so events keep references to the (immutable) messages; their
 canonical text is made when the hash is read, and their JSON form when the run is saved. Memory is
 bounded: old events are folded into the hash, and the oldest rows move to a shelf on disk.
+
+**Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
+value; no row is made from a body later (``tests/actors/test_recorded_clients.py``).
+**Invariant:** a recorder ends no cluster. What fails in it is one of its ``problems``, and the run
+is unknown where it lacks evidence (``tests/actors/test_recorder_problems.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import itertools
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -20,10 +25,12 @@ from typing import Any, Protocol
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import readable
+from minicluster.actors.recording.sent_batches import sent_batches
 from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
-from minicluster.actors.runtime.turns import turns_of
 from minicluster.protocol import encode
+from minicluster.protocol.messages import ProduceRequest
 
 KEPT_FOR_PEOPLE = 400
 FOLD_AT = 100_000  # events
@@ -37,7 +44,7 @@ Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 class RunFollower(Protocol):
     """A receiver of replicas' and quorum's events and of responses to clients, in order for each
-    node.
+    node. It raises nothing: what fails in it is a problem of the run.
     """
 
     def on_partition_event(self, row: Mapping[str, Any]) -> None:
@@ -46,8 +53,10 @@ class RunFollower(Protocol):
     def on_raft_event(self, row: Mapping[str, Any]) -> None:
         """A row of ``raft_event``."""
 
-    def on_response(self, exchange: Exchange) -> None:
-        """A response to a client leaves."""
+    def on_response(
+        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """A response to a client leaves, with its rows of ``client_record``, if they were made."""
 
 
 class Clock(Protocol):
@@ -63,7 +72,6 @@ class Recorder:
     def __init__(self, run_id: str, clock: Clock) -> None:
         self.run_id = run_id
         self._clock = clock
-        self._turns = turns_of(clock)
         self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
@@ -74,8 +82,6 @@ class Recorder:
         self._held_bytes = 0
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
-        self._responded: list[tuple[int, Exchange]] = []  # to clients, with the times
-        self._unresponded: list[Exchange] = []  # of clients, whose requests keep their records
         self._client_rows: list[dict[str, Any]] = []
         self._on_their_way: list[tuple[Exchange, list[dict[str, Any]]]] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
@@ -87,24 +93,61 @@ class Recorder:
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
         self._hash = blake2b(digest_size=16)
         self.hashed = True  # False: nobody compares the hash of this run
+        self.found = Problems(lambda: clock.now_ms)
+
+    @property
+    def problems(self) -> tuple[RecorderProblem, ...]:
+        """The failures of the recorder and of the live checks."""
+        return self.found()
 
     def request(self, exchange: Exchange, fate: str) -> None:
-        """Record a request that is sent; its exchange becomes a row of ``rpc``."""
+        """Record a request that is sent; its exchange becomes a row of ``rpc``.
+
+        From here on the exchange has sizes in place of its record batches, and what the rows of its
+        response need of them. The body itself waits for the hash, up to a number of bytes.
+        """
         self.exchanges.append(exchange)
         body = exchange.request
-        self._held_bytes += bytes_of_producer(body)
+        if body.__class__ is ProduceRequest:
+            try:
+                self._take_sent(exchange, body)
+            except Exception as error:
+                self.found.add(f"the record of a {exchange.api}", error, "client_record")
         exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
-        # Here and not at each event: no cluster goes on for long without a request.
+        # Here and not at each event: no cluster runs for long without a request.
         if len(self._events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
             with self._lock:
                 self._fold(self.fold_events)
 
+    def _take_sent(self, exchange: Exchange, body: ProduceRequest) -> None:
+        self._held_bytes += bytes_of_producer(body)
+        exchange.request = without_records(body)
+        if exchange.is_of_client and body.acks:  # without acks there is no response
+            exchange.sent = sent_batches(body, with_values=self._has_room)
+
+    def response(self, exchange: Exchange, body: Any, fate: str) -> None:
+        """Record a response that is sent; the first one to a client becomes its rows."""
+        is_first = exchange.resp_seq is None
+        if is_first:
+            exchange.response = body  # before the event, which another thread may fold at once
+        sequence = self.event("response", exchange, (body, exchange.version), fate)
+        if not is_first:
+            return
+        exchange.resp_seq = sequence
+        if exchange.is_of_client:
+            rows: list[dict[str, Any]] = []
+            try:
+                rows = self._add_client_rows(exchange, body)
+            except Exception as error:
+                self.found.add(f"the record of a {exchange.api}", error, "client_record")
+            if self.follower is not None:
+                self.follower.on_response(exchange, body, rows)
+            exchange.sent = None
+
     def event(self, *event: Any) -> int:
         """Record an event, which is its kind and details; returns its number."""
         sequence = next(self._count)  # in one step: actors on threads share this recorder
-        turns = self._turns
-        now_ms = self._clock.now_ms if turns is None else turns.now_ms
-        self._events.append((sequence, now_ms) + event)  # noqa: RUF005 (once per event)
+        self._events.append((sequence, self._clock.now_ms) + event)  # noqa: RUF005 (once per event)
         return sequence
 
     @property
@@ -115,20 +158,21 @@ class Recorder:
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
         """Add a row to a trace table; returns its event number.
 
-        Errors:  KeyError for a table that is not declared, and in ``write`` for such a column.
+        A table or a column that is not declared is a problem of the run, which lacks the row.
         """
         sequence = next(self._count)
-        turns = self._turns
-        now_ms = self._clock.now_ms if turns is None else turns.now_ms
-        event = (sequence, now_ms, table, row)
+        event = (sequence, self._clock.now_ms, table, row)
         self._events.append(event)
-        self.rows[table].append(event)
+        try:
+            self.rows[table].append(event)
+        except KeyError as error:
+            self.found.add(f"a row of the trace table {table}", error)
         follower = self.follower
         if follower is not None:
             if table == "raft_event":
-                follower.on_raft_event(row)
+                follower.on_raft_event({**row, "seq": sequence})
             elif table == "partition_event":
-                follower.on_partition_event(row)
+                follower.on_partition_event({**row, "seq": sequence})
         return sequence
 
     def fault_hit(self, fault: str, node: int) -> None:
@@ -147,7 +191,11 @@ class Recorder:
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""
         found = [event for event in list(self._events) if _is_reported(event)]
-        return [readable(event) for event in [*self._recent, *found][-count:]]
+        lines: list[str] = []
+        for event in [*self._recent, *found][-count:]:
+            with self.found.noted("the text of an event"):
+                lines.append(readable(event))
+        return lines
 
     def _fold(self, count: int | None = None) -> None:
         """Take the events into the hash, keep the latest for people, put old rows on the shelf.
@@ -156,10 +204,11 @@ class Recorder:
 
         Shapes:  count: of the oldest events, all where none is given.
         """
-        self._take_responses()
-        waiting, self._unresponded = self._unresponded, []
-        for exchange in waiting:
-            self._strip(exchange)
+        with self.found.noted("the record of the oldest events"):
+            self._fold_events(count)
+
+    def _fold_events(self, count: int | None) -> None:
+        self._note_received()
         events = self._events[:count]
         del self._events[: len(events)]  # in place: another thread may be about to append
         if not events:
@@ -168,11 +217,10 @@ class Recorder:
         hashed, update, released = self.hashed, self._hash.update, 0
         for event in events:
             if hashed:
-                update(f"{canonical(event)}\n".encode())
+                update(f"{self._canonical(event)}\n".encode())
             kind = event[2]
             if kind == "request":
                 released += bytes_of_producer(event[4][0])
-                self._strip(event[3])
             elif kind == "response":
                 event[3].response = without_records(event[3].response)
         self._held_bytes = self._held_bytes - released if self._events else 0
@@ -180,26 +228,36 @@ class Recorder:
         self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
         for table, rows in self.rows.items():
             while len(rows) >= self.rows_in_memory + self.chunk_rows:
-                oldest = [self._row(table, event) for event in rows[: self.chunk_rows]]
-                self._shelf.put(table, oldest, {})
+                oldest = rows[: self.chunk_rows]
+                self._shelve(table, list(self._rows(table, oldest)), {})
                 del rows[: self.chunk_rows]
         while len(self.exchanges) >= self.rows_in_memory + self.chunk_rows:
             exchanges = self.exchanges[: self.chunk_rows]
-            unsettled: dict[int, Refresh] = {
-                index: partial(self._rpc_row, exchange)
-                for index, exchange in enumerate(exchanges)
-                if exchange.open or exchange.resp_seq is None
-            }
-            self._shelf.put("rpc", [self._rpc_row(exchange) for exchange in exchanges], unsettled)
+            rpcs = list(self._rpc_rows(exchanges))
+            unsettled: dict[int, Refresh] = {}
+            if len(rpcs) == len(exchanges):
+                unsettled = {
+                    index: partial(self._rpc_row, exchange)
+                    for index, exchange in enumerate(exchanges)
+                    if exchange.open or exchange.resp_seq is None
+                }
+            self._shelve("rpc", rpcs, unsettled)
             del self.exchanges[: self.chunk_rows]
 
-    def _strip(self, exchange: Exchange) -> None:
-        """Drop the records of a request, unless the rows of its response need them."""
-        needed = exchange.is_of_client and len(self._client_rows) < trace.CLIENT_ROWS_MAX
-        if needed and exchange.open and exchange.resp_seq is None:
-            self._unresponded.append(exchange)
-        else:
-            exchange.request = without_records(exchange.request)
+    def _shelve(
+        self, table: str, rows: list[dict[str, Any]], unsettled: dict[int, Refresh]
+    ) -> None:
+        """Put rows on the shelf; where it takes none (a full disk) they are lost."""
+        with self.found.noted(f"the move of rows of {table} to disk", table):
+            self._shelf.put(table, rows, unsettled)
+
+    def _canonical(self, event: Event) -> str:
+        """The text of an event that goes into the hash; without its details where it has none."""
+        try:
+            return canonical(event)
+        except Exception as error:
+            self.found.add("the hash of an event", error)
+            return f"{event[0]} {event[1]} {event[2]}"
 
     def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
@@ -215,8 +273,15 @@ class Recorder:
                 for row in end.get(table, ()):
                     rows.append({**row, "run_id": self.run_id, **self._now()})
                 path, shelf = folder / f"{table}.parquet", self._shelf
-                write_table(path, table, shelf.chunks(table), rows, self.chunk_rows)
                 counts[table] = shelf.count(table) + len(rows)
+                try:
+                    write_table(path, table, shelf.chunks(table), rows, self.chunk_rows)
+                except OSError:
+                    raise  # of the place that the user has named
+                except Exception as error:  # a value that is not of its column's type
+                    self.found.add(f"the trace table {table}", error, table)
+                    write_table(path, table, (), (), self.chunk_rows)
+                    counts[table] = 0
         return counts
 
     def table(self, name: str) -> Iterator[dict[str, Any]]:
@@ -231,33 +296,33 @@ class Recorder:
     def _kept(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows that are in memory."""
         if table == "rpc":
-            return (self._rpc_row(exchange) for exchange in self.exchanges)
+            return self._rpc_rows(self.exchanges)
         if table == "client_record":
-            self._take_responses()
+            self._note_received()
             return iter(self._client_rows)
-        return (self._row(table, event) for event in self.rows[table])
+        return self._rows(table, self.rows[table])
 
-    def responded(self, exchange: Exchange) -> None:
-        """Take a response to a client, whose rows are made when its records are dropped."""
-        self._responded.append((self._clock.now_ms, exchange))
-        if self.follower is not None:
-            self.follower.on_response(exchange)
+    @property
+    def _has_room(self) -> bool:
+        """A run shows the first rows of its clients, up to a number of them."""
+        return len(self._client_rows) < trace.CLIENT_ROWS_MAX
 
-    def _take_responses(self) -> None:
-        """Make the rows of the responses to clients, up to a number of them."""
-        if not self._responded and not self._on_their_way:
-            return
+    def _add_client_rows(self, exchange: Exchange, response: Any) -> list[dict[str, Any]]:
+        """Make the rows of a response to a client, whose records nobody keeps."""
+        if not self._has_room:
+            return []
         from minicluster.actors.recording.client_records import client_rows
 
-        responded, self._responded = self._responded, []
-        for at_ms, exchange in responded:
-            if len(self._client_rows) >= trace.CLIENT_ROWS_MAX:
-                break
-            common = {"run_id": self.run_id, "vt": at_ms, "seq": exchange.resp_seq}
-            rows = [common | trace.row("client_record", row) for row in client_rows(exchange)]
+        common = {"run_id": self.run_id, "vt": self._clock.now_ms, "seq": exchange.resp_seq}
+        rows = [common | trace.row("client_record", row) for row in client_rows(exchange, response)]
+        with self._lock:
             self._client_rows += rows
             if rows and exchange.open:
                 self._on_their_way.append((exchange, rows))
+        return rows
+
+    def _note_received(self) -> None:
+        """Complete the rows of responses that have arrived since."""
         for exchange, rows in self._on_their_way:
             for row in rows:
                 row["received_seq"] = exchange.received_seq
@@ -266,9 +331,29 @@ class Recorder:
     def _now(self) -> dict[str, int]:
         return {"vt": self._clock.now_ms, "seq": self.sequence}
 
-    def _row(self, table: str, event: tuple[int, int, str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _row(self, table: str, event: Event) -> dict[str, Any]:
         sequence, at_ms, _, row = event
         return {"run_id": self.run_id, "vt": at_ms, "seq": sequence, **trace.row(table, row)}
+
+    def _rows(self, table: str, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+        """The rows of events, without those that cannot be made."""
+        for event in events:
+            try:
+                row = self._row(table, event)
+            except Exception as error:
+                self.found.add(f"a row of the trace table {table}", error, table)
+            else:
+                yield row
+
+    def _rpc_rows(self, exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
+        """The rows of exchanges, without those that cannot be made."""
+        for exchange in exchanges:
+            try:
+                row = self._rpc_row(exchange)
+            except Exception as error:
+                self.found.add("a row of the trace table rpc", error, "rpc")
+            else:
+                yield row
 
     def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
         has_response = exchange.response is not None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.values import value_text
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 
@@ -34,7 +35,7 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
                     "part": int(index),
                     "offset": record.offset,
                     "leader_epoch": batch.leader_epoch,
-                    "value_id": (record.value or b"").decode("utf-8", "backslashreplace"),
+                    "value_id": value_text(record.value),
                     "at": at,
                     **place,
                 }

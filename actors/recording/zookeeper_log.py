@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minicluster.actors.recording.problems import Problems
+from minicluster.trace import ZNODES
+
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
     from minicluster.zookeeper.effects import LogTransaction
     from minicluster.zookeeper.state.tree import Change
@@ -19,14 +22,16 @@ if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
 class ZooKeeperLog:
     """All transactions of a run, in order of their zxids."""
 
-    def __init__(self) -> None:
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
         self.lines: list[dict[str, Any]] = []
         self.follower: Callable[[Mapping[str, Any]], None] | None = None
 
     def append(self, transaction: LogTransaction, broker: int | None) -> None:
         """Add a transaction of a broker's session; None where it is another client's."""
         before = len(self.lines)
-        self._append(transaction, broker)
+        with self._problems.noted("the record of ZooKeeper's log", ZNODES):
+            self._append(transaction, broker)
         if self.follower is not None:
             for line in self.lines[before:]:
                 self.follower(line)

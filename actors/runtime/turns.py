@@ -4,8 +4,7 @@ Of the actors that have messages, one is picked by stateless chance and takes on
 draws a number for its turn, and the smallest is first. Every inbox is first in, first out, so
 Pykka's order per sender holds. When no actor has a message, the clock jumps to the next timer.
 
-Nothing here derives from Pykka's classes, so that the compiled wheel has it as native code; what
-Pykka does for an actor are the methods that ``simulated.py`` fills.
+What Pykka does for an actor are the methods that ``simulated.py`` fills.
 """
 
 from __future__ import annotations
@@ -171,14 +170,20 @@ class Turns:
 
     def post(self, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
         """Make a call at a time of the clock (at once, if that is past)."""
-        post(self, when_ms, call, argument)
+        if when_ms < self.now_ms:
+            when_ms = self.now_ms
+        calls = self._calls_at.get(when_ms)
+        if calls is None:
+            calls = self._calls_at[when_ms] = []
+            heappush(self._instants, when_ms)
+        calls.append((call, argument))  # of one time: in the order in which they were posted
 
     def _run_on(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
         """Run to a time or a condition, which is evaluated once per instant."""
         instants, ready = self._instants, self._ready
         while True:
             if ready:
-                _take_turns(self)
+                self._turns()
             if self._halted:
                 self._on_halt()
                 continue
@@ -190,83 +195,74 @@ class Turns:
             if self.steps >= self._collect_at:
                 self._collect()
             self.now_ms = instants[0]
-            _fire(self)
+            self._fire_timers()
 
     def _fire_timers(self) -> None:
         """Make the calls that are due now, those included that they post for this time."""
-        _fire(self)
+        instants, calls_at, now_ms = self._instants, self._calls_at, self.now_ms
+        while instants and instants[0] <= now_ms:
+            at_ms = instants[0]
+            calls = calls_at[at_ms]
+            while self._made < len(calls):
+                call, argument = calls[self._made]
+                self._made += 1
+                call(argument)
+            calls.clear()  # a call may have run the cluster, which then made the calls after it
+            if not instants:  # a call has closed the cluster
+                self._made = 0
+            elif instants[0] == at_ms:
+                self._made = 0
+                del calls_at[heappop(instants)]
 
     def _turns(self) -> None:
         """Let the ready actors take their turns until none has a message."""
-        _take_turns(self)
+        ready, steps = self._ready, 0
+        tripwire.enter()
+        try:
+            while ready:
+                inbox = ready.pop() if len(ready) == 1 else _next(ready)
+                if inbox.paused or inbox.stopped.flag:
+                    inbox.queued = False
+                    continue
+                steps += 1
+                self._step(inbox)
+                if self._halted:
+                    return
+                if steps == STEPS_PER_INSTANT_MAX:
+                    names = sorted({other.owner.name for other in (*ready, inbox)})
+                    raise Livelock(
+                        f"{STEPS_PER_INSTANT_MAX} steps at {self.now_ms} ms without the clock "
+                        f"moving; busy: {', '.join(names)}"
+                    )
+        finally:
+            self.steps += steps
+            tripwire.leave()
 
     def _step(self, inbox: SimulatedInbox) -> None:
         """Let one actor handle one message; meanwhile it counts as queued."""
-        _step(self, inbox)
-
-
-# Functions and not methods: a runtime derives from the class, and native code calls a method that
-# such a class may have redefined by its name.
-
-
-def post(turns: Turns, when_ms: int, call: Callable[[Any], None], argument: Any) -> None:
-    """As ``Turns.post``."""
-    if when_ms < turns.now_ms:
-        when_ms = turns.now_ms
-    calls = turns._calls_at.get(when_ms)
-    if calls is None:
-        calls = turns._calls_at[when_ms] = []
-        heappush(turns._instants, when_ms)
-    calls.append((call, argument))  # of one time: in the order in which they were posted
-
-
-def turns_of(clock: object) -> Turns | None:
-    """The scheduler whose clock this is; None for the clock of threads.
-
-    Native code reads the time of a scheduler in place, and looks that of any other clock up.
-    """
-    return clock if isinstance(clock, Turns) else None
-
-
-def _fire(turns: Turns) -> None:
-    instants, calls_at, now_ms = turns._instants, turns._calls_at, turns.now_ms
-    while instants and instants[0] <= now_ms:
-        at_ms = instants[0]
-        calls = calls_at[at_ms]
-        while turns._made < len(calls):
-            call, argument = calls[turns._made]
-            turns._made += 1
-            call(argument)
-        calls.clear()  # a call may have run the cluster, which then made the calls after it
-        if not instants:  # a call has closed the cluster
-            turns._made = 0
-        elif instants[0] == at_ms:
-            turns._made = 0
-            del calls_at[heappop(instants)]
-
-
-def _take_turns(turns: Turns) -> None:
-    ready, steps = turns._ready, 0
-    tripwire.enter()
-    try:
-        while ready:
-            inbox = ready.pop() if len(ready) == 1 else _next(ready)
-            if inbox.paused or inbox.stopped.flag:
-                inbox.queued = False
-                continue
-            steps += 1
-            _step(turns, inbox)
-            if turns._halted:
+        waiting, actor = inbox.waiting, inbox.owner
+        self._running = inbox
+        try:
+            if not inbox.started:
+                inbox.started = True
+                actor._actor_loop_setup()
+            elif waiting:
+                if waiting[0].__class__ is Envelope:
+                    self._pykka_step(actor)
+                else:
+                    try:  # a bare message: the same as in Pykka's loop, without its cost
+                        actor.on_receive(waiting.popleft())
+                    except BaseException as error:
+                        self._raised(actor, error)
+            if inbox.stopped.flag:
+                self._teardown(actor)
                 return
-            if steps == STEPS_PER_INSTANT_MAX:
-                names = sorted({other.owner.name for other in (*ready, inbox)})
-                raise Livelock(
-                    f"{STEPS_PER_INSTANT_MAX} steps at {turns.now_ms} ms without the clock "
-                    f"moving; busy: {', '.join(names)}"
-                )
-    finally:
-        turns.steps += steps
-        tripwire.leave()
+        finally:
+            self._running = None
+        if waiting and not inbox.paused:
+            inbox.make_ready()
+        else:
+            inbox.queued = False
 
 
 def _next(ready: list[SimulatedInbox]) -> SimulatedInbox:
@@ -274,29 +270,3 @@ def _next(ready: list[SimulatedInbox]) -> SimulatedInbox:
     first = min(ready, key=_number)
     ready.remove(first)
     return first
-
-
-def _step(turns: Turns, inbox: SimulatedInbox) -> None:
-    waiting, actor = inbox.waiting, inbox.owner
-    turns._running = inbox
-    try:
-        if not inbox.started:
-            inbox.started = True
-            actor._actor_loop_setup()
-        elif waiting:
-            if waiting[0].__class__ is Envelope:
-                turns._pykka_step(actor)
-            else:
-                try:  # a bare message: the same as in Pykka's loop, without its cost
-                    actor.on_receive(waiting.popleft())
-                except BaseException as error:
-                    turns._raised(actor, error)
-        if inbox.stopped.flag:
-            turns._teardown(actor)
-            return
-    finally:
-        turns._running = None
-    if waiting and not inbox.paused:
-        inbox.make_ready()
-    else:
-        inbox.queued = False

@@ -13,7 +13,7 @@ from pathlib import Path
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.listeners.address import ListenAddress
-from minicluster.actors.play.player import cluster_of
+from minicluster.actors.play.player import cluster_of, unseen
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.run_place import check_place, check_writable, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
@@ -21,7 +21,7 @@ from minicluster.actors.serve.control import ControlServer
 from minicluster.actors.serve.control_lines import Response
 from minicluster.actors.serve.outcome_text import shortened
 from minicluster.actors.serve.ready_file import ReadyFile, place_of_user
-from minicluster.actors.serve.session import EXIT_INVALID, Session
+from minicluster.actors.serve.session import EXIT_INVALID, EXIT_UNKNOWN, Session
 from minicluster.actors.serve.status import Status
 from minicluster.actors.serve.stopping import Parent, Signals, Stopped
 from minicluster.errors import UserError
@@ -187,6 +187,9 @@ def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
         text = shortened(f"{lines[0]}: {lines[-1]}")
         failure = ScenarioFailure("crash", str(crash))
         return Response(text=text, exit_code=EXIT_INVALID), failure
+    lacking = unseen(session.cluster)
+    if session.failure is None and lacking is not None:
+        return Response(text=shortened(lacking.text), exit_code=EXIT_UNKNOWN), lacking
     return session.failure, session.scenario_failure
 
 

@@ -20,13 +20,13 @@ from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
-from minicluster.controller.controller_apis import all_apis
+from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_versions import limited_versions
 from minicluster.protocol.error_responses import error_response
-from minicluster.quorum.requests import handlers as quorum
+from minicluster.quorum.handlers import REQUEST_HANDLERS as QUORUM_HANDLERS
 from minicluster.rules import Rules
 
 
@@ -94,6 +94,6 @@ RESPONDERS = RequestTable[Responder](
 @cache
 def controller_versions(rules: Rules) -> Mapping[int, range]:
     """The versions that a controller of this release serves, by API key."""
-    served: set[Any] = {m.EnvelopeRequest, *RESPONDERS, *quorum.HANDLERS}
-    served |= {each for each in all_apis() if getattr(m, each.__name__, None) is each}
+    served: set[Any] = {m.EnvelopeRequest, *RESPONDERS, *QUORUM_HANDLERS}
+    served |= {each for each in CONTROLLER_APIS if getattr(m, each.__name__, None) is each}
     return limited_versions(rules, sorted(served, key=lambda request: request.api_key))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from minicluster.scenario import Step
     from minicluster.scenario.coverage import Coverage
     from minicluster.scenario.shrink import Shrunk
-    from minicluster.verify.rules.model import Verdict
+    from minicluster.verify.model import Verdict
 
 
 @click.command("chaos")
@@ -106,7 +106,7 @@ def chaos(
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.rules import Rules
     from minicluster.scenario.coverage import Coverage
-    from minicluster.verify.rules.model import Verdict, exit_code
+    from minicluster.verify.model import Verdict, exit_code
 
     tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
@@ -154,7 +154,7 @@ def chaos(
 def _judged(runs: list[Path], played: Verdict, place: RunsPlace) -> int:
     """Let Spark judge the runs in one job, and leave each its report."""
     from minicluster.verify import verify
-    from minicluster.verify.rules.model import exit_code, gravest
+    from minicluster.verify.model import exit_code, gravest
 
     with shown_verification() as show:
         report = verify(*runs, on_progress=show)

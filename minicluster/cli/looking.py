@@ -47,7 +47,7 @@ def _place(text: str) -> tuple[str, int]:
 @click.argument("rule_ids", nargs=-1, required=True, metavar="RULE...")
 def explain(rule_ids: tuple[str, ...]) -> int:
     """Explain rules: what each promises, its source, an example that breaks it and one that not."""
-    from minicluster.verify.rules import BY_ID
+    from minicluster.verify.rules.every import BY_ID
 
     for rule_id in rule_ids:
         if rule_id.upper() not in BY_ID:
@@ -60,7 +60,8 @@ def explain(rule_ids: tuple[str, ...]) -> int:
 
 
 def _explain(rule_id: str) -> None:
-    from minicluster.verify.rules import BY_ID
+    from minicluster.verify.live import is_judged_live
+    from minicluster.verify.rules.every import BY_ID
     from minicluster.verify.rules.examples import EXAMPLES
 
     rule = BY_ID[rule_id]
@@ -68,13 +69,9 @@ def _explain(rule_id: str) -> None:
     print_line(f"  {rule.statement}")
     print_line(f"  source:    {rule.source}")
     tables = f" ({', '.join(rule.tables)})" if rule.tables else ""
-    online = "; also while a cluster runs" if rule.online else ""
-    print_line(f"  judged by: {rule.evidence}{tables}{online}")
-    if rule.promised_from is not None:
-        print_line(f"  promised:  from metadata.version level {rule.promised_from} on")
+    live = "; also while a cluster runs" if is_judged_live(rule) else ""
+    print_line(f"  judged by: {rule.evidence}{tables}{live}")
     if (example := EXAMPLES.get(rule.id)) is not None:
         breaks, keeps = example
         print_line(f"  breaks it: {breaks}")
         print_line(f"  keeps it:  {keeps}")
-    for message in dict.fromkeys(check.message for check in rule.checks):
-        print_line(f"  finding:   {message}")

@@ -181,7 +181,7 @@ def _play(
 
     scenario = _loaded(path)
     with runs_place(runs) as place:
-        session.warm_up(training=True)  # the JVM starts while the scenario plays
+        session.warm_up()  # the JVM starts while the scenario plays
         with progress() as shown:
             played = _played(path, scenario, seed, place.folder, twice, shown)
             place.publish(played.path)  # whatever becomes of its verification
@@ -203,7 +203,7 @@ def _play(
 def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:
     """Play, and report what the play itself and the online rules saw."""
     from minicluster.actors.recording.runs_place import runs_place
-    from minicluster.verify.rules.model import exit_code
+    from minicluster.verify.model import exit_code
 
     scenario = _loaded(path)
     with runs_place(runs) as place:
@@ -233,7 +233,7 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
 
 def _loaded(path: Path) -> Scenario:
     from minicluster.scenario import load_scenario
-    from minicluster.verify.rules import BY_ID as RULES_BY_ID
+    from minicluster.verify.rules.every import BY_ID as RULES_BY_ID
 
     scenario = load_scenario(path)
     for rule_id in scenario.exercises:

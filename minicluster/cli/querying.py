@@ -1,79 +1,243 @@
-"""The command ``sql``: a query over the views of runs and logs."""
+"""The command ``sql``: queries over the views of runs and logs."""
 
 from __future__ import annotations
 
-import json
+import logging
+import os
 import re
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich import box
-from rich.table import Table
 
-from minicluster.cli.options import JSON, format_option, limits_option, path_type
-from minicluster.cli.terminal import out, print_line, print_lines, progress
-from minicluster.errors import UserError, instead
+from minicluster.cli.options import TEXT, limits_option, path_type
+from minicluster.cli.result_rows import FORMS, Rows, lines_of
+from minicluster.cli.terminal import complain, out, print_line, print_lines, progress
+from minicluster.errors import UserError, counted, instead
 from minicluster.log.format.limits import ReadLimits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from minicluster.verify.shown.frames import Tables
+
+_HISTORY = "sql-history"
 
 
 class _SqlCommand(click.Command):
-    """The command; where one of two arguments is given, its content shows which is missing."""
+    """The command; one of two arguments that is given shows which is missing."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, list(args))
-        except click.MissingParameter:
-            given, _, _ = self.make_parser(ctx).parse_args(list(args))
-            only = given.get("query")
-            if isinstance(only, str) and not re.search(r"\s", only.strip()):
-                ctx.fail(f"a query is missing: minicluster sql {only} 'select …'")
-            raise
+        rest = super().parse_args(ctx, args)
+        words: tuple[str, ...] = ctx.params["words"]
+        if len(words) == 1 and _is_query(words[0]):
+            ctx.fail(f"a path is missing: minicluster sql PATH {words[0]!r}")
+        return rest
 
 
 @click.command("sql", cls=_SqlCommand)
-@click.argument("paths", metavar="PATH...", type=path_type, nargs=-1, required=True)
-@click.argument("query")
-@format_option
+@click.argument("words", metavar="PATH... [QUERY]", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    default=TEXT,
+    show_default=True,
+    help="For people, for programs, or for pages.",
+)
 @click.option("--limit", type=click.IntRange(1), default=1_000, show_default=True, help="Rows.")
 @click.option("--parquet", type=path_type, help="Write all rows to this folder instead.")
 @limits_option
 def sql_command(
-    paths: tuple[Path, ...],
-    query: str,
+    words: tuple[str, ...],
     form: str,
     limit: int,
     parquet: Path | None,
     limits: ReadLimits,
 ) -> int:
-    """Run QUERY, a SELECT over the views of PATH (docs/views.md lists them)."""
-    from minicluster.verify.shown.frames import named_views
+    """Run QUERY, a SELECT over the views of PATH (docs/views.md lists them).
+
+    Without a query: a prompt, which reads queries from standard input.
+    """
+    from minicluster.verify.evidence.file_systems import is_uri
     from minicluster.verify.spark import session
 
+    query = words[-1] if _is_query(words[-1]) else None
+    paths = words if query is None else words[:-1]
+    if parquet is not None and query is None:
+        raise UserError("--parquet: give a query whose rows to write")
     if parquet is not None and parquet.exists():
         raise UserError(f"--parquet: {parquet}: it is there already; name a new folder")
+    for path in paths:
+        if not is_uri(path) and not Path(path).exists():
+            raise UserError(f"{path}: there is no such file or folder")
     session.warm_up()
+    queries = SparkQueries(paths, limits, limit)
+    if query is None:
+        return _prompt(queries, form)
     with progress() as shown:
         shown.add_task("querying in Spark", total=None)
-        spark = session.spark_session()
-        named_views(spark, paths, re.findall(r"\w+", query), limits)
-        try:
-            frame = spark.sql(query)
-            if parquet is not None:
-                frame.write.parquet(_folder(parquet))
-                print_line(f"parquet {parquet}")
-                return 0
-            names, rows = frame.columns, frame.limit(limit).collect()
-        except Exception as error:
-            raise UserError(f"sql: {_mistake(error)}") from None
-    if form == JSON:
-        print_lines(json.dumps(row.asDict(recursive=True), default=str) for row in rows)
-        return 0
-    table = Table(*names, box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*(_shown(value) for value in row))
-    out.print(table, markup=False)
+        if parquet is not None:
+            queries.write(query, parquet)
+            print_line(f"parquet {parquet}")
+            return 0
+        found = queries.run(query)
+    print_lines(lines_of(found, form, width=_width()))
     return 0
+
+
+def _is_query(word: str) -> bool:
+    """An argument with spaces that is no path."""
+    return re.search(r"\s", word.strip()) is not None and not Path(word).exists()
+
+
+def _width() -> int | None:
+    """The width of the terminal to which rows go, None where they go elsewhere."""
+    return out.width if sys.stdout.isatty() else None
+
+
+def _prompt(queries: SparkQueries, form: str) -> int:
+    from minicluster.cli.sql_prompt import HELP, Prompt, line_editing, read_line
+    from minicluster.verify.shown.declared import SHOWN_VIEWS
+    from minicluster.verify.spark.jvm import cache_folder
+
+    prompt = Prompt(queries, read_line, form=form, width=_width)
+    if not sys.stdin.isatty():
+        prompt.loop()
+        return UserError.exit_code if prompt.has_failed else 0
+    names = [column for view in SHOWN_VIEWS for column, _, _ in view.columns]
+    names = sorted({view.name for view in SHOWN_VIEWS} | set(names))
+    folder = cache_folder()
+    with progress() as shown:
+        shown.add_task("starting Spark", total=None)
+        queries.start()
+    print_line(HELP)
+    history = None if folder is None else folder / _HISTORY
+    with _interrupts_of_our_own(), line_editing(history, names):
+        prompt.loop()
+    print_line("")
+    return 0
+
+
+@contextmanager
+def _interrupts_of_our_own() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt and nothing else.
+
+    Spark's own handler talks to Java in the midst of another answer of Java's, and py4j logs what
+    comes of that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = logging.getLogger()
+    log.addFilter(_is_no_interrupt)
+    try:
+        yield
+    finally:
+        log.removeFilter(_is_no_interrupt)
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+
+
+class SparkQueries:
+    """Queries over the views of some paths; a view is registered when a query first names it.
+
+    Shapes:  limit: the most rows of one query.
+    """
+
+    def __init__(self, paths: Sequence[str], limits: ReadLimits, limit: int) -> None:
+        self._paths = paths
+        self._limits = limits
+        self._limit = limit
+        self._spark: SparkSession | None = None
+        self._tables: Tables | None = None
+        self._registered: set[str] = set()
+
+    def start(self) -> SparkSession:
+        """Start Spark, and find what there is to query.
+
+        Errors:  UserError for a path that holds nothing.
+        """
+        from minicluster.verify.shown.frames import Tables
+        from minicluster.verify.spark import session
+
+        if self._tables is None:
+            self._spark = session.spark_session()
+            self._tables = Tables(self._spark, self._paths, self._limits, at_once=True)
+        assert self._spark is not None
+        return self._spark
+
+    def run(self, query: str) -> Rows:
+        """The rows of a query, as many as there may be; one line says if there are more.
+
+        Errors:  UserError with one line.
+        """
+        with _in_utc():
+            names, rows = self._tried(query, self._rows)
+        if len(rows) > self._limit:
+            complain(f"the first {counted(self._limit, 'row')}; --limit shows more")
+        return Rows(names, [tuple(row) for row in rows[: self._limit]])
+
+    def _rows(self, frame: DataFrame) -> tuple[list[str], list[Any]]:
+        return frame.columns, frame.limit(self._limit + 1).collect()
+
+    def write(self, query: str, folder: Path) -> None:
+        """Write the rows of a query as Parquet.
+
+        Errors:  UserError with one line.
+        """
+        self._tried(query, lambda frame: frame.write.parquet(_folder(folder)))
+
+    def cancel(self) -> None:
+        """End what a query has left running."""
+        spark = self._spark
+        if spark is not None and hasattr(spark, "_jsc"):
+            spark.sparkContext.cancelAllJobs()
+
+    def _tried(self, query: str, act: Any) -> Any:
+        from minicluster.verify.shown.frames import Tables, is_damage, shown_in
+
+        spark = self.start()
+        for is_last in (False, True):
+            assert self._tables is not None
+            new = set(re.findall(r"\w+", query)) - self._registered
+            try:
+                shown_in(self._tables, spark, sorted(new))
+                self._registered |= new
+                return act(spark.sql(query))
+            except UserError:
+                raise
+            except Exception as error:
+                if is_last or not is_damage(error):
+                    raise UserError(f"sql: {_mistake(error)}") from None
+                complain(f"sql: {_mistake(error)}; shown is what is sound")
+            self._tables = Tables(spark, self._paths, self._limits, careful=True)
+            self._registered.clear()
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    """Spark gives Python the times of a query in the time zone of the process."""
+    if not hasattr(time, "tzset"):
+        yield
+        return
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def _folder(path: Path) -> str:
@@ -83,20 +247,12 @@ def _folder(path: Path) -> str:
     return uri_of(path) if is_uri(path) else str(path.absolute())
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(map(str, value)) + "]"
-    return "" if value is None else str(value)
-
-
 def _mistake(error: Exception) -> str:
     """The first line of Spark's message; of an unknown view the names of those that there are."""
     from minicluster.verify.shown.declared import SHOWN_VIEWS
+    from minicluster.verify.shown.frames import mistake_in
 
-    lines = str(error).strip().splitlines()
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling "):
-        del lines[0]  # py4j's; the next line has the exception
-    first = lines[0].removeprefix(": ") if lines else type(error).__name__
+    first = mistake_in(error)
     unknown = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\].*?`(\w+)`", first)
     if unknown is None:
         return first

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def show_report(report: Report, form: str, every_rule: bool) -> None:
-    """Print a report; a terminal shows what the first run leaves behind."""
-    from minicluster.verify.spark.session import archive_note
+    """Print a report; a terminal shows how Java would start quicker."""
+    from minicluster.verify.spark.session import archive_hint
 
-    if err.is_terminal and (note := archive_note()) is not None:
+    if err.is_terminal and (note := archive_hint()) is not None:
         complain(note, style="dim")
     if form == JSON:
         print_lines([report.to_json()])

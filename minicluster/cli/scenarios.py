@@ -48,7 +48,7 @@ def _mistakes(path: Path) -> list[str]:
     from minicluster.actors.play.player import cluster_of, run_name
     from minicluster.scenario.checking import Mistake, Others, mistakes
     from minicluster.scenario.reading import scenario_text
-    from minicluster.verify.rules import BY_ID
+    from minicluster.verify.rules.every import BY_ID
 
     others = Others(BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}))
     scenario, found = mistakes(scenario_text(path), str(path), path.stem, others)
@@ -106,7 +106,7 @@ def _selectors() -> list[Row]:
 
 
 def _rules() -> list[Row]:
-    from minicluster.verify.rules import RULES
+    from minicluster.verify.rules.every import RULES
 
     return [(rule.id, str(rule.evidence), rule.title) for rule in RULES]
 

@@ -82,7 +82,7 @@ def what_if_command(
     from minicluster.actors.play.what_if import checked_settings
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.evidence.file_systems import is_uri, local_copy, uri_of
-    from minicluster.verify.rules.model import exit_code
+    from minicluster.verify.model import exit_code
     from minicluster.verify.what_if.text import lines_of
 
     numbers, variation = seeds_of(seeds, open_end=False)

@@ -6,11 +6,6 @@ from minicluster.clients.client import TopicPartition
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL_BIT
 from minicluster.protocol.messages import ProduceRequest
-from minicluster.protocol.messages.produce import (
-    new_produce_request,
-    new_produced_partition,
-    new_produced_topic,
-)
 
 NUMBERLESS = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
@@ -36,10 +31,10 @@ def produce_request(
         base_sequence=sequence,
         attributes=0 if transactional_id is None else TRANSACTIONAL_BIT,
     )
-    data = new_produced_partition(index=place[1], records=Records((batch,)))
-    return new_produce_request(
+    data = ProduceRequest.PartitionProduceData(index=place[1], records=Records((batch,)))
+    return ProduceRequest(
         transactional_id=transactional_id,
         acks=acks,
         timeout_ms=timeout_ms,
-        topic_data=(new_produced_topic(name=place[0], partition_data=(data,)),),
+        topic_data=(ProduceRequest.TopicProduceData(name=place[0], partition_data=(data,)),),
     )

@@ -1,4 +1,4 @@
-"""One row of a controller's table of APIs, and what a decision about its request gets.
+"""One row of a controller's table of APIs: what its screening and its decision get and give.
 
 Source:  ControllerApis.
 """
@@ -12,7 +12,6 @@ from uuid import UUID
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.mutation_quotas import MutationQuota
-from minicluster.controller.screening.screened import Screened
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -43,6 +42,17 @@ class Call:
     def plain(self) -> tuple[ClusterState, Any, int, int]:
         """The arguments that every operation takes."""
         return self.state, self.request, self.version, self.now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A request without what any controller refuses of it, before the active one decides.
+
+    Shapes:  complete makes the response to the whole request from the response to what is left.
+    """
+
+    request: Any
+    complete: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)

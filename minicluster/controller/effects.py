@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Refusal
+from minicluster.controller.errors import Refusal, Refused
 from minicluster.effects import Effect, Respond
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.records import VersionedRecord

@@ -1,8 +1,21 @@
-"""The ways in which a controller refuses: a whole request, one item of it, or itself."""
+"""The ways in which a controller refuses: a whole request, one part of it, or itself.
+
+| refused is | by | and |
+|---|---|---|
+| a whole request | ``Refused``, raised | the error goes to the caller |
+| one partition of a leader's request | ``Refusal``, returned | its reason is logged and traced |
+| one item of an administrator's request | ``ApiError``, returned | error and message go back |
+| the controller itself | ``ControllerFault``, raised | it resigns; the state is broken |
+
+A refusal has a reason beside its error, since one code has several: INVALID_REQUEST has seven.
+
+Source:  the log lines of ReplicationControlManager and ClusterControlManager; ApiError.
+"""
 
 from __future__ import annotations
 
-from minicluster.controller.refusal import Reason
+from enum import StrEnum
+
 from minicluster.errors import MiniclusterError
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
@@ -11,6 +24,55 @@ from minicluster.protocol.error_responses.texts import TEXTS
 
 MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 """A user's request that would need more is POLICY_VIOLATION."""
+
+
+class Reason(StrEnum):
+    """Why a controller refuses a request of a broker, or a partition of it."""
+
+    # The sender.
+    NOT_REGISTERED = "not registered"
+    BROKER_EPOCH_MISMATCH = "broker epoch mismatch"
+    CLUSTER_ID_MISMATCH = "cluster id mismatch"
+    DUPLICATE_REGISTRATION = "duplicate registration"
+    ZK_BROKER = "ZooKeeper broker"
+    INVALID_DIRECTORIES = "invalid directories"
+    UNSUPPORTED_FEATURE_LEVEL = "unsupported feature level"
+    UNSUPPORTED_METADATA_VERSION = "unsupported metadata.version"
+    API_NOT_SERVED = "API not served"
+    # The partition.
+    UNKNOWN_TOPIC = "unknown topic"
+    UNKNOWN_PARTITION = "unknown partition"
+    LEADER_EPOCH_AHEAD = "leader epoch ahead of the controller"
+    PARTITION_EPOCH_AHEAD = "partition epoch ahead of the controller"
+    STALE_LEADER_EPOCH = "stale leader epoch"
+    STALE_PARTITION_EPOCH = "stale partition epoch"
+    NOT_LEADER = "not the leader"
+    NOT_A_REPLICA = "not a replica"
+    # The proposed ISR.
+    DUPLICATE_IN_ISR = "duplicate in ISR"
+    NOT_IN_REPLICAS = "not in replicas"
+    LEADER_NOT_IN_ISR = "leader not in ISR"
+    ISR_GROWS_WHILE_RECOVERING = "ISR of several while recovering"
+    RECOVERED_TO_RECOVERING = "recovered to recovering"
+    SHUTTING_DOWN = "shutting down"
+    FENCED = "fenced"
+    REPLICA_OFFLINE = "replica offline"
+    REFUSED_WITH_ANOTHER = "refused with another partition"
+    LEADER_CHANGED = "leader changed by this request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One refusal of a request, or of one partition of it.
+
+    Shapes:  message is what Kafka logs; topic is empty and partition -1 for a whole request.
+    """
+
+    error: ErrorCode
+    reason: Reason
+    message: str
+    topic: str = ""
+    partition: int = -1
 
 
 class Refused(MiniclusterError):

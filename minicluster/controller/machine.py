@@ -28,7 +28,7 @@ from uuid import UUID
 
 from minicluster.controller import planted  # noqa: F401  (in place before a controller starts)
 from minicluster.controller.api import Api, Call
-from minicluster.controller.controller_apis import api_of
+from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.deferred_responses import (
@@ -53,6 +53,7 @@ from minicluster.controller.mutation_quotas import (
     MutationQuotas,
     QuotaClient,
 )
+from minicluster.controller.periodic_tasks import TaskTimers
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerHeartbeatManager,
@@ -64,7 +65,6 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
 from minicluster.controller.state.offset_control import OffsetControl
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr, PendingAlterIsrChange
-from minicluster.controller.task_timers import TaskTimers
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
@@ -76,9 +76,7 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
-from minicluster.protocol.records import (
-    VersionedRecord,
-)
+from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 
 RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
@@ -191,6 +189,8 @@ class ControllerMachine:
         """
         effects = self.on_renounce(now_ms)
         self.state.reset(image, end_offset - 1)
+        # A snapshot holds no open transaction. Otherwise, the next one would count as a transaction
+        # in a transaction, which no controller survives.
         self._offsets.before_transaction = None
         self._offsets.replayed(end_offset, image)
         return effects
@@ -218,9 +218,11 @@ class ControllerMachine:
         Source:  QuorumController.claim, CompleteActivationEvent.
         """
         open_transaction = self._offsets.before_transaction
-        settled = self.state.image if open_transaction is None else open_transaction[1]
+        stable = self.state.image if open_transaction is None else open_transaction[1]
         self._epoch = epoch
         self._offsets.claim(next_offset, self.state.image)
+        # A full session for each broker. Otherwise, the time without an active controller would
+        # count, and the new one would fence all brokers at once.
         heartbeats = BrokerHeartbeatManager(self.rules, self.settings.broker_session_timeout_ms)
         for broker in self.state.image.cluster.brokers.values():
             heartbeats.register(broker.id, broker.fenced, now_ms)
@@ -232,8 +234,8 @@ class ControllerMachine:
         nothing_replayed = self.state.offset < 0 or open_transaction is not None
         try:
             first = activation_records(
-                settled,
-                log_is_empty=settled.is_empty and nothing_replayed,
+                stable,
+                log_is_empty=stable.is_empty and nothing_replayed,
                 transaction_is_open=open_transaction is not None,
                 bootstrap=self._bootstrap,
                 static_min_insync_replicas=self.settings.static_min_isr,
@@ -279,6 +281,8 @@ class ControllerMachine:
             error = ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NOT_CONTROLLER
             message = None if fails else wrong_controller(None)
             refused = error_response(entry.request, error, message, version=entry.version)
+            # Without records, although they were appended. Otherwise, the trace would say that a
+            # client was told of records that the next controller may cut off (E40).
             effects.append(self._response(entry.token, refused, entry.registered_epoch))
         return effects + self._timers.stop()
 
@@ -306,7 +310,7 @@ class ControllerMachine:
         Shapes:  authorized: to act for the cluster. forwarded: by a broker, for a client.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
-        api = api_of(type(request))
+        api = CONTROLLER_APIS.get(type(request))
         registered = self._registered_epoch(request)
 
         def refuse(error: ErrorCode, message: str | None = None) -> ControllerRespond:
@@ -335,6 +339,8 @@ class ControllerMachine:
             return [refuse(ErrorCode.NOT_CONTROLLER, wrong_controller(self.latest_controller))]
         if isinstance(request, BrokerHeartbeatRequest):
             # The contact counts before anything in the request is checked, and if it is refused.
+            # Otherwise, a controller that is slow to decide, or that refuses, would let the session
+            # of a live broker expire.
             self.state.active_heartbeats().contact(request.broker_id, request.broker_epoch, now_ms)
         try:
             decision = api.decide(call)
@@ -350,6 +356,8 @@ class ControllerMachine:
         effects += [ReportRefusal(token, request, refusal) for refusal in decision.refusals]
         response = decision.response if screened is None else screened.complete(decision.response)
         entry = DeferredResponse(
+            # A response without records waits as well: it has seen what is not committed yet.
+            # Otherwise, a client could be told of a topic that is lost with this controller (E40).
             end_offset=offsets[-1] + 1 if offsets else self._offsets.last_append_end,
             token=token,
             request=request,
@@ -433,6 +441,8 @@ class ControllerMachine:
         effects = self._fault_hits()
         assert self._epoch is not None
         if decision.kraft_version is not None:
+            # The quorum writes two records of its own first. Otherwise, this decision would expect
+            # their offsets, and a batch that lands elsewhere makes the machine resign.
             effects.append(RaiseKRaftVersion(self._epoch, decision.kraft_version))
             self._offsets.next_offset += RECORDS_OF_RAISED_KRAFT_VERSION
         base_offset = self.next_offset

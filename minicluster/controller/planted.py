@@ -12,17 +12,14 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from minicluster.controller import deferred_responses, periodic_tasks
 from minicluster.controller.deciding import (
-    alter_partition_checks,
     broker_changes,
-    controlled_shutdown,
-    elections,
     initial_assignment,
 )
-from minicluster.controller.deciding.alter_partition_proposal import ANY_EPOCH, Proposal
 from minicluster.controller.deciding.broker_changes import Moves, Records
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets
 from minicluster.controller.deciding.reassignment import contains_all
+from minicluster.controller.errors import Refusal
 from minicluster.controller.operations import (
     alter_partition,
     alter_partition_reassignments,
@@ -30,8 +27,9 @@ from minicluster.controller.operations import (
     broker_registration,
     create_topics,
     delete_topics,
+    elect_leaders,
 )
-from minicluster.controller.refusal import Refusal
+from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     BrokerIdAndEpoch,
@@ -57,7 +55,7 @@ Change = VersionedRecord | None
 # AlterPartition.
 
 
-@plant(alter_partition_checks.ineligible_replicas, "z03_no_broker_epochs")
+@plant(alter_partition.ineligible_replicas, "z03_no_broker_epochs")
 def _z03(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
     members = tuple((broker_id, ANY_EPOCH) for broker_id, _ in proposal.members)
     if right(state, replace(proposal, members=members)) or not right(state, proposal):
@@ -66,14 +64,14 @@ def _z03(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposa
     return []
 
 
-@plant(alter_partition_checks.ineligible_replicas, "z01_no_eligibility_check")
+@plant(alter_partition.ineligible_replicas, "z01_no_eligibility_check")
 def _z01(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
     if right(state, proposal):
         state.hit("Z01")
     return []
 
 
-@plant(alter_partition_checks.first_refusal, "s04_stale_partition_epoch")
+@plant(alter_partition.first_refusal, "s04_stale_partition_epoch")
 def _s04(
     right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
@@ -86,7 +84,7 @@ def _s04(
     return None
 
 
-@plant(alter_partition_checks.first_refusal, "s05_stale_leader_epoch")
+@plant(alter_partition.first_refusal, "s05_stale_leader_epoch")
 def _s05(
     right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
@@ -97,7 +95,7 @@ def _s05(
     return None
 
 
-@plant(alter_partition_checks.first_refusal, "s06_anyone_alters")
+@plant(alter_partition.first_refusal, "s06_anyone_alters")
 def _s06(
     right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
@@ -107,7 +105,7 @@ def _s06(
     return None
 
 
-@plant(alter_partition_checks.recovery_refusal, "s09_expand_while_recovering")
+@plant(alter_partition.recovery_refusal, "s09_expand_while_recovering")
 def _s09_refusal(
     right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
@@ -185,7 +183,7 @@ def _s02(
     return replace(record, record=replace(change, isr=()))
 
 
-@plant(controlled_shutdown.hand_over, "s17_shutdown_keeps_leaderships")
+@plant(broker_changes.hand_over, "s17_shutdown_keeps_leaderships")
 def _s17(right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration) -> Records:
     supported = state.gates.metadata_version.in_controlled_shutdown_supported
     if broker.in_controlled_shutdown or not supported:
@@ -213,7 +211,11 @@ def _s33(
 ) -> list[TopicPartition]:
     lost = right(state, broker_id, directory)
     partitions = [(key, state.image.topics.partition(*key)) for key in lost]
-    led = [key for key, found in partitions if found is not None and found.leader == broker_id]
+    led = [
+        key
+        for key, partition in partitions
+        if partition is not None and partition.leader == broker_id
+    ]
     if led:
         state.hit("S33")
     return [key for key in lost if key not in led]
@@ -409,7 +411,7 @@ def _s72(right: Callable[..., None], state: ClusterState, run: FoldedRun) -> Non
     right(state, run)
 
 
-@plant(elections.requested_election, "z47_preferred_is_unclean")
+@plant(elect_leaders.requested_election, "z47_preferred_is_unclean")
 def _z47(
     right: Callable[..., Change],
     state: ClusterState,

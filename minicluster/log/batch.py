@@ -137,7 +137,7 @@ class RecordBatch:
         """Make a batch of records whose offsets ascend from the first one's."""
         if not records:
             raise ValueError("a batch holds at least one record")
-        return RecordBatch(  # by its name: native code makes it without a call of Python
+        return cls(
             base_offset=records[0].offset,
             last_offset=records[-1].offset,
             leader_epoch=leader_epoch,

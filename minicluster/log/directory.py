@@ -81,6 +81,23 @@ class MetadataFiles:
         return read_quorum_state(self.path / QUORUM_STATE_NAME) if self.path.is_dir() else None
 
 
+def moved(files: MetadataFiles, old: Path, new: Path) -> MetadataFiles:
+    """The files of a log, where a copy of the path in which they are is."""
+    if old == new:
+        return files
+
+    def place(file: Path) -> Path:
+        return new / file.relative_to(old)
+
+    return replace(
+        files,
+        path=place(files.path),
+        segments=tuple(map(place, files.segments)),
+        checkpoints=tuple(map(place, files.checkpoints)),
+        bootstrap=None if files.bootstrap is None else place(files.bootstrap),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """The one run that a path names, with the metadata logs of its controllers."""

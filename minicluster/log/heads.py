@@ -7,23 +7,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.log.batch import LENGTH_END
+from minicluster.log.batch import CONTROL_BIT, HEADER_BYTES, LENGTH_END
 
 NO_LIMIT = 2**63 - 1
 SPLIT_BYTES = 2 << 20
-_HEAD = struct.Struct(">qi")  # base offset, length
-_DELTA = struct.Struct(">i")  # last offset delta
-_DELTA_AT = 23
+_HEAD = struct.Struct(">qiixIhi")  # base offset, length, epoch, crc, attributes, last offset delta
+_COUNT = struct.Struct(">i")  # the last number of a header
+_COUNT_AT = HEADER_BYTES - _COUNT.size
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHead:
-    """One batch: its bytes ``[position, end)`` and its offsets, both included."""
+    """One batch by its header: its bytes ``[position, end)`` and its offsets, both included."""
 
     position: int
     end: int
     base_offset: int
     last_offset: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    count: int
+
+    @property
+    def is_control(self) -> bool:
+        """Its records are control records."""
+        return bool(self.attributes & CONTROL_BIT)
 
     def is_between(self, first: int, last: int) -> bool:
         """It holds offsets between two, or contradicts itself, which the reader is to report."""
@@ -37,14 +46,15 @@ def batch_heads(path: Path) -> Iterator[BatchHead]:
     size = path.stat().st_size
     with path.open("rb") as file:
         position = 0
-        while position + _DELTA_AT + _DELTA.size <= size:
+        while position + _HEAD.size <= size:
             file.seek(position)
-            head = file.read(_DELTA_AT + _DELTA.size)
-            base, length = _HEAD.unpack_from(head)
+            header = file.read(HEADER_BYTES).ljust(HEADER_BYTES, b"\0")
+            base, length, epoch, crc, attributes, delta = _HEAD.unpack_from(header)
             end = position + LENGTH_END + length
             if length <= 0 or end > size:
                 return
-            yield BatchHead(position, end, base, base + _DELTA.unpack_from(head, _DELTA_AT)[0])
+            (count,) = _COUNT.unpack_from(header, _COUNT_AT)
+            yield BatchHead(position, end, base, base + delta, epoch, crc, attributes, count)
             position = end
 
 

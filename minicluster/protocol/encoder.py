@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol.schema import FieldSpec, Message, Struct
-from minicluster.protocol.source import FORMATS, SIZES, Bad, Lacking, Part, Source
+from minicluster.protocol.source import FORMATS, SIZES, UUID_BYTES, Bad, Lacking, Part, Source
 from minicluster.protocol.varint import SINGLE, encode_uvarint
 
 MAX_STRING_BYTES = 0x7FFF
@@ -138,7 +138,7 @@ class _Encoder:
             if spec.type_ in SIZES:
                 head = tag + encode_uvarint(SIZES[spec.type_])
                 pack = self.source.packer(f"{len(head)}s{FORMATS[spec.type_]}", "pack")
-                expression = f"{value}.int.to_bytes(16, 'big')" if spec.type_ == "uuid" else value
+                expression = value + UUID_BYTES if spec.type_ == "uuid" else value
                 self.source.add(
                     f"{self.sink}({pack}({head!r}, {expression}))",
                     parts=((field_path, FORMATS[spec.type_], expression),),
@@ -163,7 +163,7 @@ class _Encoder:
     def field(self, spec: FieldSpec, value: str, path: str) -> None:
         """Write one field."""
         if spec.type_ in FORMATS:
-            expression = f"{value}.int.to_bytes(16, 'big')" if spec.type_ == "uuid" else value
+            expression = value + UUID_BYTES if spec.type_ == "uuid" else value
             self.run.append((path, FORMATS[spec.type_], expression))
             return
         self.flush()

@@ -12,13 +12,10 @@
         states: tuple[BrokerState, ...] = array("BrokerState", "3+", default=())
 
 The declaration is the schema: the codec compiles an encoder and a decoder for each version from
-it when that version is first used. A type checker reads the same lines as dataclass fields.
+it when that version is first used. Each class is a dataclass with slots, and a type checker reads
+the same lines as its fields.
 
 **Invariant:** an instance never changes; the type checker refuses an assignment.
-
-A class is declared with its slots and no more: its schema and its ``__init__`` are made at their
-first use, and what compares and hashes instances is written once, in ``Struct``.
-A start declares some 350 classes and uses a tenth of them.
 """
 
 from __future__ import annotations
@@ -27,8 +24,7 @@ import dataclasses
 import operator
 import re
 from collections.abc import Callable, Mapping
-from types import FunctionType
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 from uuid import UUID
 
 from minicluster.lazy_dataclass import dataclass
@@ -44,57 +40,29 @@ _Bytes = TypeVar("_Bytes", bound="bytes | None")
 _Tuple = TypeVar("_Tuple", bound="tuple[Any, ...] | None")
 
 
-class _AtFirstUse:
-    """An attribute of each class that is made when it is first read, and then stays."""
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self._make = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, _: object, cls: type) -> Any:
-        made = self._make(cls)
-        setattr(cls, self._name, made)
-        return made
-
-
 class Struct:
     """The base of messages and of the structures inside them."""
 
     __slots__ = ()
-    _declared: ClassVar[Mapping[str, dataclasses.Field[Any]]] = {}
-    _structs: ClassVar[Mapping[str, type[Struct]]] = {}
-
-    @_AtFirstUse
-    def schema(cls: Any) -> tuple[FieldSpec, ...]:
-        """The fields in order."""
-        return tuple(_spec(field, cls._structs) for field in cls._declared.values())
-
-    @_AtFirstUse
-    def _values(cls: Any) -> Callable[[Any], Any]:
-        """The function that gives the values of all fields, for comparing."""
-        return operator.attrgetter(*cls.__slots__) if cls.__slots__ else lambda _: ()
-
-    @_AtFirstUse
-    def __dataclass_fields__(cls: Any) -> Any:
-        """The fields as ``dataclasses.replace`` and its like read them."""
-        space = {"__annotations__": dict.fromkeys(cls._declared, "Any"), **cls._declared}
-        fields: Any = type(cls.__name__, (), space)
-        dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(fields)
-        return fields.__dataclass_fields__
+    schema: ClassVar[tuple[FieldSpec, ...]] = ()
+    """The fields in order."""
+    _defaults: ClassVar[dict[str, Any]] = {}
+    _values: ClassVar[Callable[[Any], Any]]
+    """The values of all fields, for comparing."""
 
     def __init__(self, **given: Any) -> None:
-        """Compile the class's own ``__init__``, which takes the place of this one."""
-        cls: Any = self.__class__
-        cls.__init__ = _compile_init(cls)
-        cls.__init__(self, **given)
+        values = self._defaults | given
+        if len(values) != len(self._defaults):
+            unknown = ", ".join(sorted(given.keys() - self._defaults.keys()))
+            raise TypeError(f"{type(self).__qualname__} has no {unknown}")
+        for name, value in values.items():
+            setattr(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
         values = self.__class__._values
-        return values(self) == values(other)  # type: ignore[no-any-return]
+        return bool(values(self) == values(other))
 
     def __hash__(self) -> int:
         return hash(self.__class__._values(self))
@@ -250,59 +218,22 @@ def nested(of: str, versions: str, *, default: Any = ALL_DEFAULTS, **more: Any) 
 
 
 def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
-    """Make the class with its slots; all else about its fields waits for the first use."""
-    space = dict(vars(cls))
-    fields = {}
-    for name in space.get("__annotations__", ()):
-        field = fields[name] = space.pop(name)
-        field.name = name
+    """The class as a dataclass with slots, and with its schema."""
+    for name in vars(cls).get("__annotations__", ()):
+        field = vars(cls)[name]
         if field.default is ALL_DEFAULTS:
             field.default = structs[field.metadata["element"]]()
-    del space["__dict__"], space["__weakref__"]
-    space |= {"__slots__": tuple(fields), "__qualname__": cls.__qualname__}
-    space |= {"_declared": fields, "_structs": structs}
-    return type(cls)(cls.__name__, cls.__bases__, space)
-
-
-def _compile_init(cls: type[Struct]) -> Callable[..., None]:
-    """The class's own ``__init__``, with a keyword for each field.
-
-    Only the type checker insists on keywords: the defaults of arguments by position are cheaper.
-    """
-    space: dict[str, Any] = {f"default_{spec.name}": spec.default for spec in cls.schema}
-    names = [spec.name for spec in cls.schema]
-    arguments = "".join(f", {name}=default_{name}" for name in names)
-    lines = [f"def __init__(self{arguments}):"]
-    lines += [f" self.{name} = {name}" for name in names]
-    exec("\n".join([*lines, " pass"]), space)
-    return space["__init__"]  # type: ignore[no-any-return]
-
-
-def maker(cls: type[_T]) -> type[_T]:
-    """A function that makes instances of a class, for places that make many.
-
-    A call of a class takes twice as long: Python packs the keywords into a dictionary and unpacks
-    it again on its way to ``__init__``. The function is compiled at its first call.
-    """
-    of: Any = cls
-
-    def become() -> Callable[..., Any]:
-        arguments = ", ".join(f"{name}=default_{name}" for name in of._declared)
-        lines = [f"def made({arguments}):", " self = new(cls)"]
-        lines += [f" self.{name} = {name}" for name in of._declared]
-        space.update({f"default_{spec.name}": spec.default for spec in of.schema})
-        exec("\n".join([*lines, " return self"]), space)
-        made = space["made"]
-        make.__code__, make.__defaults__ = made.__code__, made.__defaults__
-        return make
-
-    space: dict[str, Any] = {"become": become, "cls": cls, "new": object.__new__}
-    make = FunctionType(_at_first_call.__code__, space)
-    return cast(type[_T], make)
-
-
-def _at_first_call(**given: Any) -> Any:
-    return become()(**given)  # type: ignore[name-defined]  # noqa: F821 (of the maker's space)
+    cls.__doc__ = cls.__doc__ or cls.__qualname__  # otherwise dataclasses writes a signature
+    # The methods are those of Struct: 600 classes with methods of their own take long to import.
+    built: Any = dataclasses.dataclass(
+        slots=True, kw_only=True, init=False, eq=False, repr=False, match_args=False
+    )(cls)
+    fields = dataclasses.fields(built)
+    built.schema = tuple(_spec(field, structs) for field in fields)
+    built._defaults = {field.name: field.default for field in fields}
+    names = [field.name for field in fields]
+    built._values = operator.attrgetter(*names) if names else staticmethod(lambda _: ())
+    return built
 
 
 def _spec(field: dataclasses.Field[Any], structs: Mapping[str, type[Struct]]) -> FieldSpec:

@@ -25,6 +25,9 @@ FORMATS = {
     "boolean": "?",
     "uuid": "16s",
 }
+UUID_BYTES = ".int.to_bytes(16, 'big')"
+"""What turns a field that is a UUID into the value that is packed."""
+
 SIZES = {name: struct.calcsize(">" + code) for name, code in FORMATS.items()}
 
 Part = tuple[str, str, str]
@@ -93,6 +96,17 @@ def _compiled_frame(trace: TracebackType | None) -> tuple[FrameType, int] | None
     return found
 
 
+def _value_of(expression: str, code: str, variables: dict[str, Any]) -> Any:
+    """The value that a line packs: a marker of one byte, a variable, or a field of one."""
+    name, *fields = expression.removesuffix(UUID_BYTES).split(".")
+    if name.isdecimal():
+        return int(name)
+    value = variables[name]
+    for field in fields:
+        value = getattr(value, field)
+    return value.int.to_bytes(16, "big") if code == FORMATS["uuid"] else value
+
+
 def explain_encoding(message: Message, version: int, error: Exception) -> ProtocolError:
     """The error with the field that could not be encoded, and why."""
     name = f"{type(message).__name__} v{version}"
@@ -106,7 +120,7 @@ def explain_encoding(message: Message, version: int, error: Exception) -> Protoc
         if not code:
             continue
         try:
-            value = eval(expression, frame.f_globals, frame.f_locals)
+            value = _value_of(expression, code, frame.f_locals)
             struct.pack(">" + code, value)
         except (struct.error, AttributeError, TypeError, OverflowError) as single:
             path, why = part, str(single)

@@ -11,7 +11,7 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
-from minicluster.quorum.state.refusals import InvalidRequest, VoteRefusal
+from minicluster.quorum.errors import InvalidRequest, VoteRefusal
 from minicluster.quorum.state.voters import VoterSet
 
 
@@ -67,7 +67,7 @@ class Appended(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Began(Effect):
-    """The node has taken up its log, which ends there; all of it is on disk."""
+    """The node has started with its log, which ends there; all of it is on disk."""
 
     end_offset: int
     last_epoch: int
@@ -137,7 +137,7 @@ class Commit(ListenerEffect):
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot(ListenerEffect):
-    """The listener starts over from a snapshot; commits go on from its end offset."""
+    """The listener starts over from a snapshot; commits continue at its end offset."""
 
     snapshot_id: SnapshotId
     content: bytes

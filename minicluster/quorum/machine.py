@@ -49,17 +49,13 @@ from minicluster.faults import Faults
 from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.records import VersionedRecord
+from minicluster.quorum import handlers, polling, replication, snapshots, voter_changes
 from minicluster.quorum import planted as planted  # the planted faults are in place from here on
-from minicluster.quorum import replication, snapshots
 from minicluster.quorum.errors import IllegalArgument, NotLeader
-from minicluster.quorum.polling import turn
-from minicluster.quorum.requests import handlers as requests
-from minicluster.quorum.responses import handlers as responses
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import Draws, QuorumNode
 from minicluster.quorum.state.voters import Endpoints, Node, VoterSet
-from minicluster.quorum.voter_changes import kraft_version_upgrade
 from minicluster.rules import Rules
 
 
@@ -116,11 +112,11 @@ class QuorumMachine:
     # --- inputs -----------------------------------------------------------------------------
 
     def start(self, now_ms: int, *, listener: str | None = "") -> list[Effect]:
-        """Take up the persisted state and begin; ``listener`` None registers none."""
+        """Begin with the persisted state; ``listener`` None registers none."""
         if listener is not None:
             self.node.register_listener(listener)
-        turn.start(self.node, now_ms)
-        turn.poll_until_idle(self.node, now_ms)
+        polling.start(self.node, now_ms)
+        polling.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
@@ -129,7 +125,7 @@ class QuorumMachine:
         Shapes:  -> its ``Respond``, under the token, comes now or with a later input.
         Errors:  TypeError for a request that no quorum node handles.
         """
-        turn.on_message(self.node, requests.handle, (token, request, version), now_ms)
+        polling.on_message(self.node, handlers.handle_request, (token, request, version), now_ms)
         return self.node.take_effects()
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
@@ -137,7 +133,7 @@ class QuorumMachine:
 
         Shapes:  a response with the error UNSUPPORTED_VERSION where no version is in common.
         """
-        turn.on_message(self.node, responses.handle, (correlation_id, response), now_ms)
+        polling.on_message(self.node, handlers.handle_response, (correlation_id, response), now_ms)
         return self.node.take_effects()
 
     def on_failure(self, correlation_id: int, now_ms: int) -> list[Effect]:
@@ -146,12 +142,12 @@ class QuorumMachine:
         Shapes:  a silent peer needs no input: the machine has a request timeout.
         Source:  KafkaNetworkChannel.
         """
-        turn.on_message(self.node, responses.handle_failure, (correlation_id,), now_ms)
+        polling.on_message(self.node, handlers.handle_failure, (correlation_id,), now_ms)
         return self.node.take_effects()
 
     def poll(self, now_ms: int) -> list[Effect]:
         """Handle due timers, write what was appended, send what is due."""
-        turn.poll_until_idle(self.node, now_ms)
+        polling.poll_until_idle(self.node, now_ms)
         return self.node.take_effects()
 
     def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
@@ -164,7 +160,7 @@ class QuorumMachine:
         """
         role = self.node.role
         if not isinstance(role, LeaderState):
-            raise NotLeader(f"append refused: node {self.node.key.id} is {role.name}")
+            raise NotLeader(f"append rejected: node {self.node.key.id} is {role.name}")
         self.node.wake_ms = now_ms
         return replication.append(self.node, role, epoch, records, now_ms)
 
@@ -229,7 +225,7 @@ class QuorumMachine:
         Shapes:  -> it is a change: the version is neither the present one nor on its way.
         Errors:  NotLeader; IllegalArgument where UpdateFeatures gets INVALID_UPDATE_VERSION.
         """
-        changes = kraft_version_upgrade.upgrade(
+        changes = voter_changes.upgrade_kraft_version(
             self.node, epoch, version, now_ms, validate_only=validate_only
         )
         if changes and not validate_only:

@@ -9,13 +9,18 @@ from collections.abc import Callable, Sequence
 
 from minicluster.planting import plant
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
-from minicluster.quorum import listener_context, replication, snapshots, transitions
-from minicluster.quorum.polling import leader
-from minicluster.quorum.requests import vote
+from minicluster.quorum import (
+    elections,
+    listener_context,
+    polling,
+    replication,
+    snapshots,
+    transitions,
+)
+from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.refusals import VoteRefusal
 from minicluster.quorum.state.voters import ReplicaKey
 
 
@@ -35,12 +40,12 @@ def _s22(right: Callable[..., None], node: QuorumNode) -> None:
     node.hit("S22")
 
 
-@plant(vote.vote_refusal, "s23_vote_for_shorter_log")
+@plant(elections.vote_refusal, "s23_vote_for_shorter_log")
 def _s23(
     right: Callable[..., VoteRefusal | None],
     node: QuorumNode,
     candidate: ReplicaKey,
-    end: vote.LogEnd,
+    end: elections.LogEnd,
     pre_vote: bool,
 ) -> VoteRefusal | None:
     refusal = right(node, candidate, end, pre_vote)
@@ -50,7 +55,7 @@ def _s23(
     return refusal
 
 
-@plant(leader.check_quorum_expired, "z34_no_check_quorum")
+@plant(polling.check_quorum_expired, "z34_no_check_quorum")
 def _z34(right: Callable[..., bool], node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
     if right(node, role, now_ms):
         node.hit("Z34")

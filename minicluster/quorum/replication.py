@@ -1,33 +1,117 @@
-"""The leader's side of replication: fetches move the high watermark, which completes fetches.
+"""Replication of the log by Fetch, from both ends: the leader's, then the follower's.
 
 A valid fetch of an offset shows that everything below it is flushed at the replica. What a majority
 of the voters has, from the leader's own epoch on, is committed (Raft, 5.4.2). Fetches that had
 nothing to wait for then are responded to with what there is.
 
-Source:  KafkaRaftClient.tryCompleteFetchRequest, onUpdateLeaderHighWatermark;
-         LeaderState.updateReplicaState, updateLocalState.
+Fetch:   4-18. v12: the last fetched epoch, in the request (KIP-595); v15: replica state;
+         v17: directory ids (KIP-853); v18: the replica's high watermark (KIP-1166).
+Source:  KafkaRaftClient.handleFetchRequest, tryCompleteFetchRequest, onUpdateLeaderHighWatermark;
+         LeaderState.updateReplicaState, updateLocalState; KafkaRaftClient.handleFetchResponse,
+         appendAsFollower, updateFollowerHighWatermark; KIP-595, KIP-630.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from minicluster.log.batch import RecordBatch
+from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
 from minicluster.protocol.records import VersionedRecord
-from minicluster.quorum import message_epoch, wire
-from minicluster.quorum.effects import HighWatermarkChanged
+from minicluster.quorum import message_checks, pending_voter_change, wire
+from minicluster.quorum.effects import Appended, Flushed, HighWatermarkChanged, Truncated
+from minicluster.quorum.errors import InvalidRequest
+from minicluster.quorum.message_checks import ResponseEpoch
+from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
 from minicluster.quorum.state.leader_state import LeaderState
-from minicluster.quorum.state.node import QuorumNode
-from minicluster.quorum.state.raft_log import VALID, Position, Validation
+from minicluster.quorum.state.node import ParkedFetch, QuorumNode
+from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT, VALID, Position, Validation
 from minicluster.quorum.state.voters import ReplicaKey
-from minicluster.quorum.voter_changes import handler_state
+
+FIRST_WITH_REPLICA_STATE = 15
 
 
-def read(
+# --- the leader: a request ------------------------------------------------------------------------
+
+
+def validate_request(node: QuorumNode, request: FetchRequest, version: int) -> FetchResponse | None:
+    """Refuse another cluster or partition, and numbers that no replica sends."""
+    if not message_checks.has_valid_cluster_id(node, request.cluster_id):
+        return wire.fetch_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
+    partition = wire.only_fetch_partition(request)
+    if partition is None:
+        return wire.fetch_error(message_checks.invalid(node, InvalidRequest.OTHER_PARTITION))
+    if (
+        request.max_wait_ms < 0
+        or partition.fetch_offset < 0
+        or partition.last_fetched_epoch < 0
+        or partition.current_leader_epoch < 0
+        or partition.last_fetched_epoch > partition.current_leader_epoch
+    ):
+        error = message_checks.invalid(node, InvalidRequest.IMPOSSIBLE_FETCH)
+        return refuse_request(node, request, version, error)
+    return None
+
+
+def check_request_epoch(node: QuorumNode, request: FetchRequest, now_ms: int) -> ErrorCode | None:
+    """The epoch of the leader that the replica fetches from."""
+    epoch = request.topics[0].partitions[0].current_leader_epoch
+    return message_checks.check_leader_request(node, epoch)
+
+
+def refuse_request(
+    node: QuorumNode, request: FetchRequest, version: int, error: ErrorCode
+) -> FetchResponse:
+    """Refuse the partition, with the leader that this node has learnt of."""
+    return _refusal(node, version, error)
+
+
+def handle_request(
+    node: QuorumNode, request: FetchRequest, version: int, token: Any, now_ms: int
+) -> FetchResponse | None:
+    """Respond with what the replica lacks; park the fetch (None) while it lacks nothing."""
+    partition = request.topics[0].partitions[0]
+    replica_id = (
+        request.replica_state.replica_id
+        if version >= FIRST_WITH_REPLICA_STATE
+        else request.replica_id
+    )
+    replica = ReplicaKey.of(replica_id, partition.replica_directory_id)
+    response = _read(node, replica, partition, request.max_bytes, version, now_ms)
+    if request.max_wait_ms == 0 or _has_news(response, partition):
+        return response
+    node.park(
+        ParkedFetch(
+            token=token,
+            version=version,
+            replica=replica,
+            partition=partition,
+            max_bytes=request.max_bytes,
+            deadline_ms=now_ms + request.max_wait_ms,
+            prepared=response,
+        ),
+    )
+    return None
+
+
+def _has_news(response: FetchResponse, partition: FetchRequest.FetchPartition) -> bool:
+    """Records, an error, a divergence, a snapshot or a higher high watermark (KIP-1166)."""
+    data = response.responses[0].partitions[0]
+    return bool(
+        data.error_code
+        or data.records
+        or data.diverging_epoch.epoch >= 0
+        or data.snapshot_id.epoch >= 0
+        or data.high_watermark > partition.high_watermark
+    )
+
+
+def _read(
     node: QuorumNode,
     replica: ReplicaKey,
     partition: FetchRequest.FetchPartition,
@@ -35,10 +119,7 @@ def read(
     version: int,
     now_ms: int,
 ) -> FetchResponse:
-    """Read what a replica fetches as the leader; a valid fetch counts as the replica's progress.
-
-    A fetch of an offset inside a batch shows only what is before that batch.
-    """
+    """Read what a replica fetches as the leader; a valid fetch counts as the replica's progress."""
     leader = node.role
     assert isinstance(leader, LeaderState)
     offset = partition.fetch_offset
@@ -46,15 +127,17 @@ def read(
     if verdict is not VALID:
         return _elsewhere(node, leader, version, verdict)
     if replica.id == node.key.id:
-        return fetch_refusal(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _refusal(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     batches = node.log.log.read(offset, max_bytes)
+    # A log ends between batches. Otherwise, by an offset inside one, the replica would be counted
+    # for records that it fetches only now.
     shown = min(offset, batches[0].base_offset) if batches else offset
     if replica.id >= 0 and update_replica_state(node, leader, replica, shown, now_ms):
         _on_high_watermark(node, leader, now_ms)
     return _with_batches(node, leader, version, batches)
 
 
-def fetch_refusal(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
+def _refusal(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
     """The response that refuses the partition of a Fetch."""
     return wire.fetch_response(
         node, version, error=error, log_start=node.log.start_offset, records=Records(())
@@ -66,7 +149,8 @@ def _with_batches(
 ) -> FetchResponse:
     """The response with batches, or none, and the same value again for the next replica.
 
-    In a leader's epoch nothing is truncated: the same offsets are the same batches.
+    In a leader's epoch nothing is truncated: the same offsets are the same batches. Otherwise every
+    round of an idle or an even quorum would build and encode one response for each replica.
     """
     high_watermark = -1 if leader.high_watermark is None else leader.high_watermark
     log_start = node.log.log.start_offset
@@ -106,6 +190,9 @@ def _validate(node: QuorumNode, offset: int, last_epoch: int) -> Validation:
     if offset == 0 and (snapshot_id := node.log.snapshot_to_offer()) is not None:
         return Validation(Position.SNAPSHOT, *snapshot_id)
     return node.log.validate(offset, last_epoch)
+
+
+# --- the leader: its log and high watermark -------------------------------------------------------
 
 
 @step
@@ -149,23 +236,132 @@ def _on_high_watermark(node: QuorumNode, leader: LeaderState, now_ms: int) -> No
     node.log.high_watermark = max(node.log.high_watermark, leader.high_watermark)
     node.listeners_behind = True
     node.emit(HighWatermarkChanged(leader.high_watermark, node.history.voters))
-    handler_state.on_high_watermark(node, leader)
+    pending_voter_change.on_high_watermark(node, leader)
     complete_parked_fetches(node, now_ms)
 
 
 def complete_parked_fetches(node: QuorumNode, now_ms: int) -> None:
     """Respond to every parked fetch with what there is now, even nothing.
 
-    Its epoch is compared again: the node may have left it while the fetch was parked.
+    Its epoch is compared again: the node may have left it while the fetch was parked. Each fetch
+    leaves the list first: to read for it can raise the high watermark, and that comes back here.
     """
     while node.parked:
         parked = node.parked.pop(0)
         partition, version = parked.partition, parked.version
-        error = message_epoch.check_leader_request(node, partition.current_leader_epoch)
+        error = message_checks.check_leader_request(node, partition.current_leader_epoch)
         response = (
-            read(node, parked.replica, partition, parked.max_bytes, version, now_ms)
+            _read(node, parked.replica, partition, parked.max_bytes, version, now_ms)
             if error is None
-            else fetch_refusal(node, version, error)
+            else _refusal(node, version, error)
         )
         node.respond(parked.token, response)
     node.parked_until_ms = None
+
+
+# --- the follower: a response ---------------------------------------------------------------------
+
+
+def epoch_of_response(node: QuorumNode, response: FetchResponse) -> ResponseEpoch | bool | None:
+    """The leader and epoch of the peer; False for a response about another partition.
+
+    Shapes:  -> None for most responses: without an error, of the leader that this node follows.
+    """
+    partition = wire.only_fetched_partition(response)
+    if partition is None:
+        return False
+    leader, role = partition.current_leader, node.role
+    error_code, epoch = partition.error_code, leader.leader_epoch
+    if not error_code and epoch == role.epoch and leader.leader_id == role.leader_id:
+        return None
+    leader_id = None if leader.leader_id < 0 else leader.leader_id
+    endpoints = wire.response_endpoints(response, leader_id, node.listener_name)
+    return ResponseEpoch(ErrorCode.for_code(error_code), leader_id, epoch, endpoints)
+
+
+def handle_response(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int) -> bool:
+    """Follow the leader's log by one step; an error or a damaged position changes nothing."""
+    partition = response.responses[0].partitions[0]
+    role = node.role
+    if partition.error_code or not isinstance(role, FollowerState):
+        return False
+    snapshot = partition.snapshot_id
+    if partition.diverging_epoch.epoch >= 0:
+        if not _truncate(node, role, partition.diverging_epoch):
+            return False
+    elif snapshot.end_offset >= 0 or snapshot.epoch >= 0:
+        snapshot_id = (snapshot.end_offset, snapshot.epoch)
+        below_committed = role.high_watermark is not None and snapshot_id[0] < role.high_watermark
+        # Otherwise listeners would be sent back before what they have consumed.
+        if min(snapshot_id) < 0 or below_committed:
+            return False
+        is_here = snapshot_id in node.log.log.snapshots or snapshot_id == BOOTSTRAP_SNAPSHOT
+        # One that is here already ends the download of another too. Otherwise this node would fetch
+        # on a snapshot that its leader names no more, until that is deleted there.
+        role.fetching_snapshot = None if is_here else FetchingSnapshot(snapshot_id=snapshot_id)
+    else:
+        _append_as_follower(node, partition.records)
+        _update_follower_high_watermark(node, role, partition.high_watermark)
+    role.reset_fetch_timeout_for_successful_fetch(node.settings.fetch_timeout_ms, now_ms)
+    return True
+
+
+def _truncate(node: QuorumNode, role: FollowerState, diverging: Any) -> bool:
+    """Truncate to where the logs diverge; -> False below the high watermark.
+
+    What is committed is in the log of every leader, so such a response is wrong.
+    """
+    if role.high_watermark is not None and diverging.end_offset < role.high_watermark:
+        return False
+    before = node.log.end_offset
+    end = node.log.truncation_offset(diverging.epoch, diverging.end_offset)
+    # Again, for the end that it comes to here: an epoch that is unknown in this log ends where the
+    # largest one below it does, which may be below what is committed.
+    if end < node.log.high_watermark:
+        return False
+    flushed, voters = node.log.log.flushed_offset, node.history.state
+    node.log.log.truncate(end)
+    node.history.truncate(end, keep_position=node.rules.reader_keeps_position_after_truncation)
+    if end < before:
+        node.emit(Truncated(end, node.log.last_epoch))
+    if node.log.log.flushed_offset < flushed:
+        node.emit(Flushed(node.log.log.flushed_offset))
+    node.emit_voters_changed(voters)
+    return True
+
+
+def _append_as_follower(node: QuorumNode, records: Any) -> None:
+    """Append what follows the end, up to the first batch of an epoch yet to come."""
+    if not records:
+        return
+    try:
+        batches = Records.of(records).batches
+    except InvalidBatch:
+        return
+    appended, log = False, node.log
+    for batch in batches:
+        if batch.leader_epoch > node.role.epoch:
+            break
+        if batch.base_offset != log.log.end_offset or batch.leader_epoch < log.last_epoch:
+            break
+        log.log.append(batch)
+        node.emit(Appended(batch))
+        appended = True
+    if appended:
+        # A replica about to be added counts as a voter from its first fetch on, so it flushes.
+        if node.is_voter or node.can_become_voter or node.settings.observers_flush:
+            node.flush()
+        node.read_control_records()
+
+
+def _update_follower_high_watermark(node: QuorumNode, role: FollowerState, leaders: int) -> None:
+    """Follow the leader's high watermark, as far as this log goes; it never goes back."""
+    if leaders < 0:
+        return
+    high_watermark = min(node.log.end_offset, leaders)
+    if role.high_watermark is not None and high_watermark <= role.high_watermark:
+        return
+    role.high_watermark = high_watermark
+    node.log.high_watermark = max(node.log.high_watermark, high_watermark)
+    node.listeners_behind = True
+    node.emit(HighWatermarkChanged(high_watermark))

@@ -1,25 +1,36 @@
-"""Changes of role. What must survive a crash is persisted here, before anything else happens.
+"""The roles of a node, and every change between them.
+
+What affects the role of a node is decided in this file, by the table below: an event that has no
+entry for the present role is a mistake of this code, and is not carried out. What must survive a
+crash is persisted here, before anything else happens.
 
 **Invariant:** the epoch never goes down; within an epoch neither the vote nor a known leader
 changes. Every change of role drops all outstanding requests: their responses belong to the past.
 
-Source:  QuorumState.transitionTo…, KafkaRaftClient.onBecome…, resetConnections.
+Two states of KIP-595 are no roles here, as in Kafka since KIP-996. *Voted* is Unattached, or
+Prospective, with a vote (``grant_vote``). *Observer* is a node outside the voter set: it is
+Unattached or Follower, and no timeout makes it Prospective (``polling``); only a leader that has
+removed itself resigns outside the set.
+
+Source:  QuorumState (the comment at its head, transitionTo…), KafkaRaftClient.onBecome…,
+         resetConnections.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+
 from minicluster.log.quorum_state import QuorumState
 from minicluster.planting import step
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.records import KRaftVersionRecord, LeaderChangeMessage
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.quorum import listener_context
+from minicluster.quorum import listener_context, pending_voter_change
 from minicluster.quorum.effects import Deposed, Voted
-from minicluster.quorum.epoch_start_records import epoch_start_records
-from minicluster.quorum.state import parked_fetches
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
-from minicluster.quorum.state.epoch_election import EpochElection
 from minicluster.quorum.state.epoch_state import (
     CandidateState,
+    EpochElection,
     EpochState,
     FollowerState,
     ProspectiveState,
@@ -28,12 +39,63 @@ from minicluster.quorum.state.epoch_state import (
 )
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.quorum.state.voter_set_history import BEFORE_THE_LOG
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
-from minicluster.quorum.voter_changes import handler_state
+
+
+class Event(Enum):
+    """The reason for a change of role."""
+
+    EPOCH = "a message of a higher epoch, or the leader of this one, without its endpoint"
+    LEADER = "a message that names the leader of a higher epoch or of this one, and its endpoint"
+    FETCH_TIMEOUT = "the leader has served no fetch for the fetch timeout"
+    ELECTION_TIMEOUT = "the election timeout of the role is over"
+    ONLY_VOTER = "the node is the only voter at its start: there is nobody to wait for"
+    NO_PRE_VOTES = "a voter runs a release without pre-votes"
+    WON = "a majority has granted its votes, or pre-votes"
+    LOST = "the pre-vote is lost or timed out, and no leader is known"
+    LOST_TO_LEADER = "the pre-vote is lost or timed out, and the epoch has a leader"
+    RESIGNED = "requested, check-quorum expired, a shutdown, or the leader has removed itself"
+
+
+_EPOCHS = {Event.EPOCH: UnattachedState, Event.LEADER: FollowerState}  # of every role
+
+TRANSITIONS: dict[type[EpochState], dict[Event, type[EpochState]]] = {
+    UnattachedState: {
+        **_EPOCHS,
+        Event.ELECTION_TIMEOUT: ProspectiveState,
+        Event.ONLY_VOTER: ProspectiveState,
+    },
+    FollowerState: {
+        **_EPOCHS,
+        Event.FETCH_TIMEOUT: ProspectiveState,
+    },
+    ProspectiveState: {
+        **_EPOCHS,
+        Event.WON: CandidateState,  # of the next epoch
+        Event.NO_PRE_VOTES: CandidateState,
+        Event.LOST: UnattachedState,
+        Event.LOST_TO_LEADER: FollowerState,
+    },
+    CandidateState: {
+        **_EPOCHS,
+        Event.WON: LeaderState,
+        Event.ELECTION_TIMEOUT: ProspectiveState,
+    },
+    LeaderState: {
+        **_EPOCHS,
+        Event.RESIGNED: ResignedState,
+    },
+    ResignedState: {
+        **_EPOCHS,
+        Event.ELECTION_TIMEOUT: UnattachedState,  # of the next epoch
+        Event.ONLY_VOTER: ProspectiveState,
+    },
+}
 
 
 def initialize(node: QuorumNode, now_ms: int) -> None:
-    """Take up what was persisted, or the epoch of the log if that is higher.
+    """Enter the role that was persisted, or the epoch of the log if that is higher.
 
     Source:  QuorumState.initialize, KafkaRaftClient.initialize.
     """
@@ -68,13 +130,21 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         node.emit(Voted(role.epoch, node.key.id))
         maybe_elected(node, now_ms)
     if node.is_only_voter and not isinstance(node.role, LeaderState | CandidateState):
-        to_prospective(node, now_ms)
+        to_prospective(node, Event.ONLY_VOTER, now_ms)
 
 
-def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: int) -> None:
+# --- transitionTo… --------------------------------------------------------------------------------
+
+
+def to_unattached(
+    node: QuorumNode, event: Event, epoch: int, leader_id: int | None, now_ms: int
+) -> None:
     """Move to an epoch without following a leader; the vote of the same epoch stays.
 
-    A voter keeps the election timeout that runs: other nodes' epochs must not put it off for ever.
+    A voter keeps the election timeout that runs. Otherwise a node that raises its epoch again and
+    again, and cannot win, would keep all others from their elections for ever.
+
+    Source:  QuorumState.transitionToUnattached.
     """
     old = node.role
     deadline: int | None
@@ -90,6 +160,7 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     same_epoch = epoch == old.epoch
     _become(
         node,
+        event,
         UnattachedState(
             epoch=epoch,
             leader_id=leader_id,
@@ -103,29 +174,44 @@ def to_unattached(node: QuorumNode, epoch: int, leader_id: int | None, now_ms: i
     )
     _persist(node)
     if isinstance(old, LeaderState) and not node.rules.parked_fetch_outlives_leadership:
-        parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        node.fail_parked(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old)
 
 
 def to_follower(
-    node: QuorumNode, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int
+    node: QuorumNode,
+    event: Event,
+    epoch: int,
+    leader_id: int,
+    endpoints: Endpoints,
+    now_ms: int,
 ) -> None:
-    """Follow the leader of an epoch. Fetches parked here go on to that leader."""
+    """Follow the leader of an epoch. Fetches parked here fail: their senders turn to that leader.
+
+    Source:  QuorumState.transitionToFollower.
+    """
     old = node.role
     voted = old.voted if epoch == old.epoch else None
     role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
     role.high_watermark = old.high_watermark
-    _become(node, role)
+    _become(node, event, role)
     _persist(node)
-    parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    node.fail_parked(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old)
 
 
-def to_prospective(node: QuorumNode, now_ms: int) -> None:
-    """Request pre-votes in the same epoch: a node that cannot win must not raise it (KIP-996)."""
+def to_prospective(node: QuorumNode, event: Event, now_ms: int) -> None:
+    """Request pre-votes in the same epoch (KIP-996).
+
+    Otherwise a node that was cut off comes back with a higher epoch, which deposes a leader that a
+    majority follows.
+
+    Source:  QuorumState.transitionToProspective.
+    """
     old = node.role
     _become(
         node,
+        event,
         ProspectiveState(
             epoch=old.epoch,
             leader_id=old.leader_id,
@@ -140,12 +226,15 @@ def to_prospective(node: QuorumNode, now_ms: int) -> None:
     maybe_elected(node, now_ms)
 
 
-def to_candidate(node: QuorumNode, now_ms: int) -> None:
-    """Request the votes of the next epoch, with this node's own."""
+def to_candidate(node: QuorumNode, event: Event, now_ms: int) -> None:
+    """Request the votes of the next epoch, with this node's own, which is persisted first.
+
+    Source:  QuorumState.transitionToCandidate.
+    """
     old = node.role
     role = candidate_state(node, old.epoch + 1, now_ms)
     role.high_watermark = old.high_watermark
-    _become(node, role)
+    _become(node, event, role)
     _persist(node)
     node.emit(Voted(role.epoch, node.key.id))
     _after(node, old)
@@ -153,7 +242,10 @@ def to_candidate(node: QuorumNode, now_ms: int) -> None:
 
 
 def to_leader(node: QuorumNode, now_ms: int) -> None:
-    """Lead the epoch; its first records, the control records, are written with the next turn."""
+    """Lead the epoch; its first records, the control records, are written with the next turn.
+
+    Source:  QuorumState.transitionToLeader, KafkaRaftClient.onBecomeLeader.
+    """
     old = node.role
     assert isinstance(old, CandidateState)
     settings = node.settings
@@ -174,29 +266,63 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
         begin_epoch_interval_ms=settings.begin_epoch_interval_ms,
     )
     role.set_voters(node.history.voters)
-    _become(node, role)
+    _become(node, Event.WON, role)
     _persist(node)
     node.log.begin_epoch(role.epoch)
-    role.accumulator.append_control(epoch_start_records(node, role), now_ms)
+    role.accumulator.append_control(_epoch_start_records(node, role), now_ms)
     _after(node, old)
 
 
+def _epoch_start_records(node: QuorumNode, role: LeaderState) -> tuple[object, ...]:
+    """LeaderChange; and the voters, if no record has them or this node's entry is old.
+
+    The voters of a bootstrap checkpoint are in no record, and the checkpoint is sent to nobody.
+    Otherwise a node that was formatted without it would never learn who votes.
+
+    Source:  LeaderState.appendStartOfEpochControlRecords; KIP-595, KIP-853.
+    """
+    history = node.history
+    records: list[object] = [
+        LeaderChangeMessage(
+            version=0,
+            leader_id=node.key.id,
+            voters=tuple(LeaderChangeMessage.Voter(voter_id=i) for i in sorted(role.voters)),
+            granting_voters=tuple(LeaderChangeMessage.Voter(voter_id=i) for i in role.granting),
+        )
+    ]
+    only_bootstrapped = history.voters_offset == BEFORE_THE_LOG
+    if history.kraft_version > 0 and (only_bootstrapped or history.voters.needs_update(node.own)):
+        voters = history.voters.update(node.own) or history.voters
+        records.append(KRaftVersionRecord(version=0, kraft_version=history.kraft_version))
+        records.append(voters.to_record())
+    return tuple(records)
+
+
 def to_resigned(node: QuorumNode, preferred: tuple[ReplicaKey, ...], now_ms: int) -> None:
-    """Stop leading within the epoch. A resigned leader stays in it and cannot vote in it again."""
+    """Stop leading within the epoch, which is over only with the next one.
+
+    Otherwise, if the node left its role at once, it could grant another candidate a vote of the
+    epoch that it led itself.
+
+    Source:  QuorumState.transitionToResigned.
+    """
     old = node.role
-    parked_fetches.fail_all(node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    _become(node, resigned_state(node, old.epoch, preferred, now_ms))
+    node.fail_parked(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    _become(node, Event.RESIGNED, resigned_state(node, old.epoch, preferred, now_ms))
     _after(node, old, notify=False)
 
 
+# --- the votes of an election ---------------------------------------------------------------------
+
+
 def maybe_elected(node: QuorumNode, now_ms: int) -> None:
-    """Take the next step of a won pre-vote or election.
+    """Continue with the next step of a won pre-vote or election.
 
     Source:  KafkaRaftClient.maybeTransitionForward.
     """
     role = node.role
     if isinstance(role, ProspectiveState) and role.election.is_won:
-        to_candidate(node, now_ms)
+        to_candidate(node, Event.WON, now_ms)
     elif isinstance(role, CandidateState) and role.election.is_won:
         to_leader(node, now_ms)
 
@@ -208,15 +334,17 @@ def on_pre_vote_lost(node: QuorumNode, now_ms: int) -> None:
     """
     role = node.role
     if role.leader_id is not None and role.leader_endpoints:
-        to_follower(node, role.epoch, role.leader_id, role.leader_endpoints, now_ms)
+        event = Event.LOST_TO_LEADER
+        to_follower(node, event, role.epoch, role.leader_id, role.leader_endpoints, now_ms)
     else:
-        to_unattached(node, role.epoch, role.leader_id, now_ms)
+        to_unattached(node, Event.LOST, role.epoch, role.leader_id, now_ms)
 
 
 def grant_vote(node: QuorumNode, candidate: ReplicaKey, now_ms: int) -> None:
-    """Give the epoch's vote away; the election timeout is drawn anew, for the candidate's sake.
+    """Give the epoch's vote away, and draw another election timeout.
 
-    A prospective node starts its own count again; its requests stay outstanding.
+    Otherwise a voter whose timeout is near would compete with the candidate that it voted for. A
+    prospective node starts its own count again; its requests stay outstanding.
 
     Source:  QuorumState.unattachedAddVotedState, prospectiveAddVotedState.
     """
@@ -240,11 +368,15 @@ def persist_vote(node: QuorumNode) -> None:
     _persist(node)
 
 
+# --- states as they begin -------------------------------------------------------------------------
+
+
 @step
 def state_of_former_leader(node: QuorumNode, epoch: int, now_ms: int) -> EpochState:
     """Resign on a restart: what this leader appended and did not flush may be lost.
 
-    Another record at such an offset in the same epoch would break the log's matching.
+    Otherwise it would append other records at such offsets in the same epoch, and two logs could
+    differ where their epochs and offsets are the same.
     """
     return resigned_state(node, epoch, (), now_ms)
 
@@ -274,9 +406,6 @@ def resigned_state(
     )
 
 
-# --- inside -------------------------------------------------------------------------------------
-
-
 def _own_election(node: QuorumNode) -> EpochElection:
     election = EpochElection(node.history.voters.ids)
     election.record(node.key.id, granted=True)
@@ -301,7 +430,12 @@ def _follower(
     )
 
 
-def _become(node: QuorumNode, role: EpochState) -> None:
+# --- what every change does -----------------------------------------------------------------------
+
+
+def _become(node: QuorumNode, event: Event, role: EpochState) -> None:
+    old = type(node.role)
+    assert TRANSITIONS[old].get(event) is type(role), f"{old.name}: {event.name} to {role.name}"
     assert role.epoch >= node.role.epoch, "the epoch never goes down"
     node.take_role(role)
     node.poll_again = node.listeners_behind = True
@@ -309,7 +443,7 @@ def _become(node: QuorumNode, role: EpochState) -> None:
 
 def _after(node: QuorumNode, old: EpochState, *, notify: bool = True) -> None:
     if isinstance(old, LeaderState):
-        handler_state.on_leadership_lost(node, old)
+        pending_voter_change.on_leadership_lost(node, old)
         node.emit(Deposed(old.epoch))
     node.requests.reset()
     if notify:

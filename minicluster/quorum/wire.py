@@ -24,15 +24,7 @@ from minicluster.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from minicluster.protocol.messages.fetch import (
-    new_fetch_partition,
-    new_fetch_request,
-    new_fetch_response,
-    new_fetch_topic,
-    new_fetched_partition,
-    new_fetched_topic,
-    replica_state,
-)
+from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.quorum.state.voters import Endpoint, Endpoints, Node, ReplicaKey
@@ -132,15 +124,15 @@ def fetch_request(
     max_bytes: int,
 ) -> FetchRequest:
     """A Fetch for what follows an offset."""
-    partition = new_fetch_partition(
+    partition = FetchRequest.FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
         last_fetched_epoch=last_epoch,
         replica_directory_id=replica.wire_directory_id,
         high_watermark=high_watermark,
     )
-    topic = new_fetch_topic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
-    return new_fetch_request(
+    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    return FetchRequest(
         cluster_id=cluster_id,
         replica_state=replica_state(replica.id),
         max_wait_ms=max_wait_ms,
@@ -227,7 +219,7 @@ def fetch_response(
         extra["snapshot_id"] = FetchResponse.SnapshotId(
             end_offset=snapshot_id[0], epoch=snapshot_id[1]
         )
-    partition = new_fetched_partition(
+    partition = FetchResponse.PartitionData(
         error_code=int(error),
         high_watermark=high_watermark,
         log_start_offset=log_start,
@@ -237,9 +229,11 @@ def fetch_response(
         records=records,
         **extra,
     )
-    topic = new_fetched_topic(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    topic = FetchResponse.FetchableTopicResponse(
+        topic_id=METADATA_TOPIC_ID, partitions=(partition,)
+    )
     endpoints = version >= FETCH_WITH_ENDPOINTS
-    return new_fetch_response(
+    return FetchResponse(
         responses=(topic,),
         node_endpoints=_node_endpoints(FetchResponse, view.leader_node) if endpoints else (),
     )

@@ -1,7 +1,7 @@
 """Verification of runs: rules, the data source for Spark, reports.
 
 The public names are loaded on first use: importing this package loads neither Spark nor Arrow, so
-the online checker runs without them.
+a running cluster is judged without them.
 """
 
 from __future__ import annotations
@@ -10,39 +10,69 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minicluster.verify.online.checker import OnlineChecker as OnlineChecker
+    from minicluster.verify.histories.traced_run import history as history
+    from minicluster.verify.live import LiveJudge as LiveJudge
+    from minicluster.verify.model import Finding as Finding
+    from minicluster.verify.model import Verdict as Verdict
     from minicluster.verify.reporting.report import Report as Report
-    from minicluster.verify.rules.model import Finding as Finding
-    from minicluster.verify.rules.model import Verdict as Verdict
+    from minicluster.verify.rules.rule import CASE as CASE
+    from minicluster.verify.rules.rule import NOT_PROMISED as NOT_PROMISED
+    from minicluster.verify.rules.rule import broken as broken
+    from minicluster.verify.rules.rule import exempt as exempt
+    from minicluster.verify.rules.rule import rule as rule
+    from minicluster.verify.rules.sql_rule import sql_rule as sql_rule
+    from minicluster.verify.shown.frames import as_of as as_of
     from minicluster.verify.shown.frames import views as views
     from minicluster.verify.spark.data_source import register as register
+    from minicluster.verify.spark.findings_stream import follow_findings as follow_findings
+    from minicluster.verify.spark.pipeline import verdicts as verdicts
     from minicluster.verify.spark.session import spark_session as spark_session
     from minicluster.verify.spark.sink import follow as follow
     from minicluster.verify.spark.sink import lag as lag
     from minicluster.verify.verifying import verify as verify
 
 _HOMES = {
-    "Finding": "minicluster.verify.rules.model",
-    "OnlineChecker": "minicluster.verify.online.checker",
+    "CASE": "minicluster.verify.rules.rule",
+    "Finding": "minicluster.verify.model",
+    "LiveJudge": "minicluster.verify.live",
+    "NOT_PROMISED": "minicluster.verify.rules.rule",
     "Report": "minicluster.verify.reporting.report",
-    "Verdict": "minicluster.verify.rules.model",
+    "Verdict": "minicluster.verify.model",
+    "as_of": "minicluster.verify.shown.frames",
+    "broken": "minicluster.verify.rules.rule",
+    "exempt": "minicluster.verify.rules.rule",
     "follow": "minicluster.verify.spark.sink",
+    "follow_findings": "minicluster.verify.spark.findings_stream",
+    "history": "minicluster.verify.histories.traced_run",
     "lag": "minicluster.verify.spark.sink",
     "register": "minicluster.verify.spark.data_source",
+    "rule": "minicluster.verify.rules.rule",
     "spark_session": "minicluster.verify.spark.session",
+    "sql_rule": "minicluster.verify.rules.sql_rule",
+    "verdicts": "minicluster.verify.spark.pipeline",
     "verify": "minicluster.verify.verifying",
     "views": "minicluster.verify.shown.frames",
 }
 
 __all__ = [
+    "CASE",
+    "NOT_PROMISED",
     "Finding",
-    "OnlineChecker",
+    "LiveJudge",
     "Report",
     "Verdict",
+    "as_of",
+    "broken",
+    "exempt",
     "follow",
+    "follow_findings",
+    "history",
     "lag",
     "register",
+    "rule",
     "spark_session",
+    "sql_rule",
+    "verdicts",
     "verify",
     "views",
 ]

@@ -25,7 +25,6 @@ def one_cluster(seed: int, runtime: RuntimeName) -> list[weakref.ref[Any]]:
         cluster.restart(cluster.controllers[0])
         actors = [cluster.rt.actor(name) for name in cluster.rt.actors]
         parts = [cluster, cluster.rt, cluster.network, cluster.recorder, *actors]
-        # A native class of the compiled wheel has none; what holds its object is among the rest.
         return [weakref.ref(part) for part in parts if type(part).__weakrefoffset__]
 
 

@@ -14,6 +14,7 @@ from minicluster.log.checkpoint import Snapshot, checkpoint_name, encode_snapsho
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.log_end import read_log_end
+from tests.verify.build import LogBuilder, partition
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 RUNS = sorted(path for path in LOGS.iterdir() if path.is_dir())
@@ -260,6 +261,39 @@ def test_a_combined_node_dies_as_a_broker_and_as_a_controller(tmp_path: Path) ->
         assert active not in made[0].replicas
         cluster.restart(active)
         cluster.wait_until(cluster.topic("orders").fully_in_sync, within="60s")
+
+
+def log_of_3_0(*, stopped: bool) -> LogBuilder:
+    """Kafka 3.0 writes no FeatureLevelRecord, and fences by records of their own."""
+    log = LogBuilder(mv=None)
+    for broker in (1, 2, 3):
+        log.register(broker)
+        log.op(r.UnfenceBrokerRecord(id=broker, epoch=log.broker_epochs[broker]))
+    log.topic(partition())
+    for broker in (1, 2, 3) if stopped else ():
+        log.op(r.FenceBrokerRecord(id=broker, epoch=log.broker_epochs[broker]))
+    return log
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+def test_the_cluster_of_a_log_of_3_0_goes_on_at_the_first_metadata_version(
+    tmp_path: Path, stopped: bool
+) -> None:
+    """3.9 assumes 3.0-IV1 until a record sets another one: its controller serves every request."""
+    path = log_of_3_0(stopped=stopped).write(tmp_path / "3.0")
+    with MiniCluster.from_log(path, seed=1) as cluster:
+        cluster.wait_until(lambda: in_sync(cluster), within="60s")
+        assert cluster.image.features.metadata_version is None
+        topic = cluster.create_topic("made-afterwards", partitions=2, replicas=3)
+        cluster.wait_until(topic.fully_in_sync, within="20s")
+        cluster.kill(cluster.brokers[0])
+        cluster.fail_over()
+        cluster.run_for("12s")
+        cluster.restart(cluster.brokers[0])
+        cluster.wait_until(cluster.all_unfenced, within="60s")
+        cluster.wait_until(lambda: in_sync(cluster), within="60s")
+        cluster.produce("made-afterwards", count=3, acks="all")
+        assert read_log_end(cluster.save(tmp_path / "run")).image.topics.named("made-afterwards")
 
 
 # --- errors for people ----------------------------------------------------------------------------

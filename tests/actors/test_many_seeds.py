@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from minicluster.actors.play.many_seeds import campaign
 from minicluster.cli.main import app
 from minicluster.errors import UserError
-from minicluster.verify.rules.model import Verdict, exit_code
+from minicluster.verify.model import Verdict, exit_code
 
 
 @pytest.mark.slow

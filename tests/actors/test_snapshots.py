@@ -27,9 +27,8 @@ def metadata_log(cluster: MiniCluster, node: Any) -> Log:
 
 def folds(cluster: MiniCluster) -> dict[int, str]:
     """The digest of the image before each offset at which a batch begins."""
-    sink: Any = cluster.rt.actor("metadata-sink")
     fold, found = CommittedFold.EMPTY, {}
-    for batch in sink.batches:
+    for batch in cluster.committed.batches:
         fold = fold.apply_batch(batch)
         found[batch.next_offset] = fold.image.digest()
     return found

@@ -1,57 +1,36 @@
-"""Recorded logs under disturbances: with and without the logs of replicas they show the same."""
+"""The cluster of a recorded log, or of a checkpoint, under disturbances."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from minicluster.actors.play import what_if as played
-from minicluster.errors import UserError
-from minicluster.verify.what_if.outcome import Stage, WhatIf
+from tests.bench.test_what_if import checkpoint_of as large_checkpoint_of
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
+MANY = 600
 
 
-def outcome(name: str, *steps: str, watch_ms: int = 40_000) -> WhatIf:
-    return played.what_if(LOGS / name, steps, seeds=[1], config={}, watch_ms=watch_ms)
+def test_replicas_come_back_into_the_isrs_of_a_recorded_log() -> None:
+    steps = ("cut 1 2", "fail_dir 3 1", "kill 2", "restart [2]")
+    found = played.what_if(LOGS / "jbod", steps, seeds=[1], config={}, watch_ms=40_000)
+    [play] = found.seeds
+    assert play.failure is None
+    cut, failed, killed, restarted = (stage.all for stage in play.stages[1:])
+    assert cut.most == (0, 0, 0)  # the controller still reaches both
+    assert failed.at_end == (0, 0, 1)  # one replica is in the directory
+    assert killed.most[0] > 0 and killed.at_end[0] == 0 and killed.at_end[2] > 1
+    assert 8_000 < killed.longest_ms[0] < 11_000  # a session of 9 s
+    assert restarted.at_end == failed.at_end
 
 
-def shown(stage: Stage) -> object:
-    return (
-        stage.all.most,
-        stage.all.at_end,
-        [(topic.name, topic.most, topic.at_end) for topic in stage.topics],
-        [str(partition) for partition in stage.left],
-    )
-
-
-STORIES = {
-    "cluster": ("kill 2", "isolate 1 lasting=20s", "restart 2", "controlled_shutdown 1"),
-    "jbod": ("cut 1 2", "fail_dir 3 1", "kill 2", "restart [2]"),
-}
-
-
-@pytest.mark.parametrize("name", STORIES)
-def test_replicas_without_logs_keep_the_same_isrs(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = outcome(name, *STORIES[name])
-    monkeypatch.setattr(played, "LOGS_PARTITIONS_MAX", 0)
-    quiet = outcome(name, *STORIES[name])
-    [of_whole], [of_quiet] = whole.seeds, quiet.seeds
-    assert of_whole.failure is of_quiet.failure is None
-    for one, other in zip(of_whole.stages[1:], of_quiet.stages[1:], strict=True):
-        assert shown(one) == shown(other), one.text
-        for place in range(3):
-            apart = abs(one.all.longest_ms[place] - other.all.longest_ms[place])
-            assert apart < 3_000, one.text
-
-
-def test_records_need_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(played, "LOGS_PARTITIONS_MAX", 0)
-    with pytest.raises(UserError, match=r"step 2 .*simulated without logs"):
-        outcome("jbod", "kill 2", "produce orders count=1")
+def test_records_are_produced_in_clusters_of_many_partitions(tmp_path: Path) -> None:
+    path = large_checkpoint_of(tmp_path, MANY)
+    steps = ("kill 2", "produce t0 count=3")
+    found = played.what_if(path, steps, seeds=[1], config={}, watch_ms=15_000)
+    [play] = found.seeds
+    assert play.failure is None
+    assert len(play.stages) == 3
 
 
 def test_a_rack_dies(tmp_path: Path) -> None:

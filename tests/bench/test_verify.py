@@ -1,14 +1,13 @@
 """Verification: cold as a whole process, warm in one session, many runs in one job, rates.
 
-A cold run is a new process from its start to the verdict, with the class archive that the first
-run of a machine leaves; the bounds are far above what an idle machine needs. Every row has the
+A cold run is a new process from its start to the verdict, with the class archive of
+``minicluster warm``; the bounds are far above what an idle machine needs. Every row has the
 processor time of all its processes, Java and Python's workers among them, and fixed work beside it.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import resource
 import subprocess
 import sys
@@ -17,19 +16,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from minicluster.actors.play.player import play
-from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
-from minicluster.verify.online.share import Share
+from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import session
-from minicluster.verify.spark.long import logs as long_logs
+from minicluster.verify.spark.evidence_source import Item
+from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import write_long_log
 from tests.verify import trace_cases
+from tests.verify.in_pipeline import evidence_here
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -89,9 +90,9 @@ def cold(path: Path) -> float:
 
 
 @pytest.fixture(scope="module")
-def archive(small: Path) -> None:
-    """The first run on a machine makes the archive of classes."""
-    cold(small)
+def archive() -> None:
+    """The archive of classes is there."""
+    subprocess.run([sys.executable, "-m", "minicluster", "warm"], capture_output=True, check=True)
 
 
 @pytest.mark.parametrize("what", ["small", "played", "long", "longer"])
@@ -135,14 +136,16 @@ def test_one_share_of_a_long_log(
     what: str, records: int, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     """Processor time of one of two workers, beside fixed work."""
-    path = request.getfixturevalue(what)
-    log = long_logs.long_log(path, "long", locate(path).logs[0])
-    item = pickle.dumps((log, Share(0, 2), DEFAULT_LIMITS, None))
+    item, task = Item(str(request.getfixturevalue(what)), "long", None, 0, 2), Task(RULES)
+    rows = evidence_here([item], task, DEFAULT_LIMITS)
+    share = rows.filter(pc.equal(rows["slot"], 0)).to_batches(max_chunksize=2_000)
     started = time.process_time()
-    done = benchmark.pedantic(lambda: pickle.loads(long_logs.judge_share(item)), rounds=1)
+    done = benchmark.pedantic(lambda: [*judge_rows(task.pickled(), share)], rounds=1)
     benchmark.extra_info["processor_s"] = time.process_time() - started
     benchmark.extra_info["fixed_work_s"] = fixed_work()
-    assert not done.is_damaged and done.records >= records
+    judged = [row for batch in done for row in batch.to_pylist()]
+    assert sum(row["looked_at"] or 0 for row in judged) > records
+    assert {row["kind"] for row in judged}.isdisjoint({"finding", "crash", "problem", "damaged"})
 
 
 def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None:

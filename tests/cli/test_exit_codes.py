@@ -8,9 +8,9 @@ import pytest
 
 from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.judge import whole_verdict
+from minicluster.verify.judged import whole_verdict
 from minicluster.verify.reporting.report_data import RuleResult
-from minicluster.verify.rules import RULES
+from minicluster.verify.rules.every import RULES
 
 VALID, INVALID, UNKNOWN = 0, 1, 2
 
@@ -29,6 +29,7 @@ def of_rule(verdict: Verdict) -> RuleResult:
         (Verdict.UNKNOWN, None, UNKNOWN),
         (Verdict.VALID, "until", UNKNOWN),
         (Verdict.VALID, "no_response", UNKNOWN),
+        (Verdict.VALID, "unseen", UNKNOWN),
         (Verdict.VALID, "refused", UNKNOWN),
         (Verdict.VALID, "expect", INVALID),
         (Verdict.VALID, "crash", INVALID),

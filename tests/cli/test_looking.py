@@ -12,7 +12,7 @@ from minicluster.cli import run
 from minicluster.verify import Finding, Report, Verdict
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules import BY_ID, RULES
+from minicluster.verify.rules.every import BY_ID, RULES
 from minicluster.verify.rules.examples import EXAMPLES
 
 STORY = """

@@ -15,9 +15,9 @@ from minicluster.controller.effects import (
     Resign,
     TaskFailed,
 )
+from minicluster.controller.errors import Refusal
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.operations.update_features import node_features
-from minicluster.controller.refusal import Refusal
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults

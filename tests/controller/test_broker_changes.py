@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller import task_timers as timers
+from minicluster.controller import periodic_tasks as timers
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED

@@ -15,7 +15,7 @@ from minicluster.controller.deciding.partition_change import (
     Targets,
     change_partition,
 )
-from minicluster.controller.state.gates import Gates
+from minicluster.controller.state.cluster_state import Gates
 from minicluster.metadata.image.directory_id import LOST, MIGRATING, UNASSIGNED
 from minicluster.metadata.image.partition import (
     NO_LEADER_CHANGE,

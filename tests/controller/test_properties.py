@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from minicluster.controller.controller_apis import all_apis
+from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.machine import ControllerMachine
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
@@ -138,7 +138,7 @@ def of_struct(cls: type[Struct]) -> st.SearchStrategy[Any]:
     return st.builds(cls, **{spec.name: of_field(spec) for spec in cls.schema})
 
 
-REQUESTS = st.one_of([of_struct(cls) for cls in all_apis()])
+REQUESTS = st.one_of([of_struct(cls) for cls in CONTROLLER_APIS])
 
 
 def fitted(cluster: Cluster, request: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller import task_timers as timers
+from minicluster.controller import periodic_tasks as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Refused
 from minicluster.controller.operations.broker_registration import register_broker

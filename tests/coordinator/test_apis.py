@@ -17,7 +17,7 @@ with MiniCluster(seed=1) as cluster:
     cluster.wait_until(cluster.create_topic("orders").fully_in_sync)
     cluster.produce("orders", count=3)
     cluster.run_for("10s")
-print(*(name for name in sys.modules if name.startswith("minicluster.coordinator.")))
+    print(*(name for name in sys.modules if name.startswith("minicluster.coordinator.")))
 """
 
 
@@ -27,6 +27,7 @@ def test_each_api_of_a_coordinator_has_its_handler() -> None:
 
 
 def test_a_cluster_without_groups_loads_no_coordinator() -> None:
+    """While it runs; what its end is judged by reads the words of a transaction's log."""
     command = [sys.executable, "-c", _LOADED]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     light = ("apis", "internal_topics")

@@ -13,7 +13,7 @@ from minicluster import MiniCluster
 from minicluster.actors.play.player import idle_faults, play, play_once
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.scenario import load_scenario
-from minicluster.verify.zookeeper.checker import ZnodeChecker
+from minicluster.verify.live import LiveZnodeJudge
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "zookeeper"
 STORIES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.yaml")))
@@ -26,10 +26,10 @@ def lines_of(story: str, runs: Path) -> list[dict[str, Any]]:
     assert played.failure is None
     log = (played.path / "zookeeper" / "log.jsonl").read_text()
     lines = [json.loads(line) for line in log.splitlines()]
-    checker = ZnodeChecker(InterBrokerProtocol.parse(scenario.inter_broker_protocol or "3.9"))
+    judge = LiveZnodeJudge(InterBrokerProtocol.parse(scenario.inter_broker_protocol or "3.9"))
     for line in lines:
-        checker.on_line(line)
-    assert checker.findings == []
+        judge.on_line(line)
+    assert judge.findings == []
     return lines
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
-from minicluster.controller.controller_apis import all_apis
+from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS, Api
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
-from minicluster.quorum.requests import handlers as quorum_requests
+from minicluster.quorum import handlers as quorum_handlers
 from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
 from tests.house.pages import table, versions
 
@@ -62,10 +62,10 @@ def parts() -> dict[str, str]:
 
 
 def _apis() -> str:
-    controller = {request.__name__ for request in all_apis()}
+    controller = {request.__name__ for request in CONTROLLER_APIS}
     on_controllers = {request.__name__: "responds" for request in controller_listener.RESPONDERS}
     on_controllers["EnvelopeRequest"] = "opens"
-    quorum = {request.__name__ for request in quorum_requests.HANDLERS}
+    quorum = {request.__name__ for request in quorum_handlers.REQUEST_HANDLERS}
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__

@@ -1,9 +1,8 @@
-"""The Python files of the checkout: their rooms, their imports, their docstrings."""
+"""The Python files of the checkout: their rooms and their imports."""
 
 from __future__ import annotations
 
 import ast
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -104,24 +103,3 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
         if module not in index:
             visit(module)
     return found
-
-
-def docstrings_of(path: Path) -> Iterator[tuple[str, int]]:
-    """The docstrings of a file, also those of attributes, each with its line."""
-    for node in nodes_of(path):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        for statement in body:
-            value = getattr(statement, "value", None)
-            text = getattr(value, "value", None)
-            if isinstance(statement, ast.Expr) and isinstance(text, str):
-                yield text, statement.lineno
-
-
-def comments_of(path: Path) -> Iterator[tuple[str, int]]:
-    """The comments of a file, each with its line."""
-    with path.open("rb") as file:
-        for token in tokenize.tokenize(file.readline):
-            if token.type == tokenize.COMMENT:
-                yield token.string.lstrip("# "), token.start[0]

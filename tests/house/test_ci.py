@@ -19,11 +19,10 @@ def commands_of_a_job() -> dict[str, list[str]]:
     }
 
 
-def test_what_is_slow_and_what_is_compiled_have_jobs_of_their_own() -> None:
+def test_what_is_slow_has_a_job_of_its_own() -> None:
     assert commands_of_a_job() == {
         "check": [".ci/run"],
         "slow": ["make slow"],
-        "compiled": ["make compiled"],
     }
 
 

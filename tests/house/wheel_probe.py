@@ -9,7 +9,7 @@ import importlib.util
 import minicluster
 import minicluster.actors.cluster.mini_cluster
 import minicluster.fixtures.plugin
-import minicluster.verify.online.checker
+import minicluster.verify.live
 from minicluster import MiniCluster
 
 

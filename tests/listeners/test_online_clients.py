@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
+from minicluster.protocol.uuids import format_uuid
 from tests.listeners.raw_client import RawClient
+from tests.verify.in_process import judged
 
+OF_CLIENTS = ("F1", "F6", "F9", "H5", "H7")
 PRODUCE, FETCH, LIST = 9, 12, 6  # versions that name the topic
 
 
@@ -69,8 +73,8 @@ def test_clients_of_two_leaders_receive_nothing_wrong() -> None:
         with led_by(cluster, orders[0]) as app:
             assert produce(app, b"third", acks=-1) == 2
             assert fetch(app).high_watermark == list_latest(app) == 3
-        assert cluster.online_checks is not None
-        looked_at = cluster.online_checks.checker.clients.looked_at
+        assert cluster.live_checks is not None
+        looked_at = {rule: cluster.live_checks.looked_at[rule] for rule in OF_CLIENTS}
     not_looked_at = [rule for rule, cases in looked_at.items() if not cases]
     assert not_looked_at == ["H7"], looked_at  # no client of this test has a producer id
 
@@ -101,3 +105,24 @@ def test_an_acknowledged_record_that_the_next_leader_lacks_ends_the_run() -> Non
         cluster.kill(first)
         cluster.wait_until(lambda: orders[0].leader not in (None, first), within="60s")
         cluster.run_for("5s")
+
+
+def test_topics_of_one_name_are_judged_each_by_itself(tmp_path: Path) -> None:
+    """F9: each response is about the topic that its broker had under the name by then."""
+    rounds = [b"first", b"second", b"third"]
+    with MiniCluster(seed=3, brokers=1, controllers=1, listeners=True, pace=20) as cluster:
+        topic_ids = []
+        for value in rounds:
+            orders = cluster.create_topic("orders", partitions=1, replicas=1)
+            with led_by(cluster, orders[0]) as app:
+                assert produce(app, value, acks=-1) == 0
+                assert fetch(app).high_watermark == list_latest(app) == 1
+            topic_ids.append(format_uuid(cluster.image.topics.ids_by_name["orders"]))
+            cluster.delete_topic("orders")
+        cluster.check_clients()
+        rows = list(cluster.recorder.table("client_record"))
+        run = cluster.save(tmp_path / "run")
+    assert len({*topic_ids}) == len(rounds)
+    for kind in ("send", "fetch", "read", "list"):
+        assert [row["topic_id"] for row in rows if row["f"] == kind] == topic_ids
+    assert judged(run, "F1", "F9") == {"F1": (0, []), "F9": (6, [])}

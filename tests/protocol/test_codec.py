@@ -44,6 +44,11 @@ class Sample(s.Message):
     outer: Outer = s.nested("Outer", "3+")
 
 
+def test_a_message_without_such_a_field_rejects_it() -> None:
+    with pytest.raises(TypeError, match="Sample has no plane"):
+        Sample(plane=1)  # type: ignore[call-arg]
+
+
 def test_an_unknown_tag_is_skipped() -> None:
     record = PartitionChangeRecord(partition_id=1, topic_id=TOPIC, leader=2)
     data = encode(record, 0)

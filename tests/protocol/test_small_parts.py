@@ -86,7 +86,7 @@ def test_every_api_has_both_classes_under_its_key() -> None:
         assert api.request.valid_versions == api.response.valid_versions
     assert list(APIS) == sorted(APIS) == list(range(93))
     registered = {api.name for api in APIS.values()} | {"ListClientMetricsResources"}
-    requests = {name for name in messages.__all__ if name.endswith("Request")}
+    requests = {name for name in vars(messages) if name.endswith("Request")}
     assert {name.removesuffix("Request") for name in requests} == registered
 
 
@@ -123,19 +123,18 @@ def test_version_ranges_are_read_as_declared() -> None:
     assert not parse_versions("none")
 
 
-def test_importing_the_protocol_loads_neither_actors_nor_spark_nor_any_message() -> None:
+def test_importing_the_protocol_loads_neither_actors_nor_spark() -> None:
     code = (
         "import sys, minicluster.protocol, minicluster.protocol.messages, "
         "minicluster.protocol.records, minicluster.protocol.api_keys\n"
         "heavy = {'pykka', 'pyspark', 'numpy', 'pyarrow', 'rpds', 'hypothesis'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-        "print([m for m in sys.modules if m.startswith('minicluster.protocol.messages.')])"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:2] == ["[]", "[]"]
+    assert done.stdout.strip() == "[]"
 
 
 def test_an_unknown_message_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="UnheardOf"):
-        _ = messages.UnheardOf
+        _ = messages.UnheardOf  # type: ignore[attr-defined]
     assert "VoteRequest" in dir(messages)

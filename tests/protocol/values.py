@@ -25,10 +25,10 @@ KIP_TEXTS: tuple[type[Message], ...] = tuple(
 
 def every_class() -> list[type[Message]]:
     """Every message and record, in a fixed order."""
-    found = [getattr(messages, name) for name in sorted(messages.__all__)]
-    found += [
+    found = [
         value
-        for _, value in sorted(vars(records).items())
+        for module in (messages, records)
+        for _, value in sorted(vars(module).items())
         if isinstance(value, type) and issubclass(value, Message)
     ]
     return [*found, EarlyReadShareGroupStateSummaryResponse, *KIP_TEXTS]

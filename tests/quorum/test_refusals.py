@@ -18,7 +18,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.effects import RequestInvalid, VoteRejected
-from minicluster.quorum.state.refusals import InvalidRequest, VoteRefusal
+from minicluster.quorum.errors import InvalidRequest, VoteRefusal
 from minicluster.quorum.state.voters import VersionRange
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of
 from tests.quorum.probe import Probe, log_of

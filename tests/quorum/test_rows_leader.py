@@ -12,9 +12,9 @@ from minicluster.protocol.messages import (
     FetchRequest,
 )
 from minicluster.quorum.effects import Commit, ShutDown
+from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.leader_state import LeaderState
-from minicluster.quorum.state.refusals import VoteRefusal
 from minicluster.quorum.state.voters import ReplicaKey, VoterSet
 from tests.quorum.network import directory_of, voter_of
 from tests.quorum.probe import Probe, data_batch, log_of

@@ -11,8 +11,6 @@ from minicluster.replica import machine
 from minicluster.replica.partition.isr import run_isr_task
 from tests.replica.test_settled_partitions import play
 
-pytestmark = pytest.mark.pure("replaces functions of a native module")
-
 
 def test_a_run_is_the_same_whether_partitions_at_rest_are_checked_or_not(
     monkeypatch: pytest.MonkeyPatch,

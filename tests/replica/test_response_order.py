@@ -25,7 +25,6 @@ TOPICS = {uuid.UUID(int=10 + n): name for n, name in enumerate(("orders", "payme
 NAMES = ("orders", "payments", "views", "clicks", "returns")
 
 
-@pytest.mark.pure("its stubs are no objects of native classes")
 @pytest.mark.parametrize(
     ("count", "gone", "verified", "order"),
     [
@@ -61,7 +60,6 @@ def test_the_partitions_of_a_produce(count: int, gone: int, verified: bool, orde
     assert names == order.split()
 
 
-@pytest.mark.pure("its stubs are no objects of native classes")
 def test_in_3_9_a_produce_names_its_topics() -> None:
     found = {}
     for rules in (Rules.KAFKA_3_9, Rules.KAFKA_4_3):

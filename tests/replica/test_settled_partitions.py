@@ -11,8 +11,6 @@ from minicluster.actors.play.campaign import outcome_of
 from minicluster.replica.requests import settled
 from minicluster.scenario.nemesis.generating import generate
 
-pytestmark = pytest.mark.pure("replaces a function of a native module")
-
 
 class Settling:
     """Counts how many partitions are settled, or settles none."""

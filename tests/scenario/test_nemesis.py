@@ -32,7 +32,7 @@ from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import Step, to_yaml
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules.model import Verdict
+from minicluster.verify.model import Verdict
 from tests.scenario.drawn import is_short, seeds_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from minicluster.scenario.nemesis import generate_on_zookeeper
 from minicluster.scenario.nemesis.on_zookeeper import KINDS_ON_ZOOKEEPER, LEVELS, UNCLEAN_TOPIC
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import to_yaml
-from minicluster.verify.rules.model import Verdict
+from minicluster.verify.model import Verdict
 
 KILLED = {  # fault: level, seed, rule
     "Z51": (None, 2, "K9"),

@@ -19,6 +19,7 @@ from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
+from minicluster.quorum import handlers, polling
 from minicluster.quorum.effects import (
     Appended,
     Commit,
@@ -30,9 +31,6 @@ from minicluster.quorum.effects import (
 )
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.machine import QuorumMachine
-from minicluster.quorum.polling import turn
-from minicluster.quorum.requests import handlers as requests
-from minicluster.quorum.responses import handlers as responses
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.epoch_state import FollowerState
 from minicluster.quorum.state.node import Draws
@@ -205,7 +203,7 @@ class Player:
         self._happen(event)
         for _ in range(step["polls"]):
             if self.machine.node.running:
-                turn.poll_once(self.machine.node, self.now_ms)
+                polling.poll_once(self.machine.node, self.now_ms)
         effects = self.machine.node.take_effects()
         self.stored = self.machine.persisted
         differences = list(self._compare_event(event))
@@ -229,7 +227,7 @@ class Player:
 
     def _on_start(self, event: dict[str, Any]) -> None:
         self.machine.node.register_listener("")
-        turn.start(self.machine.node, self.now_ms)
+        polling.start(self.machine.node, self.now_ms)
 
     def _on_restart(self, event: dict[str, Any]) -> None:
         if event["lossy"]:
@@ -248,16 +246,16 @@ class Player:
         api, version = event["api"], event["version"]
         request = forms.read_message(api, "Request", version, event["body"])
         token = (event["correlation"], api, version)
-        self._arrive(requests.handle, token, request, version)
+        self._arrive(handlers.handle_request, token, request, version)
 
     def _on_response(self, event: dict[str, Any]) -> None:
         correlation_id = self.ours.get(event["correlation"], -1)
         response = forms.read_message(event["api"], "Response", event["version"], event["body"])
-        self._arrive(responses.handle, correlation_id, response)
+        self._arrive(handlers.handle_response, correlation_id, response)
 
     def _on_disconnect(self, event: dict[str, Any]) -> None:
         correlation_id = self.ours.get(event["correlation"], -1)
-        self._arrive(responses.handle_failure, correlation_id)
+        self._arrive(handlers.handle_failure, correlation_id)
 
     def _arrive(self, handle: Callable[..., None], *message: Any) -> None:
         self.machine.node.messages.append((handle, message))

@@ -141,12 +141,13 @@ class RunBuilder:
     def publish(self, node: int, offset: int | None = None, **values: Any) -> RunBuilder:
         """A node publishes the image at an offset; None: the end of the log."""
         at = self.log.offset - 1 if offset is None else offset
+        if "image_hash" not in values:
+            values["image_hash"] = self.image_hash(at)
         defaults = {
             "node": node,
             "incarnation": f"{node}-1",
             "offset": at,
             "epoch": 1,
-            "image_hash": self.image_hash(at),
             "manifest": "log",
             "in_tx": False,
         }

@@ -8,6 +8,7 @@ from minicluster.protocol import records as r
 from tests.verify.build import OTHER_TOPIC, TOPIC, Case, LogBuilder, change, cluster, partition
 
 DIR_A, DIR_B, DIR_C = (UUID(int=0xD000 + n) for n in range(3))
+LOST = UUID(int=2)  # DirectoryId.LOST: the broker has lost the directory with the replica
 
 
 # --- A4, A8 --------------------------------------------------------------------------------------
@@ -86,6 +87,59 @@ def d1_joins_again() -> LogBuilder:
     """A leader with an old image proposes it; Kafka makes no promise about that."""
     log = _offline(_directories(), change((2,), leader=2))
     return log.op(change((2, 1))).op(change((1, 2)))
+
+
+def _moved(directory: UUID, isr: tuple[int, ...] | None = None) -> r.PartitionChangeRecord:
+    """AssignReplicasToDirs puts orders-0 of broker 1 into a directory."""
+    leader = -2 if isr is None or 1 in isr else isr[0]
+    return r.PartitionChangeRecord(
+        partition_id=0, topic_id=TOPIC, isr=isr, leader=leader, directories=(directory, DIR_B)
+    )
+
+
+def d1_kept_in_lost() -> LogBuilder:
+    """Broker 1 reports that it has lost the directory, and its replica stays in sync."""
+    return _directories().op(_moved(LOST))
+
+
+def d1_moved_into_lost() -> LogBuilder:
+    """The replica is moved into the directory that has failed."""
+    log = _offline(_directories(), change((2,), leader=2))
+    log.op(_moved(DIR_C)).op(change((1, 2)))
+    return log.op(_moved(DIR_A))
+
+
+def d1_created_in_lost() -> LogBuilder:
+    """A new partition begins with a member in the directory that has failed."""
+    return _offline(_directories(), change((2,), leader=2)).topic(
+        partition((1, 2), directories=(DIR_A, DIR_B), topic_id=OTHER_TOPIC),
+        name="other",
+        topic_id=OTHER_TOPIC,
+    )
+
+
+def d1_elected_in_lost() -> LogBuilder:
+    """No leader proposed it: the controller itself takes it into the ISR, as the leader."""
+    log = _directories().op(_moved(LOST, isr=(2,)))
+    return log.op(change((1,), leader=1, recovery=1))
+
+
+def d1_lost_again() -> LogBuilder:
+    """It joined late, which nobody promises; the directory came back, and failed once more."""
+    log = d1_joins_again()
+    epoch = log.broker_epochs[1]
+    log.register(1, epoch=epoch, fenced=False, log_dirs=(DIR_A, DIR_C))
+    return _offline(log)
+
+
+def d1_lost_near() -> LogBuilder:
+    """It leaves the ISR as its directory is lost; only a leader with an old image proposes it."""
+    return _directories().op(_moved(LOST, isr=(2,))).op(change((2, 1)))
+
+
+def d1_moved_near() -> LogBuilder:
+    """It is moved out of the directory that then fails."""
+    return _offline(_directories().op(_moved(DIR_C)))
 
 
 def d1_near() -> LogBuilder:
@@ -198,7 +252,15 @@ def e38_near() -> LogBuilder:
 BAD: dict[str, tuple[Case, ...]] = {
     "A4": (a4_bad, a4_elected_early),
     "A8": (a8_bad, a8_later_change),
-    "D1": (d1_bad, d1_stays),
+    "D1": (
+        d1_bad,
+        d1_stays,
+        d1_kept_in_lost,
+        d1_moved_into_lost,
+        d1_created_in_lost,
+        d1_elected_in_lost,
+        d1_lost_again,
+    ),
     "D2": (d2_bad,),
     "D5": (d5_bad, d5_two_owners),
     "E18": (e18_bad, e18_again),
@@ -210,7 +272,7 @@ BAD: dict[str, tuple[Case, ...]] = {
 NEAR: dict[str, tuple[Case, ...]] = {
     "A4": (a4_near,),
     "A8": (a8_near,),
-    "D1": (d1_near, d1_joins_again),
+    "D1": (d1_near, d1_joins_again, d1_lost_near, d1_moved_near),
     "D2": (d2_near,),
     "D5": (d5_near,),
     "E18": (e18_near,),

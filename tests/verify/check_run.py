@@ -1,22 +1,82 @@
-"""The online checker over a whole run at once, to compare it with Spark."""
+"""The live judge over a whole run or log at once, to compare it with the other drivers."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from minicluster.log.batch import RecordBatch
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.online.checker import OnlineChecker
+from minicluster.verify.histories import (
+    batches,
+    brokers,
+    committed_log,
+    memberships,
+    partitions,
+    topics,
+)
+from minicluster.verify.histories.clients import TopicNames
+from minicluster.verify.live import AFTERWARDS, LiveJudge, LiveZnodeJudge
+from minicluster.verify.rules.every import RULES
+from tests.verify.build_run import RunBuilder
+
+_OF_LOGS = {
+    module.__name__ for module in (batches, brokers, committed_log, memberships, partitions, topics)
+}
+OF_LOGS = tuple(
+    rule.id
+    for rule in RULES
+    if any(kind.__module__ in _OF_LOGS and kind not in AFTERWARDS for kind, _ in rule.parts)
+)
+"""The rules that are judged of a log alone, live as well."""
+OF_EACH_LOG = ("E01", "E02", "E03", "E09")
+"""Of several controllers each log is judged afterwards, and live the committed one."""
 
 
-def check_run(run: Run) -> OnlineChecker:
+def check_run(run: Run) -> LiveJudge:
     """Judge a run's committed log, from its snapshot if it begins with one."""
     node = run.nodes[0] if len(run.nodes) == 1 else None
-    checker = OnlineChecker(
-        run.name,
-        node=-1 if node is None else node.node,
-        begins_well=node is None or node.begins_well,
-        rules=run.rules,
-    )
+    live = LiveJudge(run.name, rules=run.rules, begins_well=node is None or node.begins_well)
     if run.start is not None:
-        checker.load(run.start.records, run.start.end_offset)
+        live.load(run.start.records, run.start.end_offset)
     for batch in run.committed:
-        checker.commit(batch)
-    return checker
+        live.commit(batch)
+    return live
+
+
+def play_rows(
+    run: RunBuilder, live: LiveJudge, batches: Sequence[RecordBatch] | None = None
+) -> LiveJudge:
+    """Give a judge a hand-written run: its log, or other batches, and then its events."""
+    events: dict[str, Callable[..., object]] = {
+        "partition_event": live.on_partition_event,
+        "raft_event": live.on_raft_event,
+        "client_record": lambda row: live.on_response([row]),
+    }
+    names = TopicNames(run.rows["partition_event"])
+    rows = [(row["seq"], table, row) for table in events for row in run.rows[table]]
+    for batch in run.log.batches if batches is None else batches:
+        live.commit(batch)
+    for _, table, row in sorted(rows, key=lambda one: one[0]):
+        if table == "client_record":
+            row = row | {"topic_id": names.id_in(row)}
+        elif table == "partition_event" and row["leo"] is None:  # the run is not about it
+            row = row | {"leo": 0}
+        events[table](row)
+    return live
+
+
+def check_znodes(folder: Path) -> LiveZnodeJudge:
+    """Judge ZooKeeper's log of a run line by line, as of a running cluster."""
+    header = json.loads((folder / "run.json").read_text())
+    live = LiveZnodeJudge(
+        InterBrokerProtocol.parse(header["inter_broker_protocol"]),
+        run=folder.name,
+        members_checked=header.get("ineligible_members_refused", True),
+    )
+    for line in (folder / "zookeeper" / "log.jsonl").read_text().splitlines():
+        live.on_line(json.loads(line))
+    live.end(header["ended_at_ms"])
+    return live

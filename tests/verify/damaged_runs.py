@@ -167,6 +167,12 @@ FOREIGN: dict[str, tuple[Damage, str]] = {
     "unknown_rules": (_field("rules", "kafka-9.9"), "kafka-9.9"),
     "rows_as_text": (_field("trace_rows", {"rpc": "many"}), "trace_rows"),
     "crashes_as_number": (_field("crashes", 0), "crashes"),
+    "problems_as_text": (_field("recorder_problems", "rpc"), "recorder_problems"),
+    "problem_of_no_table": (
+        _field("recorder_problems", [{"lacks": "rpcs", "why": "it crashed"}]),
+        "recorder_problems[0].lacks",
+    ),
+    "problem_without_reason": (_field("recorder_problems", [{"lacks": "rpc"}]), "why"),
     "scenario_as_text": (_field("scenario", "story"), "scenario"),
     "written_as_list": (_field(WRITTEN, []), WRITTEN),
     "written_outside": (_field(WRITTEN, {"../x": {"size": 1, "sha256": "0" * 64}}), "../x"),

@@ -12,9 +12,9 @@ from minicluster.errors import UserError
 from minicluster.trace import COMMON, INT32_COLUMNS, REQUIRED, TABLES
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.reading import read_runs
-from minicluster.verify.evidence.run import Problem, Run
-from minicluster.verify.rules import RULES
-from minicluster.verify.spark.tables import gather
+from minicluster.verify.evidence.run import Problem
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.whole import judge_whole
 from tests.verify.damaged_runs import (
     FILE_DAMAGE,
     FOREIGN,
@@ -42,9 +42,8 @@ def damaged(whole: Path, folder: Path, damage: Damage) -> Path:
 
 def problems(run: Path) -> tuple[Problem, ...]:
     """The problems of a run, its trace read as for the rules."""
-    _, (judged,) = gather(read_runs([run]), RULES)
-    assert isinstance(judged, Run)
-    return judged.problems
+    (read,) = read_runs([run])
+    return judge_whole(read, RULES).run.problems
 
 
 def test_a_whole_run_has_no_problem(whole: Path) -> None:

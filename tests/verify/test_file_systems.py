@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.datasource import GreaterThanOrEqual
@@ -12,18 +12,17 @@ from pyspark.sql.types import LongType, StructType
 
 from minicluster.cli import run
 from minicluster.errors import UserError
-from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.online.share import Share
-from minicluster.verify.rules import RULES
+from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.data_source import KraftDataSource
-from minicluster.verify.spark.fold_job import Item, Judged, Task, _judge_one
-from minicluster.verify.spark.long import logs as long_logs
+from minicluster.verify.spark.evidence_source import HELD_LOG_BYTES, Item
+from minicluster.verify.spark.judging_worker import Task
 from tests.verify.buckets import put_bucket
 from tests.verify.build import change, cluster
+from tests.verify.in_pipeline import rows_here
 from tests.verify.in_process import verified, without_spark
 from tests.verify.trace_cases import c6_near
 
@@ -78,28 +77,29 @@ def test_a_file_uri_is_a_path_of_this_machine(tmp_path: Path) -> None:
     assert [finding.rule for finding in report.findings] == ["E10"]
 
 
-def test_an_executor_that_lacks_the_copy_fetches_the_run_itself(bucket: Path) -> None:
+def judged(path: Path, origin: str | None) -> list[tuple[Any, ...]]:
+    """What workers say of a run, which they read where it is or fetch from its origin."""
+    rows = rows_here(
+        [Item(str(path), "one", origin, 0, 1, folds=True)], Task(RULES), DEFAULT_LIMITS
+    )
+    columns = ("kind", "rule", "looked_at", "offset", "topic", "message")
+    judgements = [tuple(getattr(row, name) for name in columns) for row in rows]
+    return sorted((one for one in judgements if one[0] != "heading"), key=repr)
+
+
+@pytest.mark.parametrize("long_from", [-1, HELD_LOG_BYTES])
+def test_an_executor_that_lacks_the_copy_fetches_what_it_judges_itself(
+    long_from: int, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minicluster.verify.spark.evidence_source.HELD_LOG_BYTES", long_from)
+    cluster().op(change((2, 3))).write(bucket / "log")
     c6_near().write(bucket / "runs" / "one")
-    item = Item(Path("/nowhere/one"), "one", origin="bucket://runs/one").pickled()
-    there: Judged = pickle.loads(_judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), item))
-    item = Item(bucket / "runs" / "one", "one").pickled()
-    here: Judged = pickle.loads(_judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), item))
+    for inner, found in (("runs/one", []), ("log", ["E10"])):
+        here = judged(bucket / inner, None)
 
-    assert there.checks == here.checks
-
-
-def test_an_executor_that_lacks_the_copy_fetches_a_long_log_itself(bucket: Path) -> None:
-    log = cluster().op(change((2, 3))).write(bucket / "log")
-    (files,) = locate(log).logs
-    found = []
-    for path, origin in ((log, None), (Path("/nowhere/log"), "bucket://log")):
-        of_path = long_logs.moved(files, log, path)
-        long = long_logs.LongLog(path, "log", of_path, None, origin)
-        item = pickle.dumps((long, Share(0, 1), DEFAULT_LIMITS, None))
-        found.append(pickle.loads(long_logs.judge_share(item)))
-
-    assert found[0] == found[1]
-    assert [finding.rule for finding in found[0].findings] == ["E10"]
+        assert judged(Path("/nowhere") / inner, f"bucket://{inner}") == here
+        assert [rule for kind, rule, *_ in here if kind == "finding"] == found
+        assert sum(looked_at for _, _, looked_at, *_ in here) > 20
 
 
 def test_the_data_source_reads_pieces_of_files_in_a_bucket(bucket: Path) -> None:

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from minicluster.log.errors import NotALog
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.reading import read_run, read_runs
-from minicluster.verify.rules.model import Evidence
+from minicluster.verify.model import Evidence
 from tests.verify.build import LogBuilder, change, cluster
 from tests.verify.build_run import RunBuilder
 

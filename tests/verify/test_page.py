@@ -20,7 +20,7 @@ from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
 from minicluster.verify.reporting.story import story_of
-from minicluster.verify.rules import BY_ID
+from minicluster.verify.rules.every import BY_ID
 
 NIGHT = parse_scenario(
     """

@@ -10,10 +10,13 @@ import pytest
 from minicluster.cli import terminal
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import verify
-from minicluster.verify.rules import RULES
-from minicluster.verify.spark import progress, routing
-from minicluster.verify.spark.fold_job import Item, Task, _judge_one
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.spark import judging_worker, progress
+from minicluster.verify.spark.evidence_source import Item
+from minicluster.verify.spark.judging_worker import Task
 from minicluster.verify.spark.progress import Meter, Progress, Watch, estimate
+from tests.verify import in_pipeline
+from tests.verify.in_pipeline import rows_here
 from tests.verify.trace_cases import c6_near
 
 
@@ -42,11 +45,13 @@ def test_a_worker_leaves_the_part_of_a_run_that_it_has_judged(
         "done",
         lambda meter, part: left.append(part) or done(meter, part),  # type: ignore[func-returns-value]
     )
+    monkeypatch.setattr(judging_worker, "_METER_ROWS", 5)
+    monkeypatch.setattr(in_pipeline, "BATCH_ROWS", 6)
     path = c6_near().write(tmp_path / "run")
 
-    _judge_one(Task(RULES, DEFAULT_LIMITS).pickled(), Item(path, "run").pickled(tmp_path / "0"))
+    rows_here([Item(str(path), "run", None, 0, 1)], Task(RULES, meters=tmp_path), DEFAULT_LIMITS)
 
-    assert left == sorted(left) and len(left) > 10 and left[-1] == 1.0
+    assert left == sorted(left) and len(left) > 2 and left[-1] == 1.0
     assert (tmp_path / "0").read_text() == "1.0000"
     assert not list(tmp_path.glob("0.*"))
 
@@ -73,13 +78,12 @@ def test_phases_and_tasks_are_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
 ) -> None:
     monkeypatch.setattr(progress, "POLL_S", 0.01)
-    monkeypatch.setattr(routing, "SHORT_LOG_BYTES", -1)  # a worker for each share of the views
     seen: list[Progress] = []
 
     verify(c6_near().write(tmp_path / "run"), on_progress=seen.append)
 
     assert list(dict.fromkeys(one.phase for one in seen)) == ["starting Spark", "judging 1 run"]
-    assert seen[-1].tasks == 2
+    assert seen[-1].tasks == 2, "one reads, one judges and adds up"
     fractions = [one.fraction for one in seen]
     assert fractions == sorted(fractions) and fractions[-1] == 1.0
 

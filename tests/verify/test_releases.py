@@ -12,7 +12,7 @@ from minicluster.rules import Rules
 from minicluster.scenario.reading import load_scenario
 from tests.verify.build import change, cluster
 from tests.verify.in_process import verified
-from tests.verify.test_online_rules import judged, rules_of
+from tests.verify.test_live_rules import judged, rules_of
 
 
 @pytest.mark.parametrize(("mv", "allowed"), [(21, True), (23, False)])

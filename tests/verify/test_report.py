@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from minicluster.verify.model import Finding, Verdict
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules import BY_ID
-from minicluster.verify.rules.model import Finding, Verdict
+from minicluster.verify.rules.every import BY_ID
 
 
 def _report(name: str) -> Report:
@@ -42,6 +42,19 @@ def test_characters_that_steer_a_terminal_are_shown_as_escapes() -> None:
     assert text.encode()
 
 
+def test_a_name_of_the_face_stays_what_it_is_when_modules_are_imported() -> None:
+    """An imported module becomes a name of its package, and would hide a function of that name."""
+    script = (
+        "import pkgutil, importlib, minicluster.verify as face;"
+        "[importlib.import_module(f'minicluster.verify.{one.name}')"
+        " for one in pkgutil.iter_modules(face.__path__)];"
+        "print(*(name for name in face.__all__ if type(getattr(face, name)) is type(face)))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert out.stdout.split() == []
+
+
 def test_a_user_imports_everything_from_one_place() -> None:
     script = (
         "import sys, minicluster.verify as face; before = 'pyspark' in sys.modules;"
@@ -51,6 +64,7 @@ def test_a_user_imports_everything_from_one_place() -> None:
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert out.stdout.split() == [
-        "False", "Finding", "OnlineChecker", "Report", "Verdict",
-        "follow", "lag", "register", "spark_session", "verify", "views",
+        "False", "CASE", "Finding", "LiveJudge", "NOT_PROMISED", "Report", "Verdict", "as_of",
+        "broken", "exempt", "follow", "follow_findings", "history", "lag", "register", "rule",
+        "spark_session", "sql_rule", "verdicts", "verify", "views",
     ]  # fmt: skip

@@ -23,7 +23,7 @@ from minicluster.verify.spark import jvm, session
 print(verify(sys.argv[1], rules=["E10"]).verdict)
 print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
 print(session._jvm._process.pid)
-spark = session.spark_session()  # a session of SQL over the context that judged
+spark = session.spark_session()  # the one that judged
 print(spark.sql("select 1").count(), verify(sys.argv[1], rules=["E10"]).verdict)
 """
 
@@ -59,16 +59,15 @@ def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: lis
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_the_end_of_the_jvm_prints_no_traceback_of_py4j(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_call_that_is_cut_off_prints_no_traceback_of_py4j(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its thread may release an object of Java at that moment."""
+    """Its thread may release an object of Java when the JVM ends, or be interrupted by Ctrl-C."""
     root, before = logging.getLogger(), list(logging.getLogger().filters)
-    monkeypatch.setattr(session, "close", lambda: None)
-    monkeypatch.setattr(session, "_jvm", None)
     try:
-        session._end()
+        session._end_with_this_process()
         logging.exception("Exception while sending command.")
+        logging.exception("KeyboardInterrupt while sending command.")
         logging.error("anything else")
     finally:
         root.filters[:] = before
@@ -96,59 +95,82 @@ def test_a_session_that_cannot_be_reached_is_one_clear_line() -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_an_old_lock_does_not_stop_the_archive_for_ever(tmp_path: Path) -> None:
-    archive = tmp_path / "a.aot"
-    lock = tmp_path / "a.aot.lock"
-
-    assert jvm._only_one_trains(archive)
-    assert not jvm._only_one_trains(archive)
-    os.utime(lock, (1, 1))
-    assert jvm._only_one_trains(archive)
-
-
-def test_what_a_killed_process_left_of_an_archive_goes(tmp_path: Path) -> None:
-    names = ("spark-java25-a.aot.7", "spark-java25-a.aot.7.config", "spark-java25-a.aot.8")
-    for name in (*names, "spark-java25-a.aot", "spark-java25-a.aot.lock"):
-        (tmp_path / name).touch()
-    for old in names[:2]:
-        os.utime(tmp_path / old, (1, 1))
-
-    jvm._keep_newest(tmp_path)
-
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == ["spark-java25-a.aot", "spark-java25-a.aot.8", "spark-java25-a.aot.lock"]
-
-
 def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def options() -> tuple[list[str], Path | None, bool]:
-        return jvm._archive_options(Path("java"), 21, tmp_path, training=True)
-
     monkeypatch.setenv("MINICLUSTER_CACHE", "off")
-    assert options() == ([], None, False)
+    assert jvm.archive_path(Path("java"), 25) is None
     monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path))
+    assert jvm.archive_path(Path("java"), 21) is None, "it writes none by itself"
     for number in range(4):
-        old = tmp_path / f"spark-java17-{number}.jsa"
-        old.write_text("of another Java")
+        old = tmp_path / f"spark-java25-{number}.aot"
+        old.write_text("of another Spark")
         os.utime(old, (number, number))
-    written, archive, trains = options()
-    assert archive is not None and archive.parent == tmp_path and written and trains
-    kept = sorted(path.name for path in tmp_path.glob("spark-*.jsa"))
-    assert kept == ["spark-java17-2.jsa", "spark-java17-3.jsa"], "the newest"
+    (tmp_path / "writing-1-1").mkdir()  # of a process that was killed
+    archive = jvm.archive_path(Path("java"), 25)
+    assert archive is not None and archive.parent == tmp_path
+
+    with jvm._folder_for(archive) as folder:
+        kept = sorted(path.name for path in tmp_path.iterdir())
+        assert kept == ["spark-java25-2.aot", "spark-java25-3.aot", folder.path.name]
 
 
-def test_what_the_first_run_leaves_behind_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Training:
-        trains = True
-        archive = Path("/home/user/.cache/minicluster/spark-java21.jsa")
+def test_a_place_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path / "file" / "x"))
+    monkeypatch.setattr(session, "_users_java", lambda: None)
 
-    monkeypatch.setattr(session, "_jvm", Training())
-    note = session.archive_note()
-    assert note is not None and "/home/user/.cache/minicluster" in note
-    assert "MINICLUSTER_CACHE=off" in note
+    with pytest.raises(jvm.SparkUnavailable, match=r"file/x: cannot be written: Not a directory$"):
+        session.write_archive(lambda: pytest.fail("nothing is done for it"))
+
+
+def test_a_terminal_learns_how_java_starts_quicker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Started:
+        archive = tmp_path / "spark-java25.aot"
+
+    monkeypatch.setattr(session, "_jvm", Started())
+    hint = session.archive_hint()
+    assert hint is not None and "minicluster warm" in hint and str(tmp_path) in hint
+    Started.archive.touch()
+    assert session.archive_hint() is None
     monkeypatch.setattr(session, "_jvm", None)
-    assert session.archive_note() is None
+    assert session.archive_hint() is None
+
+
+@pytest.mark.slow
+def test_java_writes_its_archive_when_it_is_told_to_and_starts_without_a_damaged_one(
+    tmp_path: Path,
+) -> None:
+    log = cluster().write(tmp_path / "log")
+    cache = tmp_path / "cache"
+    kept = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "minicluster", *arguments],
+            capture_output=True,
+            text=True,
+            env={**kept, "MINICLUSTER_CACHE": str(cache)},
+            cwd=Path(__file__).parents[2],
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    printed = run("warm")
+    (archive,) = cache.iterdir()
+    assert printed == f"archive {archive}\n"
+    written = archive.stat()
+    assert written.st_size > 1 << 26
+    assert run("verify", str(log)).startswith("VALID")
+    assert run("warm") == printed and archive.stat().st_mtime_ns == written.st_mtime_ns
+    os.truncate(archive, written.st_size // 2)
+    assert run("verify", str(log)).startswith("VALID")
+    archive.write_bytes(bytes(written.st_size // 2))  # its first page is the last to be written
+    assert run("verify", str(log)).startswith("VALID")
 
 
 @pytest.mark.parametrize(

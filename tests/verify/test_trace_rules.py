@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from minicluster.verify import Report, Verdict
-from minicluster.verify.rules import RULES
-from tests.verify import trace_cases, trace_cases_quorum, trace_cases_replicas
-from tests.verify.in_process import verified
+from tests.verify import trace_cases, trace_cases_clients
+from tests.verify.every_case import TRACES_BAD as BAD
+from tests.verify.every_case import TRACES_NEAR as NEAR
+from tests.verify.in_process import judged, verified
+from tests.verify.trace_kit import plain_run
 
-BAD = {
-    **trace_cases.BAD,
-    **trace_cases_replicas.REQUESTS_BAD,
-    **trace_cases_quorum.TRACED_BAD,
-}
-NEAR = {
-    **trace_cases.NEAR,
-    **trace_cases_replicas.REQUESTS_NEAR,
-    **trace_cases_quorum.TRACED_NEAR,
-}
 EVERY_CASE = {
     case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several
 }
@@ -57,8 +52,17 @@ def test_a_near_miss_is_valid(rule: str, case: trace_cases.Case, report: Report)
     assert looked_at > 0
 
 
-def test_every_rule_about_a_trace_has_both_runs() -> None:
-    others = [rule.id for rule in RULES if not rule.online]
-
-    assert sorted(trace_cases.BAD) == others
-    assert sorted(trace_cases.NEAR) == others
+@pytest.mark.parametrize("fetch_first", [True, False])
+def test_rows_of_one_response_count_the_same_in_any_order(
+    fetch_first: bool, tmp_path: Path
+) -> None:
+    """F18: the first response of an epoch has none before it, whichever of its rows comes first."""
+    run = trace_cases_clients.leads(plain_run(), end=5)
+    for rpc in (7, 8):
+        seq = run.seq + 1
+        of_one = {"rpc": rpc, "resp_seq": seq, "seq": seq, "high_watermark": 5}
+        rows: list[dict[str, Any]] = [{"kind": "fetch"}]
+        rows += [{"kind": "read", "offset": offset, "value": str(offset)} for offset in (1, 2)]
+        for row in rows if fetch_first else reversed(rows):
+            trace_cases_clients.client(run, **of_one, **row)
+    assert judged(run.write(tmp_path / "run"), "F18")["F18"] == (1, [])

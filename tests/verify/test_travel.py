@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from minicluster.errors import UserError
 from minicluster.verify import Verdict, verify, views
 from minicluster.verify.spark import travel
 from minicluster.verify.spark.data_source import KraftDataSource
+from tests.bench.verify_log import write_long_log
 from tests.verify.build import change, cluster
 from tests.verify.trace_cases import c6_near
 
@@ -41,6 +43,14 @@ report = verify(sys.argv[1], spark=spark, rules=["E10", "E11"])
 register(spark)
 print(report.verdict, [finding.rule for finding in report.findings])
 print(spark.read.format("kraft").load(sys.argv[1]).count())
+from minicluster.verify.evidence.reading import named_paths
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.spark import pipeline
+from minicluster.verify.spark.judging_worker import Task
+pipeline.LONG_LOG_BYTES = 1000
+named = named_paths([sys.argv[1], sys.argv[5]])
+for judged in pipeline.judge_in_spark(spark, named, Task(RULES)):
+    print(judged.run.extent.records, [f.rule for t in judged.tallies.values() for f in t.findings])
 if sys.argv[3] == "master":
     homes = spark.sparkContext.parallelize(range(4), 4).map(home).collect()
     assert all(".zip" in one for one in homes), homes
@@ -118,11 +128,12 @@ def test_executors_and_a_connect_server_need_not_have_the_project(
         pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     root = Path(__file__).parents[2]
     log = cluster().op(change((2, 3))).write(tmp_path / "log")
+    longer = write_long_log(25_000, tmp_path / "longer")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     errors, printed = tmp_path / "stderr", tmp_path / "stdout"
     with errors.open("w") as stderr, printed.open("w") as stdout:
         process = subprocess.Popen(
-            [sys.executable, "-c", _SCRIPT, str(log), str(root), how, where],
+            [sys.executable, "-c", _SCRIPT, str(log), str(root), how, where, str(longer)],
             stdout=stdout,
             stderr=stderr,
             cwd=tmp_path,
@@ -136,6 +147,8 @@ def test_executors_and_a_connect_server_need_not_have_the_project(
                 os.killpg(process.pid, signal.SIGKILL)
 
     assert code == 0, errors.read_text()[-3_000:]
-    verdict, rows, *_ = printed.read_text().splitlines()
+    verdict, rows, short, long = printed.read_text().splitlines()
     assert verdict == "invalid ['E10']"
     assert int(rows) > 10
+    assert short.endswith(" ['E10']")
+    assert re.fullmatch(r"2\d{4} \[\]", long)

@@ -15,12 +15,18 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.player import place_of, play_once
+from minicluster.actors.recording.followers import ZnodeChecks
 from minicluster.scenario.nemesis import generate, generate_on_zookeeper
 from minicluster.scenario.scenario import Scenario
 from minicluster.verify import Verdict
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.every import RULES
+from tests.verify.check_run import OF_EACH_LOG, OF_LOGS
 from tests.verify.in_process import verified
 
 Draw = Callable[[int], Scenario]
+OF_ZNODES = {rule.id for rule in RULES if rule.evidence is Evidence.ZNODES}
+IN_TRACES = {"C5", "D1", "E29", "E38"}  # which have cases in requests, events and snapshots as well
 
 
 def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
@@ -31,7 +37,18 @@ def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
     cluster, failure = play_once(cut)
     print(f"seed {seed} up to step {len(steps)}: {steps[-1].text}")  # shown where the test fails
     assert failure is None
-    return verified(write_run(cluster, place_of(cut, folder))).verdict
+    report = verified(write_run(cluster, place_of(cut, folder)))
+    assert cluster.live_checks is not None
+    live = cluster.live_checks.looked_at
+    of_logs = (
+        OF_ZNODES
+        if isinstance(cluster.live_checks, ZnodeChecks)
+        else {*OF_LOGS} - {*OF_EACH_LOG} - IN_TRACES
+    )
+    assert {rule: live[rule] for rule in of_logs} == {
+        rule: report.rule(rule).looked_at for rule in of_logs
+    }
+    return report.verdict
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules of a user's own: SQL and folds from one file, beside the rules that there are."""
+"""Rules of a user's own: in Python and in SQL, from one file, beside the rules that there are."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from pathlib import Path
 import pytest
 
 from minicluster.errors import UserError
-from minicluster.verify import Verdict, verify
-from minicluster.verify.rules.user_rules import load_rules
-from minicluster.verify.spark import routing
+from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.own_rules import load_rules
 from minicluster.verify.spark.jvm import SparkUnavailable
-from tests.verify.build import change, cluster
+from tests.verify.build import LogBuilder, change, cluster
+from tests.verify.build_run import RunBuilder
 
 EXAMPLE = Path(__file__).parents[2] / "examples/rules_of_your_own.py"
 RULE = """
-from minicluster.verify.rules.model import Check, Evidence, Rule, View
-VIEWS = (View(name="{view}", sql="select * from partition_states where change"),)
-RULES = (Rule(id="{rule}", title="", statement="", source="", evidence=Evidence.LOG, checks=(
-    Check(view="{read}", when="true", bad="size(isr) < 2", message="ISR {{new}}", new="isr"),)),)
+from minicluster.verify import CASE, broken, rule
+from minicluster.verify.histories.partitions import PartitionStep
+from minicluster.verify.rules.rule import Findings
+
+@rule("{rule}", "", source="")
+def no_isr_has_one_member(step: PartitionStep) -> Findings:
+    {promise}
+    yield CASE
+    if len(step.after.isr) < 2:
+        yield broken(f"ISR {{list(step.after.isr)}}")
 """
 
 
-def rules(folder: Path, rule: str = "MY9", view: str = "mine", read: str = "mine") -> Path:
+def rules(folder: Path, rule: str = "MY9", promise: str = "'No ISR has one member.'") -> Path:
     path = folder / "rules.py"
-    path.write_text(RULE.format(rule=rule, view=view, read=read))
+    path.write_text(RULE.format(rule=rule, promise=promise))
     return path
 
 
-@pytest.mark.spark
-def test_a_rule_of_a_file_is_judged_with_the_others(tmp_path: Path, spark: object) -> None:
-    log = cluster().op(change((1,))).write(tmp_path / "log")
-    report = verify(log, rules=["E10"], rules_from=rules(tmp_path))
-
+def check_beside_the_others(report: Report) -> None:
     assert [(result.id, result.verdict) for result in report.rules] == [
         ("E10", Verdict.VALID),
         ("MY9", Verdict.INVALID),
@@ -41,69 +43,81 @@ def test_a_rule_of_a_file_is_judged_with_the_others(tmp_path: Path, spark: objec
     assert (finding.rule, finding.topic, finding.message) == ("MY9", "orders", "ISR [1]")
 
 
+def test_a_rule_of_a_file_is_judged_with_the_others(tmp_path: Path) -> None:
+    log, own = cluster().op(change((1,))).write(tmp_path / "log"), rules(tmp_path)
+    check_beside_the_others(verify(log, engine="process", rules=["E10"], rules_from=own))
+
+
 @pytest.mark.spark
-def test_the_example_judges_by_sql_and_by_a_fold(tmp_path: Path, spark: object) -> None:
-    log = cluster()
+def test_a_rule_of_a_file_is_judged_by_workers(tmp_path: Path, spark: object) -> None:
+    log, own = cluster().op(change((1,))).write(tmp_path / "log"), rules(tmp_path)
+    check_beside_the_others(verify(log, rules=["E10"], rules_from=own))
+
+
+def run_of_the_example() -> RunBuilder:
+    """An ISR of one, four leaders, four controllers."""
+    log: LogBuilder = cluster()
     for leader in (2, 1, 2):
         log = log.op(change((1, 2), leader=leader))
-    report = verify(log.write(tmp_path / "log"), rules=["E10"], rules_from=EXAMPLE)
+    run = RunBuilder(log.op(change((2,))))
+    for epoch in range(1, 5):
+        run.row("raft_event", {"node": 101, "kind": "elected", "epoch": epoch, "leader": 101})
+    return run
 
-    assert report.rule("MY1").looked_at == 3
-    assert [finding.message for finding in report.rule("MY1").findings] == ["leader 2 is number 3"]
-    assert report.rule("MY2").verdict is Verdict.NO_CASES
+
+OF_THE_EXAMPLE = {"MY1": ["ISR [2]"], "MY2": ["controller 101 is number 4"]}
 
 
-KILLS = """
-import os
-from minicluster.verify.rules.model import Check, Evidence, Rule, View
+def test_the_example_judges_by_a_step_and_by_a_history(tmp_path: Path) -> None:
+    """What is in SQL needs Spark to plan it, and is unknown without."""
+    run = run_of_the_example().write(tmp_path / "run")
+    report = verify(run, engine="process", rules=["E10"], rules_from=EXAMPLE)
 
-def kills(rows):
-    if rows("brokers"):
-        os.kill(os.getpid(), 9)
-    return []
-
-VIEWS = (View(name="kills", fold=kills, columns=("offset", "topic", "part")),)
-RULES = (Rule(id="MY8", title="", statement="", source="", evidence=Evidence.LOG, checks=(
-    Check(view="kills", when="true", bad="true", message=""),)),)
-"""
+    for rule, messages in OF_THE_EXAMPLE.items():
+        assert [finding.message for finding in report.rule(rule).findings] == messages
+    assert (report.rule("MY1").looked_at, report.rule("MY2").looked_at) == (5, 4)
+    assert report.rule("MY3").verdict is Verdict.UNKNOWN
+    assert "needs Spark" in report.rule("MY3").reasons[0]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("long_from", [-1, 1 << 20])
-def test_a_worker_that_is_ended_is_one_line(
-    long_from: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
-) -> None:
-    monkeypatch.setattr(routing, "SHORT_LOG_BYTES", long_from)
-    path = tmp_path / "rules.py"
-    path.write_text(KILLS)
+def test_the_example_judges_by_sql_as_well(tmp_path: Path, spark: object) -> None:
+    run = run_of_the_example().write(tmp_path / "run")
+    report = verify(run, rules=["E10"], rules_from=EXAMPLE)
+
+    for rule, messages in (OF_THE_EXAMPLE | {"MY3": ["leader 2 is number 4"]}).items():
+        assert [finding.message for finding in report.rule(rule).findings] == messages
+
+
+@pytest.mark.spark
+def test_a_worker_that_is_ended_is_one_line(tmp_path: Path, spark: object) -> None:
+    path = rules(tmp_path)
+    path.write_text(
+        path.read_text().replace("    yield CASE", "    import os; os.kill(os.getpid(), 9)")
+    )
     with pytest.raises(SparkUnavailable, match="a worker was ended while it judged"):
         verify(cluster().write(tmp_path / "log"), rules_from=path)
 
 
-@pytest.mark.parametrize(
-    ("changed", "word"),
-    [
-        ({"rule": "E10"}, "there is a rule E10 already"),
-        ({"view": "partition_states"}, "there is a view partition_states already"),
-        ({"read": "nowhere"}, "MY9: there is no view nowhere"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_one_line(
-    changed: dict[str, str], word: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=word):
-        load_rules(rules(tmp_path, **changed))
+def test_an_id_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is a rule E10 already"):
+        load_rules(rules(tmp_path, rule="E10"))
+
+
+def test_a_rule_without_a_promise_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="rule MY9: no_isr_has_one_member has no docstring"):
+        load_rules(rules(tmp_path, promise=""))
 
 
 def test_a_file_that_is_no_python_or_has_no_rules_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     with pytest.raises(UserError, match="there is no such file"):
         load_rules(path)
-    with pytest.raises(UserError, match="is no Python file"):
+    with pytest.raises(UserError, match="not a Python file"):
         load_rules(tmp_path)
     path.write_text("import nothing_like_it")
     with pytest.raises(UserError, match="ModuleNotFoundError: No module named"):
         load_rules(path)
     path.write_text("")
-    with pytest.raises(UserError, match="assigns no RULES"):
+    with pytest.raises(UserError, match="declares no rule"):
         load_rules(path)

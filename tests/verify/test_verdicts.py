@@ -11,8 +11,9 @@ import pytest
 
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.rules import RULES, VIEWS
-from minicluster.verify.rules.model import View
+from minicluster.verify.judging import Judge
+from minicluster.verify.rules.every import BY_ID, RULES
+from minicluster.verify.rules.rule import Findings
 from tests.verify.build import change, cluster
 from tests.verify.build_run import RunBuilder
 from tests.verify.in_process import verified
@@ -121,7 +122,7 @@ def test_a_rule_that_must_be_exercised_and_has_no_cases_is_unknown(
 
 
 def test_a_rule_to_exercise_that_does_not_exist_is_reported(reports: dict[str, Report]) -> None:
-    assert "A99, which is no rule" in reports["no-rule"].reasons[0]
+    assert "A99, and there is no such rule" in reports["no-rule"].reasons[0]
 
 
 @pytest.mark.parametrize(("run", "verdict"), [("never-hit", "unknown"), ("hit", "valid")])
@@ -215,26 +216,47 @@ def test_each_report_is_part_of_the_whole_and_the_gravest_verdict_counts(
         assert whole.by_run == tuple(words for result in alone for words in result.by_run)
 
 
-@pytest.mark.spark
-def test_a_query_that_crashes_leaves_its_rules_unknown(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch, spark: object
+def test_a_rule_that_crashes_is_unknown_and_no_other(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = View(name="topic_states", sql="select no_such_column from topics")
-    monkeypatch.setitem(VIEWS, "topic_states", broken)
-    report = verify(paths["clean"])
+    def stumbles(step: object) -> Findings:
+        raise ValueError("no such\ncolumn")
+        yield
 
-    assert report.rule("E25").verdict is Verdict.UNKNOWN
-    assert "it crashed" in report.rule("E25").reasons[0]
+    rule = BY_ID["E10"]
+    monkeypatch.setattr(rule, "parts", [(kind, stumbles) for kind, _ in rule.parts])
+    report = verified(paths["clean"])
+
+    assert report.rule("E10").verdict is Verdict.UNKNOWN
+    assert report.rule("E10").reasons == ("clean: it crashed: ValueError: no such\ncolumn",)
+    assert report.rule("E11").verdict is Verdict.VALID
+
+
+def test_a_history_that_crashes_leaves_its_rules_unknown(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {kind for kind, _ in BY_ID["E32"].parts}
+    take = Judge.take
+
+    def stumbles(self: Judge, step: object, *place: Any) -> None:
+        if type(step) in kinds:
+            raise KeyError("no such row")
+        take(self, step, *place)
+
+    monkeypatch.setattr(Judge, "take", stumbles)
+    report = verified(paths["published"])
+
+    assert report.rule("E32").verdict is Verdict.UNKNOWN
+    assert "it crashed: KeyError" in report.rule("E32").reasons[0]
     assert report.rule("E10").verdict is Verdict.VALID
 
 
-@pytest.mark.spark
-def test_only_the_requested_rules_are_judged(paths: Paths, spark: object) -> None:
-    report = verify(paths["clean"], rules=["E40", "A1"])
+def test_only_the_requested_rules_are_judged(paths: Paths) -> None:
+    report = verified(paths["clean"], rules=["E40", "A1"])
 
     assert [result.id for result in report.rules] == ["A1", "E40"]
-    with pytest.raises(UserError, match="'Z9' is no rule"):
-        verify(paths["clean"], rules=["Z9"])
+    with pytest.raises(UserError, match="there is no rule 'Z9'"):
+        verified(paths["clean"], rules=["Z9"])
 
 
 def test_the_json_form_has_the_promised_fields(reports: dict[str, Report]) -> None:

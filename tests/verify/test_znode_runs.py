@@ -1,8 +1,7 @@
-"""Runs on ZooKeeper in Spark: the rules K1 to K13, the verdicts online and there, the views."""
+"""Runs on ZooKeeper: the rules K1 to K13, live and afterwards, and the views."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,51 +11,21 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.cli import run as run_command
-from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.verify import Finding, Report, Verdict, verify, views
-from minicluster.verify.rules import ZNODE_RULES
-from minicluster.verify.zookeeper.checker import ZnodeChecker
+from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.every import RULES
 from tests.verify import znode_cases as znodes
+from tests.verify.check_run import check_znodes
 from tests.verify.in_process import verified
+from tests.verify.recordings import RECORDINGS, recorded
 from tests.verify.znode_cases import BAD, NEAR, ZnodeRun
 
-RECORDED = Path(__file__).parents[1] / "data" / "zookeeper-runs"
-RECORDINGS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+OF_ZNODES = [rule.id for rule in RULES if rule.evidence is Evidence.ZNODES]
 CASES = {case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several}
 
 
 def log_lines(folder: Path) -> list[dict[str, Any]]:
     return list(map(json.loads, (folder / "zookeeper" / "log.jsonl").read_text().splitlines()))
-
-
-def online(folder: Path) -> tuple[list[Finding], dict[str, int]]:
-    """The findings and cases of the checker of a running cluster, line by line."""
-    header = json.loads((folder / "run.json").read_text())
-    checker = ZnodeChecker(
-        InterBrokerProtocol.parse(header["inter_broker_protocol"]),
-        run=folder.name,
-        members_checked=header.get("ineligible_members_refused", True),
-    )
-    for line in log_lines(folder):
-        checker.on_line(line)
-    checker.end(header["ended_at_ms"])
-    return sorted(checker.findings), dict(checker.looked_at)
-
-
-def recorded(name: str, folder: Path) -> Path:
-    """A recording of real servers as a run folder, without the topic of requests made up."""
-    summary = json.loads((RECORDED / name / "summary.json").read_text())
-    text = gzip.decompress((RECORDED / name / "zk.jsonl.gz").read_bytes()).decode()
-    kept = [line for line in text.splitlines() if "/topics/probe" not in line]
-    (folder / "zookeeper").mkdir(parents=True)
-    (folder / "zookeeper" / "log.jsonl").write_text("\n".join(kept))
-    header = {
-        "inter_broker_protocol": summary["inter.broker.protocol.version"],
-        "ineligible_members_refused": summary["release"] > "3.3",
-        "ended_at_ms": json.loads(kept[-1])["ms"],
-    }
-    (folder / "run.json").write_text(json.dumps(header))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -102,39 +71,23 @@ def test_nothing_is_found_in_the_log_of_a_real_cluster(name: str, report: Report
     found = verdicts(report, name)
     assert not [finding for finding in report.findings if finding.run == name]
     assert found["K2"][1] >= 190
-    assert {found[rule.id][0] for rule in ZNODE_RULES} <= {Verdict.VALID, Verdict.NO_CASES}
+    assert {found[rule][0] for rule in OF_ZNODES} <= {Verdict.VALID, Verdict.NO_CASES}
     assert found["E10"] == (Verdict.NOT_APPLICABLE, 0)
 
 
 @pytest.mark.parametrize("name", [*CASES, *RECORDINGS])
-def test_spark_and_the_checker_of_a_running_cluster_agree(
-    name: str, folder: Path, report: Report
-) -> None:
-    findings, looked_at = online(folder / name)
-    assert sorted(one for one in report.findings if one.run == name) == findings
-    assert {rule: verdicts(report, name)[rule][1] for rule in looked_at} == looked_at
+def test_a_growing_log_is_judged_as_afterwards(name: str, folder: Path, report: Report) -> None:
+    live = check_znodes(folder / name)
+    assert sorted(one for one in report.findings if one.run == name) == sorted(live.findings)
+    cases = {rule: verdicts(report, name)[rule][1] for rule in OF_ZNODES}
+    assert {rule: live.looked_at[rule] for rule in OF_ZNODES} == cases
 
 
 def test_every_rule_has_both_logs() -> None:
-    assert sorted(BAD) == sorted(NEAR) == sorted(rule.id for rule in ZNODE_RULES)
+    assert sorted(BAD) == sorted(NEAR) == sorted(OF_ZNODES)
 
 
-def test_a_long_run_is_judged_by_workers_that_share_its_views(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, report: Report
-) -> None:
-    names = ("k2_bad", "k5_empty", "k7_bad", "k8_ended_by_controller", "k13_bad", "ibp-3.9")
-    monkeypatch.setattr("minicluster.verify.spark.routing.SHORT_LOG_BYTES", -1)
-    rules = [rule.id for rule in ZNODE_RULES]
-    shared = verified(*(folder / name for name in names), rules=rules)
-    expected = [one for one in report.findings if one.run in names]
-    assert list(shared.findings) == expected
-    for name in names:
-        found = verdicts(report, name)
-        assert verdicts(shared, name) == {rule: found[rule] for rule in rules}
-
-
-@pytest.mark.spark
-def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: object) -> None:
+def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path) -> None:
     whole = znodes.k3_near().write(tmp_path / "whole")
     text = (whole / "zookeeper" / "log.jsonl").read_text()
     for name, damaged in (("cut", text[:-30]), ("other", text.replace('"zxid"', '"id"'))):
@@ -142,7 +95,7 @@ def test_a_log_that_is_damaged_leaves_its_rules_unknown(tmp_path: Path, spark: o
         (folder / "zookeeper" / "log.jsonl").write_text(damaged)
     folder = znodes.k3_near().write(tmp_path / "gone")
     (folder / "zookeeper" / "log.jsonl").unlink()
-    report = verify(*(tmp_path / name for name in ("whole", "cut", "other", "gone")))
+    report = verified(*(tmp_path / name for name in ("whole", "cut", "other", "gone")))
     assert verdicts(report, "whole")["K3"] == (Verdict.VALID, 2)
     for name, reason in (("cut", "is no JSON"), ("other", "line 1: "), ("gone", "No such")):
         assert verdicts(report, name)["K3"] == (Verdict.UNKNOWN, 0)
@@ -162,6 +115,8 @@ def test_a_cluster_on_zookeeper_is_verified_and_has_views(
     assert report.valid and report.rule("K3").looked_at
     assert "operations of ZooKeeper" in report.to_text()
     assert "orders-0" in report.to_html()
+
+    from minicluster.verify import views
 
     shown = views(spark, folder)
     changes = shown["isr_changes"].where("topic = 'orders' and partition = 0").collect()

@@ -350,11 +350,29 @@ def f5_near() -> RunBuilder:
 
 
 def f5_near_unclean() -> RunBuilder:
-    """After an unclean election what was committed may be lost; before it, it may not."""
+    """The others truncate what the leader of an unclean election lacks."""
+    return _elected_uncleanly(2)
+
+
+def f5_unclean_without_loss() -> RunBuilder:
+    """The leader of an unclean election has all that was committed."""
+    return _elected_uncleanly(8)
+
+
+def f5_below_the_loss() -> RunBuilder:
+    """It has more than what another truncates to."""
+    return _elected_uncleanly(4)
+
+
+def _elected_uncleanly(end: int) -> RunBuilder:
+    """2 leads with a log of some records, and 3 truncates to two; 8 were committed."""
     run = RunBuilder(recovering())
     run.rows = _high().rows
     run.seq = 100
-    run.partition("truncate", broker=3, offset=8, leader_epoch=1)
+    run.partition("truncate", broker=3, offset=8, leader_epoch=1).committed()
+    run.partition(
+        "become_leader", broker=2, incarnation="2-2", leo=end, leader_epoch=2, partition_epoch=4
+    )
     return run.partition("truncate", broker=3, offset=2, leader_epoch=2)
 
 
@@ -459,7 +477,7 @@ BAD: dict[str, tuple[Case, ...]] = {
         e33_in_transaction,
     ),
     "E40": (e40_bad,),
-    "F5": (f5_bad, f5_below_its_own),
+    "F5": (f5_bad, f5_below_its_own, f5_unclean_without_loss, f5_below_the_loss),
     "F8": (f8_bad, f8_too_few),
     "X1": (x1_bad,),
     "E41": (e41_bad,),

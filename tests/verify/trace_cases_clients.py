@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
 from tests.verify.build import OTHER_TOPIC, TOPIC, change, partition
 from tests.verify.build_run import TOPIC_ID, RunBuilder
-from tests.verify.trace_cases_logs import f18_bad, f18_listed, f18_listed_early, f18_near
+from tests.verify.trace_cases_logs import (
+    f18_bad,
+    f18_listed,
+    f18_listed_early,
+    f18_listed_in_new_topic,
+    f18_listed_made_again,
+    f18_near,
+)
 from tests.verify.trace_kit import EVERYBODY, plain_run
 
 Case = Callable[[], RunBuilder]
@@ -112,6 +120,41 @@ def f1_made_again_near() -> RunBuilder:
     return _made_again(0)
 
 
+def _own(run: RunBuilder, offset: int, value: str, **more: object) -> RunBuilder:
+    """The cluster's own client gets a response of broker 1, which notes what all replicas have."""
+    if {"acks": -1, "type": "ok", **more}.items() >= {("acks", -1), ("type", "ok")}:
+        run.partition("ack", leo=2, offset=offset, **EVERYBODY)
+    row = {"op_id": run.seq, "f": "send", "type": "ok", "topic": "orders", "part": 0, "acks": -1}
+    more = {"idempotent": False, "complete_seq": run.seq + 1, **more}
+    return run.row("history", {**row, "offset": offset, "value": value, **more})
+
+
+def f1_own_client() -> RunBuilder:
+    run = _own(leads(plain_run(), end=2), 1, "b")
+    return holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
+
+
+def f1_own_client_near() -> RunBuilder:
+    """acks=1 may be lost, and what failed was not acknowledged."""
+    run = _own(_own(leads(plain_run(), end=3), 0, "a"), 2, "c", acks=1)
+    _own(run, 2, "d", type="fail")
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "b"})
+
+
+def f1_numbered() -> RunBuilder:
+    """A producer with an id; a later leader has written another record at the offset."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
+    run.rows["replica_log"][-1]["leader_epoch"] = 1
+    return run
+
+
+def f1_numbered_near() -> RunBuilder:
+    """It sent another batch under a sequence number again: the log has the first one."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    return holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
+
+
 def f6_bad() -> RunBuilder:
     return read(leads(plain_run()), 2, "c", hw=3)
 
@@ -150,6 +193,32 @@ def f9_near() -> RunBuilder:
     return read(read(run, 1, "c", part=1), 1, "b")
 
 
+def under_one_name(*topic_ids: str) -> RunBuilder:
+    """Topics come one after the other under one name; a client reads another value of each."""
+    run = plain_run()
+    for topic_id in topic_ids:
+        of_it = {"topic_id": topic_id, **EVERYBODY}
+        run.partition("become_leader", leo=1, **of_it)
+        known = dict.fromkeys((1, 2, 3), (1, 0, 5))
+        run.partition("hw", leo=1, hw_old=0, hw_new=1, known=known, **of_it)
+        read(run, 0, f"of {topic_id}", hw=1, topic_id=topic_id)
+        run.partition("delete", topic_id=topic_id, leo=0)
+    return run
+
+
+TOPIC_IDS = tuple(format_uuid(UUID(int=0xABC0 + number)) for number in range(3))
+
+
+def f9_in_a_deleted_topic() -> RunBuilder:
+    """Two values at one offset of the first topic; the name went to others afterwards."""
+    run = under_one_name(*TOPIC_IDS)
+    return read(run, 0, "another", hw=1, topic_id=TOPIC_IDS[0])
+
+
+def f9_made_again() -> RunBuilder:
+    return under_one_name(*TOPIC_IDS)
+
+
 def f9_same_sequence() -> RunBuilder:
     """A producer sends another batch under a sequence number again: the first offset is its own."""
     run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
@@ -172,14 +241,14 @@ def f18_client_near() -> RunBuilder:
 
 
 BAD: dict[str, tuple[Case, ...]] = {
-    "F1": (f1_bad, f1_other, f1_made_again),
+    "F1": (f1_bad, f1_other, f1_made_again, f1_own_client, f1_numbered),
     "F6": (f6_bad, f6_beyond_the_response, f6_raised),
-    "F9": (f9_bad, f9_acknowledged),
-    "F18": (f18_bad, f18_listed_early, f18_client),
+    "F9": (f9_bad, f9_acknowledged, f9_in_a_deleted_topic),
+    "F18": (f18_bad, f18_listed_early, f18_listed_in_new_topic, f18_client),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
-    "F1": (f1_near, f1_deleted, f1_made_again_near),
+    "F1": (f1_near, f1_deleted, f1_made_again_near, f1_own_client_near, f1_numbered_near),
     "F6": (f6_near,),
-    "F9": (f9_near, f9_same_sequence),
-    "F18": (f18_near, f18_listed, f18_client_near),
+    "F9": (f9_near, f9_same_sequence, f9_made_again),
+    "F18": (f18_near, f18_listed, f18_listed_made_again, f18_client_near),
 }

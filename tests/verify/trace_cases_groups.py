@@ -8,7 +8,7 @@ from minicluster.protocol.uuids import format_uuid
 from tests.verify.build import OTHER_TOPIC
 from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_cases_clients import client, holds, leads
-from tests.verify.trace_kit import plain_run
+from tests.verify.trace_kit import EVERYBODY, plain_run
 
 Case = Callable[[], RunBuilder]
 
@@ -110,6 +110,33 @@ def h1_deleted_meanwhile() -> RunBuilder:
     offset(run, "committed", -1)
     client(run, "commit", group_id="h", offset=1, send_seq=run.seq)
     return client(run, "committed", group_id="h", offset=1, send_seq=run.seq + 1)
+
+
+def _topic_before(run: RunBuilder, **more: object) -> RunBuilder:
+    """Another topic has had the name of this one."""
+    before = {"topic_id": format_uuid(OTHER_TOPIC), **EVERYBODY, **more}
+    return run.partition("become_leader", leo=0, **before).partition("delete", leo=0, **before)
+
+
+def h1_forgotten_in_new_topic() -> RunBuilder:
+    """The topic that had the name before has nothing to do with what is lost."""
+    run = offset(_topic_before(history()), "commit", 4, topic_id=TOPIC_ID)
+    return offset(run, "committed", -1, topic_id=TOPIC_ID)
+
+
+def h1_expired_in_new_topic() -> RunBuilder:
+    """The coordinator deletes the offset by the name, which another topic had as well."""
+    run = offset(_topic_before(history()), "commit", 4, topic_id=TOPIC_ID)
+    offset(run, "committed", 4, topic_id=TOPIC_ID)
+    return offset(deleted(run), "committed", -1, topic_id=TOPIC_ID)
+
+
+def h1_made_again() -> RunBuilder:
+    """The offsets of the topic before it go with it."""
+    other = format_uuid(OTHER_TOPIC)
+    run = offset(_topic_before(history()), "commit", 4, topic_id=other)
+    offset(run, "committed", -1, topic_id=TOPIC_ID)
+    return offset(offset(run, "commit", 1, topic_id=TOPIC_ID), "committed", 1, topic_id=TOPIC_ID)
 
 
 def h1_transactions_near() -> RunBuilder:
@@ -442,11 +469,27 @@ def h9_near() -> RunBuilder:
     return reads(run, "m1", 1)
 
 
+def h9_made_again() -> RunBuilder:
+    """A topic that had the name before had the same record at the same place."""
+    run = _topic_before(passed(history(), 1))
+    of_it = {"client_id": "m1", "connection": None, "topic_id": format_uuid(OTHER_TOPIC)}
+    client(run, "read", offset=0, value="v0", **of_it)
+    client(run, "read", offset=0, value="v0", **{**of_it, "topic_id": TOPIC_ID})
+    return transformed(transformed(run, 6, 0), 8, 0)
+
+
 BAD: dict[str, tuple[Case, ...]] = {
     "F7": (f7_bad,),
     "F10": (f10_bad,),
     "F12": (f12_bad, f12_gap, f12_begins_late),
-    "H1": (h1_bad, h1_forgotten, h1_transaction, h1_aborted, h1_after_expiry),
+    "H1": (
+        h1_bad,
+        h1_forgotten,
+        h1_forgotten_in_new_topic,
+        h1_transaction,
+        h1_aborted,
+        h1_after_expiry,
+    ),
     "H2": (h2_bad,),
     "H3": (h3_bad, h3_open),
     "H4": (h4_bad,),
@@ -460,7 +503,14 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "F7": (f7_near, f7_two_leaders, f7_offsets_fetched),
     "F10": (f10_near,),
     "F12": (f12_near, f7_near, f7_two_leaders),
-    "H1": (h1_near, h1_expired, h1_deleted_meanwhile, h1_transactions_near),
+    "H1": (
+        h1_near,
+        h1_expired,
+        h1_expired_in_new_topic,
+        h1_made_again,
+        h1_deleted_meanwhile,
+        h1_transactions_near,
+    ),
     "H2": (h2_near, h2_again),
     "H3": (h3_near,),
     "H4": (h3_near,),
@@ -468,5 +518,5 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "H6": (h6_near, h6_near_made_again, h6_near_below_kip_890),
     "H7": (h7_near,),
     "H8": (h8_near,),
-    "H9": (h9_near,),
+    "H9": (h9_near, h9_made_again),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
-from tests.verify.build import TOPIC, LogBuilder, change, cluster
+from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster
 from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_kit import (
     EVERYBODY,
@@ -406,9 +406,24 @@ def f18_near() -> RunBuilder:
     return watermark([1, 2]).partition("hw", broker=2, hw_old=8, hw_new=7, leo=8)
 
 
-def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = -1) -> RunBuilder:
-    """A ListOffsets about orders-0; leader 1, whose epoch 0 began at 6, responds."""
-    run = plain_run().partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
+def _listed(
+    offset: int,
+    *,
+    error: int = 0,
+    replica: int = -1,
+    timestamp: int = -1,
+    began_before: int | None = None,
+) -> RunBuilder:
+    """A ListOffsets about orders-0; leader 1, whose epoch 0 began at 6, responds.
+
+    Shapes:  began_before: where that epoch of an earlier topic of the name began.
+    """
+    run = plain_run()
+    if began_before is not None:
+        before = {"topic_id": format_uuid(OTHER_TOPIC), "leader_epoch": 0, **EVERYBODY}
+        run.partition("become_leader", leo=began_before, **before)
+        run.partition("delete", leo=began_before, topic_id=format_uuid(OTHER_TOPIC))
+    run.partition("become_leader", leo=6, leader_epoch=0, **EVERYBODY)
     run.partition("become_leader", leo=9, leader_epoch=0, **EVERYBODY)
     requested = {"partitionIndex": 0, "timestamp": timestamp}
     reported = {"partitionIndex": 0, "errorCode": error, "offset": offset, "leaderEpoch": 0}
@@ -425,6 +440,15 @@ def _listed(offset: int, *, error: int = 0, replica: int = -1, timestamp: int = 
 
 def f18_listed_early() -> RunBuilder:
     return _listed(5)
+
+
+def f18_listed_in_new_topic() -> RunBuilder:
+    """The epoch of the topic that had the name before began earlier."""
+    return _listed(5, began_before=0)
+
+
+def f18_listed_made_again() -> RunBuilder:
+    return _listed(6, began_before=9)
 
 
 def f18_listed() -> RunBuilder:

@@ -11,8 +11,9 @@ from typing import Any
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
-from tests.verify.build import TOPIC, LogBuilder, change, cluster, partition
-from tests.verify.build_run import RunBuilder
+from minicluster.protocol.uuids import format_uuid
+from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster, partition
+from tests.verify.build_run import TOPIC_ID, RunBuilder
 from tests.verify.trace_kit import EVERYBODY, as_json
 
 Case = Callable[[], RunBuilder]
@@ -364,6 +365,28 @@ def g12_near() -> RunBuilder:
     return _read_by_group((SOON_MS, 5))
 
 
+def _topic_before(run: RunBuilder, reached: int) -> RunBuilder:
+    """Another topic had the name, with 10 records, of which the group passed some."""
+    other = format_uuid(OTHER_TOPIC)
+    run.partition("hw", seq=60, leo=10, hw_old=0, hw_new=10, topic_id=other, broker=2, **EVERYBODY)
+    member = {"client_id": "c", "group_id": "g", "topic": "orders", "part": 0, "broker": 1}
+    row = {"rpc": 1, "f": "commit", "offset": reached, "topic_id": other, **member}
+    run.row("client_record", {**row, "seq": 70, "resp_seq": 70})
+    for row in run.rows["client_record"]:
+        row["topic_id"] = row["topic_id"] or TOPIC_ID
+    return run
+
+
+def g12_in_new_topic() -> RunBuilder:
+    """The records that the group passed of the topic before it do not count for the new one."""
+    return _topic_before(_read_by_group((200, 3)), 10)
+
+
+def g12_near_made_again() -> RunBuilder:
+    """The records that it left of the topic before it are gone."""
+    return _topic_before(_read_by_group((SOON_MS, 5)), 2)
+
+
 def g12_near_ended() -> RunBuilder:
     """Another group whose only member has ended did not reach the end."""
     run, ended = _read_by_group((SOON_MS, 5), sent_ms=19_990), _read_by_group(sent_ms=500)
@@ -394,7 +417,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     "G9": (g9_bad,),
     "G10": (g10_bad, g10_late, g10_after_disturbance, g10_ended_by_a_kill),
     "G11": (g11_bad,),
-    "G12": (g12_bad, g12_no_owner, g12_late),
+    "G12": (g12_bad, g12_no_owner, g12_late, g12_in_new_topic),
 }
 NEAR: dict[str, tuple[Case, ...]] = {
     "G1": (g1_near, g1_disturbed),
@@ -414,5 +437,5 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G9": (g9_near,),
     "G10": (g10_near, g10_near_disturbed, g10_near_killed),
     "G11": (g11_near,),
-    "G12": (g12_near, g12_near_ended),
+    "G12": (g12_near, g12_near_made_again, g12_near_ended),
 }

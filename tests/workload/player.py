@@ -25,7 +25,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.rules import FailedReplicas, Rules
-from minicluster.verify import OnlineChecker
+from minicluster.verify import LiveJudge
 from tests.controller.kit import feature_records
 from tests.workload.checks import Change, changed_partitions, response_problems
 from tests.workload.operations import Operation, chance
@@ -131,7 +131,7 @@ class Player:
         self.timers: dict[str, int] = {}
         self.processes = all_processes()
         self.hits: dict[str, int] = {}
-        self._checker = OnlineChecker("workload") if log_rules else None
+        self._live = LiveJudge("workload") if log_rules else None
         self._requested: dict[int, _Request] = {}
         self._tokens = 0
         self._found: list[Finding] = []
@@ -264,10 +264,10 @@ class Player:
 
         KIP-589 keeps failed replicas out of the log, which C5 needs to derive the candidates.
         """
-        if self._checker is None:
+        if self._live is None:
             return
         reported = self.case.rules.failed_replicas_reported_by
-        for finding in self._checker.commit(batch):
+        for finding in self._live.commit(batch):
             if finding.rule != "C5" or reported is FailedReplicas.HEARTBEAT:
                 self._find(finding.rule, finding.message)
 

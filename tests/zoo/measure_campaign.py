@@ -30,7 +30,8 @@ from minicluster.rules import Rules
 from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules import BY_ID, RULES
+from minicluster.verify.live import is_judged_live
+from minicluster.verify.rules.every import BY_ID, RULES
 from tests.verify.in_process import judged
 from tests.zoo.table import MACHINES, PLANTS
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
@@ -147,7 +148,7 @@ def play_judged(
     played = play(seed, (fault,))
     broken, acted = played.broken, bool(played.hits)
     if (acted or fault in BUGS) and not set(broken) & set(primary):
-        rules = [rule for rule in primary if broken or not BY_ID[rule].online]
+        rules = [rule for rule in primary if broken or not is_judged_live(BY_ID[rule])]
         if by_all and not broken:
             rules = [*ALL_RULES]
         more = played.judged(rules) if rules else []

@@ -10,19 +10,19 @@ from minicluster.faults import Faults
 from minicluster.log.batch import metadata_batch
 from minicluster.log.control import control_batch
 from minicluster.protocol import records as r
-from minicluster.verify.online.checker import OnlineChecker
+from minicluster.verify import LiveJudge
 from tests.controller.kit import Cluster
 
 
 def judged(cluster: Cluster, *more: r.VersionedRecord) -> list[str]:
     """The rules that a controller's log breaks, with records at its end that it did not append."""
-    checker = OnlineChecker()
-    checker.commit(control_batch(0, 1, 0, (r.LeaderChangeMessage(leader_id=101),)))
+    judge = LiveJudge()
+    judge.commit(control_batch(0, 1, 0, (r.LeaderChangeMessage(leader_id=101),)))
     for offset, record in cluster.log.items():
-        checker.commit(metadata_batch(offset, 1, 0, [record]))
+        judge.commit(metadata_batch(offset, 1, 0, [record]))
     for offset, record in enumerate(more, cluster.end):
-        checker.commit(metadata_batch(offset, 1, 0, [record]))
-    return [finding.rule for finding in checker.findings]
+        judge.commit(metadata_batch(offset, 1, 0, [record]))
+    return [finding.rule for finding in judge.findings]
 
 
 @pytest.mark.parametrize("fault", [None, "S16"])

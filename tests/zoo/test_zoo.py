@@ -10,27 +10,16 @@ from typing import Any
 
 import pytest
 
+from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
 from minicluster.actors.play.player import Played, play
 from minicluster.rules import Rules
 from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.online.histories import (
-    OF_CONSUMERS,
-    OF_GROUPS,
-    OF_PRODUCERS,
-    OF_TRANSACTIONS,
-    OF_TRANSFORMS,
-    OF_WHOLE_GROUPS,
-)
 from tests.house import zoo_page
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
-HISTORIES = {
-    *(*OF_CONSUMERS, *OF_WHOLE_GROUPS, *OF_GROUPS),
-    *(*OF_PRODUCERS, *OF_TRANSACTIONS, *OF_TRANSFORMS),
-}
-OF_HISTORIES = [plant for plant in PLANTS if {*plant.primary} & HISTORIES]
+OF_CLIENTS = [plant for plant in PLANTS if {*plant.primary} & {*ABOUT_CLIENTS}]
 LINE = "{:4} {:7} {:12} {:12} {}"
 
 
@@ -101,8 +90,8 @@ def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Pl
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("plant", OF_HISTORIES, ids=lambda plant: plant.zoo)
-def test_a_fault_in_a_history_ends_the_run_by_a_rule_that_it_breaks(
+@pytest.mark.parametrize("plant", OF_CLIENTS, ids=lambda plant: plant.zoo)
+def test_a_fault_that_clients_see_ends_the_run_by_a_rule_that_it_breaks(
     judged: Judged, plant: Plant
 ) -> None:
     failure = judged.played[plant.story, plant.zoo].failure

@@ -7,7 +7,7 @@ log has a fenced leader; unfencing and controlled shutdown write the broker firs
 |---|---|---|
 | fenced | ISR | BrokerRegistrationChange v0, or FenceBroker below 3.3-IV2 |
 | unfenced | leaderless | BrokerRegistrationChange v0, or UnfenceBroker |
-| controlled shutdown (``controlled_shutdown``) | ISR | BrokerRegistrationChange v1 once |
+| controlled shutdown | ISR | BrokerRegistrationChange v1 once |
 | unregistered | ISR, ELR | UnregisterBroker |
 | new incarnation | ISR, ELR if unclean | none |
 | directory offline | those in it | BrokerRegistrationChange v2 |
@@ -36,6 +36,7 @@ from minicluster.controller.state.indexes import TopicPartition
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import (
     FENCE,
+    IN_CONTROLLED_SHUTDOWN,
     UNFENCE,
     BrokerRegistration,
 )
@@ -108,6 +109,8 @@ def updated_partition(
     moves: Moves,
 ) -> VersionedRecord | None:
     """The change of one partition, or None when it stays as it is."""
+    # Partitions that are alike get the same change. Otherwise, fencing one broker of a cluster with
+    # 100,000 partitions would build each change from the start.
     of_topic = moves.of_topics.get(topic.id)
     if of_topic is None:
         unclean_allowed = state.unclean_election_allowed(topic.name)
@@ -137,6 +140,8 @@ def _changes(
             return False
         return replica == moves.to_add or state.image.cluster.is_active(replica)
 
+    # The records of this operation are not applied yet. Otherwise, the image would still call the
+    # broker active that is leaving, and would elect it again.
     acceptable = state.acceptor(partition, active, key=key)
     targets = Targets(
         isr=without(partition.isr, gone),
@@ -174,6 +179,7 @@ def broker_unfenced(
 
     It returns to no ISR by this; each leader proposes it when it has caught up.
     """
+    # Otherwise, one heartbeat would elect the broker in a directory that it calls lost itself.
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
     elections = partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
@@ -193,6 +199,42 @@ def _fencing_record(
     else:
         message = UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
     return VersionedRecord(message, 0)
+
+
+def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker hands over before it stops, so that nobody waits for its session to expire.
+
+    1. Each heartbeat of the broker requests it (WantShutDown).
+    2. At the first, the log marks it as in controlled shutdown, and it leaves ISRs and leaderships.
+       The record comes before the partition changes: from it on no election and no ISR takes the
+       broker in, so that a lagging leader cannot propose it again (KIP-841).
+    3. At the later ones it hands over what could not move before, or what it has come to lead
+       since. A partition of which it is the last member stays with it.
+    4. Once it leads nothing, and every active broker has read up to where the shutdown began, the
+       response lets it stop: until then others would fetch from it
+       (``operations/broker_heartbeat.py``).
+    5. It is fenced. The mark stays until it registers again.
+
+    Below metadata.version 3.3-IV3 the log has no such mark; the broker only hands over.
+
+    Source:  KIP-631, KIP-841; ReplicationControlManager.handleBrokerInControlledShutdown.
+    """
+    records: Records = []
+    is_marked = state.gates.metadata_version.in_controlled_shutdown_supported
+    if not broker.in_controlled_shutdown and is_marked:
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id,
+            broker_epoch=broker.epoch,
+            in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+        )
+        records.append(VersionedRecord(change, 1))
+    return records + hand_over(state, broker)
+
+
+@step
+def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
+    """The broker leaves its ISRs and leaderships, but for those of which it is the last member."""
+    return partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
 
 
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.controller.refusal import Refusal
+from minicluster.controller.errors import Refusal
 from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.offline_replicas import ReplicaStateChange
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsrChange

@@ -12,7 +12,7 @@ A member of the ISR has every committed record, and so has a member of the ELR w
 empty (KIP-966). An unclean leader may lack some: what it lacks is lost to all followers, which
 truncate to its log. So it is elected last of all, where unclean.leader.election.enable chooses a
 leader over the records (KIP-106) or by request (KIP-460), and the partition is RECOVERING until
-the leader has settled what its log holds (KIP-704). The last known leader is the exception: with
+the leader has recovered its log (KIP-704). The last known leader is the exception: with
 no member left in ISR and ELR it has the most of all replicas (KIP-966).
 
 Source:  KIP-106, KIP-460, KIP-704, KIP-966; PartitionChangeBuilder.electLeader, LeaderAcceptor.
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from minicluster.controller.state.gates import Gates
+from minicluster.controller.state.cluster_state import Gates
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import NO_LEADER
 

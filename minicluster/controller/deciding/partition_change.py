@@ -19,7 +19,7 @@ from minicluster.controller.deciding.reassignment import (
     complete_reassignment,
     contains_all,
 )
-from minicluster.controller.state.gates import Gates
+from minicluster.controller.state.cluster_state import Gates
 from minicluster.java_order import java_set_order
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import (
@@ -37,7 +37,7 @@ Replicas = tuple[int, ...]
 class Targets:
     """The target of a partition; None leaves a field as it is.
 
-    Shapes:  directories holds the given ones; default_dir is for new replicas.
+    Shapes:  directories are those that brokers have assigned; others keep theirs.
     """
 
     isr: Replicas | None = None
@@ -154,6 +154,7 @@ class PartitionChangeBuilder:
         if len(self.isr) >= self.min_isr:
             self.elr = ()
             return
+        # Otherwise, from broker 16 on, the record would not be Kafka's: its set does not ascend.
         candidates = java_set_order(self.old.elr, self.old.isr)
         lost = {*self.isr, *self.unclean_shutdown}
         if not self.gates.rules.removed_replica_stays_in_elr:
@@ -177,16 +178,24 @@ class PartitionChangeBuilder:
         if leader == self.old.leader:
             return
         if leader in self.elr:
+            # Otherwise, the partition would have a leader that is not in its ISR.
             self.isr = (leader,)
             self.elr = tuple(r for r in self.elr if r != leader)
         self.changes["leader"] = leader
         if unclean:
+            # Otherwise, members that have records which the new leader lacks would count as in sync
+            # with it, before they have cut them off.
             self.changes["isr"] = (leader,)
             supported = self.gates.metadata_version.leader_recovery_supported
             if supported and self.old.leader_recovery_state != RECOVERING:
                 self.changes["leader_recovery_state"] = RECOVERING
 
     def _restate_leader_for_lost_replica(self) -> None:
+        """A record that names the leader raises its epoch, even if the leader stays.
+
+        Otherwise, a replica that has been removed could fetch on under the epoch that it knows, and
+        its leader would take it for a follower.
+        """
         if "leader" not in self.changes and not contains_all(self.replicas, self.old.replicas):
             self.changes["leader"] = self.old.leader
 
@@ -202,6 +211,8 @@ class PartitionChangeBuilder:
 
     def _write_isr(self) -> None:
         leaves = self.gates.elr_enabled or self.gates.rules.allow_empty_isr_without_elr
+        # Otherwise, the last member would leave, and without ELR nobody could be elected cleanly
+        # again, although its log has every committed record.
         may_be_written = bool(self.isr) or leaves
         if "isr" not in self.changes and may_be_written and self.isr != self.old.isr:
             self.changes["isr"] = self.isr
@@ -246,13 +257,13 @@ class PartitionChangeBuilder:
                 self.changes["last_known_elr"] = tuple(lost[:1])
 
     def _write_assignment(
-        self, given: Mapping[int, UUID], default_dir: Callable[[int], UUID]
+        self, assigned: Mapping[int, UUID], default_dir: Callable[[int], UUID]
     ) -> None:
         """Write what differs of replicas, directories, adding, removing and recovery state."""
         old = self.old
         if self.replicas:
             if self.gates.metadata_version.directory_assignment_supported:
-                known = dict(zip(old.replicas, old.directories, strict=True)) | dict(given)
+                known = dict(zip(old.replicas, old.directories, strict=True)) | dict(assigned)
                 directories = tuple(
                     known[r] if r in known else default_dir(r) for r in self.replicas
                 )

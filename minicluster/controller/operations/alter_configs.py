@@ -1,10 +1,24 @@
-"""AlterConfigs (33): replace all configs of a resource.
+"""AlterConfigs (33) and IncrementalAlterConfigs (44): the configs of topics, brokers and others.
 
-Versions:  0-2; the version decides nothing.
+Versions:  33: 0-2, 44: 0-1; the version decides nothing.
+           AlterConfigs replaces all configs of a resource; IncrementalAlterConfigs sets, deletes,
+           appends to or subtracts from single ones (KIP-339).
+
+Both are screened by any controller first: a resource of an unknown kind or that comes twice is
+refused there. What a change means and may be: ``deciding/config_changes.py``.
+
+Source:  ControllerApis; ConfigurationControlManager.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.loggers import check_logger_changes
+from minicluster.controller.api import Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
@@ -12,11 +26,36 @@ from minicluster.controller.deciding.config_changes import (
     clear_elr_records,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import refuse_too_many_records
+from minicluster.controller.errors import ApiError, ControllerFault, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.java_order import string_hash, timeline_order
-from minicluster.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
+from minicluster.java_order import hash_map_order, string_hash, timeline_order
+from minicluster.metadata.image.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+)
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from minicluster.protocol.records import VersionedRecord
+
+_KINDS = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+Result = Callable[..., Any]
+
+
+def screen_alter_configs(state: ClusterState, request: Any) -> Screened:
+    """Refuse unknown kinds, resources that come twice, and loggers.
+
+    Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST.
+    Source:  ControllerApis.handleLegacyAlterConfigs.
+    """
+    return _screen(state, request, AlterConfigsResponse.AlterConfigsResourceResponse)
 
 
 def alter_configs(
@@ -30,6 +69,7 @@ def alter_configs(
     """
     records: list[VersionedRecord] = []
     responses = []
+    item = AlterConfigsResponse.AlterConfigsResourceResponse
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
         wanted = {config.name: config.value for config in resource.configs}
@@ -41,18 +81,136 @@ def alter_configs(
         ]
         error, new = alter_resource(state, key, changes, forwarded=forwarded)
         records += new
-        responses.append(
-            AlterConfigsResponse.AlterConfigsResourceResponse(
-                error_code=error.error,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
+        responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
     refuse_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=AlterConfigsResponse(responses=tuple(responses)),
         atomic=True,
+    )
+
+
+def screen_incremental_alter_configs(state: ClusterState, request: Any) -> Screened:
+    """Refuse unknown kinds and resources that come twice; loggers are this node's own.
+
+    Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST, those of ``check_logger_changes``.
+    Source:  ControllerApis.handleIncrementalAlterConfigs.
+    """
+    item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    loggers = [r for r in request.resources if r.resource_type == BROKER_LOGGER]
+    others = tuple(r for r in request.resources if r.resource_type != BROKER_LOGGER)
+    screened = _screen(state, replace(request, resources=others), item)
+    changed = [_result(item, resource, _logger_error(state, resource)) for resource in loggers]
+
+    def complete(rest: Any) -> Any:
+        whole = screened.complete(rest)
+        return replace(whole, responses=(*whole.responses, *changed))
+
+    return Screened(screened.request, complete)
+
+
+def incremental_alter_configs(
+    state: ClusterState,
+    request: IncrementalAlterConfigsRequest,
+    version: int,
+    forwarded: bool,
+    now_ms: int,
+) -> Decision:
+    """Change single configs; a resource is changed as a whole or not at all.
+
+    Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
+    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes. ControllerFault
+             where ``Rules.malformed_config_change_is_fatal``.
+    Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
+    """
+    records: list[VersionedRecord] = []
+    responses = []
+    item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        changes = _changes(resource.configs)
+        new: list[VersionedRecord] = []
+        if changes is None and state.rules.malformed_config_change_is_fatal:
+            raise ControllerFault("a config operation that there is not, or one without a value")
+        if changes is None:
+            error = ApiError(
+                ErrorCode.INVALID_REQUEST, "Unknown config operation, or one without a value."
+            )
+        else:
+            error, new = alter_resource(state, key, changes, forwarded=forwarded)
+        records += new
+        responses.append(_result(item, resource, error))
+    records += clear_elr_records(state, records)
+    refuse_too_many_records(len(records))
+    return Decision(
+        records=() if request.validate_only else tuple(records),
+        response=IncrementalAlterConfigsResponse(responses=tuple(responses)),
+        atomic=True,
+    )
+
+
+def _changes(
+    configs: Sequence[IncrementalAlterConfigsRequest.AlterableConfig],
+) -> list[ConfigChange] | None:
+    """The changes, or None where one has no known operation, or lacks the entries of a list."""
+    try:
+        changes = [
+            ConfigChange(config.name, ConfigOperation(config.config_operation), config.value)
+            for config in configs
+        ]
+    except ValueError:
+        return None
+    of_lists = (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
+    if any(change.operation in of_lists and change.value is None for change in changes):
+        return None
+    return changes
+
+
+def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
+    kept: dict[tuple[int, str], Any] = {}
+    twice: set[tuple[int, str]] = set()
+    refused = []
+    for resource in request.resources:
+        kind = resource.resource_type
+        key = (kind, resource.resource_name)
+        if kind not in _KINDS or (kind == GROUP and not state.rules.groups_have_configs):
+            message = f"Unknown resource type {kind}."
+            unknown = ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
+            refused.append(_result(item, resource, unknown))
+        elif key in kept:
+            twice.add(key)
+            del kept[key]
+            duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            refused.append(_result(item, resource, duplicate))
+        elif key not in twice:
+            kept[key] = replace(resource, configs=_in_java_order(resource.configs))
+    for resource in [r for r in kept.values() if r.resource_type == BROKER_LOGGER]:
+        message = "Unexpected resource type BROKER_LOGGER."
+        refused.append(_result(item, resource, ApiError(ErrorCode.INVALID_REQUEST, message)))
+        del kept[BROKER_LOGGER, resource.resource_name]
+    left = replace(request, resources=tuple(kept.values()))
+    return Screened(left, lambda rest: replace(rest, responses=(*refused, *rest.responses)))
+
+
+def _in_java_order(configs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The configs of a resource in the order of a hash map; the last one of a name counts."""
+    by_name = {config.name: config for config in configs}
+    return tuple(by_name[name] for name in hash_map_order(by_name, string_hash))
+
+
+def _logger_error(state: ClusterState, resource: Any) -> ApiError:
+    try:
+        check_logger_changes(state.settings.node_id, resource.resource_name, resource.configs)
+    except InvalidConfig as refusal:
+        return ApiError(refusal.error or ErrorCode.INVALID_REQUEST, refusal.message)
+    return ApiError()
+
+
+def _result(item: Result, resource: Any, error: ApiError) -> Any:
+    return item(
+        error_code=error.error,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )

@@ -11,8 +11,7 @@ from uuid import UUID
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import Reason, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode

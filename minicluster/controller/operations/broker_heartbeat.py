@@ -26,14 +26,13 @@ from __future__ import annotations
 from minicluster.controller.deciding.broker_changes import (
     Records,
     broker_fenced,
+    broker_in_controlled_shutdown,
     broker_unfenced,
     directories_cordoned,
     directories_offline,
 )
-from minicluster.controller.deciding.controlled_shutdown import broker_in_controlled_shutdown
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import Reason, Refused
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     SetShutdownOffset,
@@ -95,7 +94,7 @@ def broker_heartbeat(
 def registered_sender(state: ClusterState, request: BrokerHeartbeatRequest) -> BrokerRegistration:
     """The sender's registration, which has the epoch of the request.
 
-    Errors:  Refused with STALE_BROKER_EPOCH, on which the broker registers anew.
+    Errors:  Refused with STALE_BROKER_EPOCH, on which the broker registers again.
     """
     if state.image.cluster.broker(request.broker_id) is None:
         raise Refused(

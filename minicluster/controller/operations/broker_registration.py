@@ -6,11 +6,12 @@ Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond know
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.listeners import check_listeners
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import ControllerFault, Reason, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
@@ -22,6 +23,7 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.uuids import format_uuid
 
+_SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 DUPLICATE = "Another broker is registered with that broker id."
@@ -65,6 +67,7 @@ def register_broker(
         )
     existing = state.image.cluster.broker(request.broker_id)
     amends = _is_same_incarnation(existing, request)
+    # Otherwise, two processes with one broker id by mistake would fence each other for ever.
     if (
         existing is not None
         and not amends
@@ -87,6 +90,8 @@ def register_broker(
     features = _checked_features(state, request, kraft_version)
     records: list[VersionedRecord] = []
     if not amends:
+        # Before the registration. Otherwise, a prefix of the log would have the new incarnation in
+        # ISRs that the old one was in, with a log that may be gone.
         is_clean = is_clean_restart(state, existing, request, version)
         records = broker_restarted(state, request.broker_id, is_clean)
     record = registration_record(state, request, features, existing, next_offset)
@@ -188,6 +193,17 @@ def _check_directories(state: ClusterState, request: BrokerRegistrationRequest) 
 
 def _invalid_directories(message: str) -> Refused:
     return Refused(ErrorCode.INVALID_REGISTRATION, message, Reason.INVALID_DIRECTORIES)
+
+
+def check_listeners(listeners: Iterable[Any]) -> None:
+    """Check the security protocols of the listeners of a broker or a controller.
+
+    Errors:  ControllerFault for an unknown one; Kafka's controller resigns.
+    Source:  ListenerInfo.fromBrokerRegistrationRequest, fromControllerRegistrationRequest.
+    """
+    for listener in listeners:
+        if listener.security_protocol not in _SECURITY_PROTOCOLS:
+            raise ControllerFault(f"listener {listener.name}: unknown security protocol")
 
 
 def _checked_features(

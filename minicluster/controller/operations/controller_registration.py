@@ -6,9 +6,8 @@ Versions:  0; needs metadata.version 3.7-IV0.
 from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.listeners import check_listeners
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import Reason, Refused
+from minicluster.controller.operations.broker_registration import check_listeners
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

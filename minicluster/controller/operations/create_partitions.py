@@ -6,7 +6,9 @@ Versions:  0-3. 3: a client's quota is strict (KIP-599).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from minicluster.controller.api import Screened
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     active_replicas,
@@ -17,11 +19,32 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.operations.create_topics import DUPLICATE_TOPIC, duplicate_names
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from minicluster.protocol.records import VersionedRecord
+
+TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
+
+
+def screen_create_partitions(request: CreatePartitionsRequest) -> Screened:
+    """Refuse names that come twice; the others come in the order of a hash set of all names.
+
+    Errors:  INVALID_REQUEST per topic, ahead of the results of all others.
+    Source:  ControllerApis.createPartitions.
+    """
+    duplicates = duplicate_names(topic.name for topic in request.topics)
+    refused = [
+        TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=DUPLICATE_TOPIC)
+        for name in duplicates
+    ]
+    by_name = {topic.name: topic for topic in request.topics}
+    order = hash_map_order(by_name, string_hash)
+    left = replace(request, topics=tuple(by_name[n] for n in order if n not in duplicates))
+    return Screened(left, lambda rest: replace(rest, results=(*refused, *rest.results)))
 
 
 def create_partitions(
@@ -53,9 +76,7 @@ def create_partitions(
         if not error or state.rules.refused_create_partitions_writes:
             records += added[:room]
         results.append(
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=topic.name, error_code=error.error, error_message=error.message
-            )
+            TopicResult(name=topic.name, error_code=error.error, error_message=error.message)
         )
     return Decision(
         records=() if request.validate_only else tuple(records),

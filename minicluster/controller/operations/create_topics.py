@@ -5,17 +5,20 @@ Versions:  2-7 in 4.x, from 0 on in 3.9. 6: a client's quota is strict (KIP-599)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
+from minicluster.controller.api import Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
     alter_resource,
+    broker_levels,
     clear_elr_records,
 )
-from minicluster.controller.deciding.config_checks import broker_levels
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     active_replicas,
@@ -35,12 +38,42 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.records import TopicRecord, VersionedRecord
 from minicluster.protocol.topics import (
+    METADATA_TOPIC,
     has_collision_chars,
     invalid_name_reason,
 )
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
+
+DUPLICATE_TOPIC = "Duplicate topic name."
+
+
+def screen_create_topics(request: CreateTopicsRequest) -> Screened:
+    """Refuse names that come twice, and the metadata topic.
+
+    Errors:  INVALID_REQUEST per topic, behind the results of all others.
+    Source:  ControllerApis.createTopics.
+    """
+    duplicates = duplicate_names(topic.name for topic in request.topics)
+    refused = [_refused_topic(name, DUPLICATE_TOPIC) for name in duplicates]
+    names = {topic.name for topic in request.topics}
+    if METADATA_TOPIC in names and METADATA_TOPIC not in duplicates:
+        message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        refused.append(_refused_topic(METADATA_TOPIC, message))
+    out = {*duplicates, METADATA_TOPIC}
+    left = replace(request, topics=tuple(t for t in request.topics if t.name not in out))
+    return Screened(left, lambda rest: replace(rest, topics=(*rest.topics, *refused)))
+
+
+def duplicate_names(names: Iterable[str]) -> list[str]:
+    """The names that come twice, in the order of Kafka's hash set."""
+    times = Counter(names)
+    return hash_map_order((name for name, count in times.items() if count > 1), string_hash)
+
+
+def _refused_topic(name: str, message: str) -> TopicResult:
+    return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
 def create_topics(
@@ -175,7 +208,8 @@ def _create_topic(
 
 
 def _config_records(state: ClusterState, topic: CreatableTopic) -> list[VersionedRecord]:
-    """The configs of a topic; without any the broker's own values are not looked at."""
+    # Otherwise, configs of the brokers that conflict would keep topics from being created that have
+    # none of their own.
     if not topic.configs:
         return []
     values = {config.name: config.value for config in topic.configs}

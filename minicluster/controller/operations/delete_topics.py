@@ -1,21 +1,133 @@
-"""DeleteTopics (20): topics by id, as the screening of the request has found them.
+"""DeleteTopics (20): any controller turns names into ids, the active one deletes by id.
 
 Versions:  1-6 in 4.x, from 0 on in 3.9; topics come by name below 6, by name or id from 6 on.
+           3: TOPIC_DELETION_DISABLED.
            5: a client's quota is strict (KIP-599).
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from uuid import UUID
 
+from minicluster.controller.api import Screened
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, Refused
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import hash_map_order, string_hash, uuid_hash
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
+from minicluster.protocol.uuids import ZERO_UUID
+
+Result = DeleteTopicsResponse.DeletableTopicResult
+State = DeleteTopicsRequest.DeleteTopicState
+
+DELETE_TOPIC_ENABLE = "delete.topic.enable"
+TWO_KEYS = "The provided topic name maps to an ID that was already supplied."
+_HAS_DELETION_DISABLED_ERROR = 3
+
+
+def screen_delete_topics(
+    state: ClusterState, request: DeleteTopicsRequest, version: int, committed: MetadataImage
+) -> Screened:
+    """Refuse what names no topic, several keys of one, or a key twice; the rest goes by id.
+
+    Names and ids are looked up in what is committed. Kafka shuffles the results.
+    Errors:  per topic: INVALID_REQUEST for no or two keys, a duplicate, and a name and an id of one
+             topic; UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id.
+             Refused with TOPIC_DELETION_DISABLED where no topic may be deleted.
+    Source:  ControllerApis.deleteTopics; ReplicationControlManager.findTopicIds, findTopicNames.
+    """
+    _refuse_if_disabled(state, version)
+    refused: list[Result] = []
+    names = Counter(request.topic_names)
+    ids: Counter[UUID] = Counter()
+    for topic in request.topics:
+        if topic.name is not None and topic.topic_id != ZERO_UUID:
+            two = _invalid("You may not specify both topic name and topic id.")
+            refused.append(_result(topic.name, topic.topic_id, two))
+        elif topic.name is not None:
+            names[topic.name] += 1
+        elif topic.topic_id != ZERO_UUID:
+            ids[topic.topic_id] += 1
+        else:
+            none = _invalid("Neither topic name nor id were specified.")
+            refused.append(_result(None, ZERO_UUID, none))
+    names_by_id = _names_by_id(ids, committed, refused)
+    _add_by_name(names, ids, committed, names_by_id, refused)
+    order = hash_map_order(names_by_id, uuid_hash)
+    left = replace(
+        request,
+        topic_names=(),
+        topics=tuple(State(name=None, topic_id=topic_id) for topic_id in order),
+    )
+
+    def complete(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
+        named = (
+            replace(result, name=names_by_id[result.topic_id]) for result in response.responses
+        )
+        return replace(response, responses=(*refused, *named))
+
+    return Screened(left, complete)
+
+
+def _refuse_if_disabled(state: ClusterState, version: int) -> None:
+    if state.settings.static_config.get(DELETE_TOPIC_ENABLE, "true").strip().lower() != "false":
+        return
+    if version < _HAS_DELETION_DISABLED_ERROR:
+        raise Refused(ErrorCode.INVALID_REQUEST)
+    raise Refused(ErrorCode.TOPIC_DELETION_DISABLED)
+
+
+def _names_by_id(
+    ids: Counter[UUID], committed: MetadataImage, refused: list[Result]
+) -> dict[UUID, str]:
+    names_by_id: dict[UUID, str] = {}
+    for topic_id in hash_map_order(ids, uuid_hash):
+        topic = committed.topics.get(topic_id)
+        if ids[topic_id] > 1:
+            refused.append(_result(None, topic_id, _invalid("Duplicate topic id.")))
+        elif topic is None:
+            unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_ID)
+            refused.append(_result(None, topic_id, unknown))
+        else:
+            names_by_id[topic_id] = topic.name
+    return names_by_id
+
+
+def _add_by_name(
+    names: Counter[str],
+    ids: Counter[UUID],
+    committed: MetadataImage,
+    names_by_id: dict[UUID, str],
+    refused: list[Result],
+) -> None:
+    """Add the topics of names; one whose id was supplied is not deleted by either key."""
+    for name in hash_map_order(names, string_hash):
+        topic = committed.topics.named(name)
+        if names[name] > 1:
+            refused.append(_result(name, ZERO_UUID, _invalid("Duplicate topic name.")))
+        elif topic is None:
+            unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            refused.append(_result(name, ZERO_UUID, unknown))
+        elif topic.id in ids:
+            names_by_id.pop(topic.id, None)
+            refused.append(_result(name, topic.id, _invalid(TWO_KEYS)))
+        else:
+            names_by_id[topic.id] = name
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _result(name: str | None, topic_id: UUID, error: ApiError) -> Result:
+    return Result(name=name, topic_id=topic_id, error_code=error.error, error_message=error.message)
 
 
 def delete_topics(
@@ -40,9 +152,7 @@ def delete_topics(
         except Refused as refused:
             error = refused.error
         results.append(
-            DeleteTopicsResponse.DeletableTopicResult(
-                name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None
-            )
+            Result(name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None)
         )
     return Decision(
         records=tuple(

@@ -44,8 +44,8 @@ def list_partition_reassignments(
         listed = [(topic, _reassigned(topic, indexes)) for topic, indexes in wanted if topic]
         listed.sort(key=lambda item: item[0].name)
     else:
-        named = [(committed.topics.named(one.name), one) for one in request.topics]
-        listed = [(topic, one.partition_indexes) for topic, one in named if topic]
+        named = [(committed.topics.named(asked.name), asked) for asked in request.topics]
+        listed = [(topic, asked.partition_indexes) for topic, asked in named if topic]
     topics = [
         ongoing
         for known_topic, indexes in listed
@@ -67,7 +67,7 @@ def _reassigned(topic: TopicImage, indexes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
-    found = [
+    ongoing = [
         Ongoing(
             partition_index=index,
             replicas=topic.partitions[index].replicas,
@@ -76,4 +76,4 @@ def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
         )
         for index in _reassigned(topic, indexes)
     ]
-    return [OngoingTopic(name=topic.name, partitions=tuple(found))] if found else []
+    return [OngoingTopic(name=topic.name, partitions=tuple(ongoing))] if ongoing else []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused, refuse_too_many_records
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import Reason, Refused, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse

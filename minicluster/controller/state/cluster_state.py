@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from minicluster.controller.errors import ControllerFault, Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import ControllerFault, Reason, Refused
 from minicluster.controller.settings import (
     DEFAULTS,
     UNCLEAN_ELECTION,
     ControllerSettings,
 )
 from minicluster.controller.state.broker_heartbeat_manager import BrokerHeartbeatManager
-from minicluster.controller.state.gates import Gates
 from minicluster.controller.state.indexes import Indexes, TopicPartition
 from minicluster.controller.state.offline_replicas import OfflineReplicas
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr
 from minicluster.faults import Faults
+from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
@@ -31,6 +30,7 @@ from minicluster.metadata.image.folded_run import FoldedRun
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import (
@@ -42,6 +42,18 @@ from minicluster.rules import Rules
 
 UNINDEXED_RUNS_MAX = 512
 UNINDEXED_RECORDS_MAX = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """The finalized features and the rules of the release, as partition changes need them.
+
+    They change with FeatureLevelRecords only.
+    """
+
+    rules: Rules
+    metadata_version: MetadataVersion
+    elr_enabled: bool = False
 
 
 class ClusterState:
@@ -158,10 +170,18 @@ class ClusterState:
 
     @property
     def gates(self) -> Gates:
-        """The features of the cluster and the rules of the release."""
+        """The features of the cluster and the rules of the release.
+
+        Errors:  ReplayError before the first metadata.version, unless the release assumes one: the
+                 logs of Kafka 3.0 to 3.2 never set it.
+        Source:  FeatureControlManager.metadataVersion (3.9), metadataVersionOrThrow (4.x).
+        """
         features = self.image.features
         if self._gates is None or self._gates[0] is not features:
-            version = features.require_metadata_version()
+            if self.rules.metadata_version_is_assumed:
+                version = self.image.metadata_version
+            else:
+                version = features.require_metadata_version()
             gates = Gates(
                 rules=self.rules,
                 metadata_version=version,
@@ -232,6 +252,8 @@ class ClusterState:
             if broker is None:
                 return False
             if replica not in partition.replicas:
+                # An ELR can name a replica that was removed. Otherwise, asking for its directory
+                # would fail, and each controller in turn would resign over this partition.
                 if self.rules.removed_replica_stays_in_elr:
                     raise ControllerFault(f"Replica {replica} is not assigned to this partition.")
                 return True
@@ -261,6 +283,7 @@ class ClusterState:
         """The effective min.insync.replicas: at most as many as partition 0 has replicas."""
         text = self.topic_config(topic.name, MIN_ISR).strip()
         # Values of broker configs are checked by the broker that forwards them, not here.
+        # Otherwise, one that is not a number would end each controller that meets it.
         wanted = int(text) if text.isdecimal() else self.settings.static_min_isr
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))

@@ -323,10 +323,10 @@ class Indexes:
 
     def differences(self, other: Indexes) -> tuple[str, ...]:
         """The differences from other indexes, a line each."""
-        found = []
+        differences = []
         for name in ("leaderless", "imbalanced", "reassigning"):
             if getattr(self, name).content() != getattr(other, name).content():
-                found.append(f"{name}: {_shown(getattr(self, name), getattr(other, name))}")
+                differences.append(f"{name}: {_shown(getattr(self, name), getattr(other, name))}")
         for label, mine, theirs in (
             ("isr of broker", self._isr, other._isr),
             ("directory", self._directories, other._directories),
@@ -335,12 +335,12 @@ class Indexes:
                 a = mine.get(key) or PartitionSet()
                 b = theirs.get(key) or PartitionSet()
                 if a.content() != b.content():
-                    found.append(f"{label} {key}: {_shown(a, b)}")
+                    differences.append(f"{label} {key}: {_shown(a, b)}")
         if self._leaderships != other._leaderships:
-            found.append(f"leaderships: {self._leaderships} instead of {other._leaderships}")
+            differences.append(f"leaderships: {self._leaderships} instead of {other._leaderships}")
         if self.elr.content() != other.elr.content():
-            found.append(f"elr: {self.elr.content()} instead of {other.elr.content()}")
-        return tuple(found)
+            differences.append(f"elr: {self.elr.content()} instead of {other.elr.content()}")
+        return tuple(differences)
 
 
 def _set(partitions: PartitionSet, topic_id: UUID, index: int, wanted: bool) -> None:

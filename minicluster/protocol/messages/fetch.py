@@ -145,15 +145,6 @@ class FetchResponse(s.Message):
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "16+", default=(), tag=0)
 
 
-# Every replica sends these all the time; what a maker makes equals what its class makes.
-new_fetch_request = s.maker(FetchRequest)
-new_fetch_topic = s.maker(FetchRequest.FetchTopic)
-new_fetch_partition = s.maker(FetchRequest.FetchPartition)
-new_fetch_response = s.maker(FetchResponse)
-new_fetched_topic = s.maker(FetchResponse.FetchableTopicResponse)
-new_fetched_partition = s.maker(FetchResponse.PartitionData)
-
-
 @lru_cache(maxsize=256)
 def replica_state(replica_id: int, replica_epoch: int = -1) -> FetchRequest.ReplicaState:
     """The sender of a Fetch: one object for all of its requests."""

@@ -95,12 +95,3 @@ class ProduceResponse(s.Message):
     responses: tuple[TopicProduceResponse, ...] = s.array("TopicProduceResponse", "0+", default=())
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "10+", default=(), tag=0)
-
-
-# What a maker makes equals what its class makes.
-new_produce_request = s.maker(ProduceRequest)
-new_produced_topic = s.maker(ProduceRequest.TopicProduceData)
-new_produced_partition = s.maker(ProduceRequest.PartitionProduceData)
-new_produce_response = s.maker(ProduceResponse)
-new_topic_response = s.maker(ProduceResponse.TopicProduceResponse)
-new_partition_response = s.maker(ProduceResponse.PartitionProduceResponse)

@@ -55,6 +55,7 @@ class BatchAccumulator:
             raise IllegalArgument(f"append for epoch {epoch}: the leader is in {self.epoch}")
         if not 0 < len(records) <= MAX_RECORDS_PER_BATCH:
             raise IllegalArgument(f"append of {len(records)} records at once")
+        # The whole append or nothing. Otherwise a change of leader could commit half of a decision.
         values = _encoded(records)
         if (size := sum(map(len, values))) > MAX_BATCH_BYTES:
             raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
@@ -82,6 +83,8 @@ class BatchAccumulator:
 
         Source:  BatchAccumulator.drain, forceDrain (DrainStatus).
         """
+        # Control records force out what they have completed. What came after them keeps its own
+        # linger time; otherwise their write would cut its batch short, which Kafka's does not.
         if self._done_ms is None:
             self.complete_current_batch()
             self._due_ms = None

@@ -1,31 +1,81 @@
 """The states of a node in an epoch: what each remembers, and which votes it grants.
 
-    Unattached   --election timeout-->         Prospective
-    Follower     --fetch timeout-->            Prospective
-    Prospective  --majority of pre-votes-->    Candidate of the next epoch
-    Prospective  --lost, or timeout-->         Follower (leader known) or Unattached
-    Candidate    --majority of votes-->        Leader
-    Candidate    --election timeout-->         Prospective
-    Leader       --requested, or no quorum-->  Resigned
-    Resigned     --election timeout-->         Unattached of the next epoch
-    any          --higher epoch-->             Follower (leader known) or Unattached
+Times are deadlines in milliseconds; None is never. Which state follows which: the table of
+``transitions``; what a state does by itself: ``polling``; the leader's own: ``leader_state``.
 
-Times are deadlines in milliseconds; None is never. Changes of state: ``transitions``; what a state
-does by itself: ``polling``; the leader's own state: ``leader_state``.
-
-Source:  EpochState, NomineeState and their implementations; KIP-595, KIP-996.
+Source:  EpochState, NomineeState and their implementations, EpochElection; KIP-595, KIP-996.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+from enum import Enum
 from typing import ClassVar
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import SnapshotId
-from minicluster.quorum.state.epoch_election import EpochElection
-from minicluster.quorum.state.refusals import VoteRefusal
+from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
+
+
+def majority(voters: int) -> int:
+    """The number of voters that are a majority of so many."""
+    return voters // 2 + 1
+
+
+class Vote(Enum):
+    """The vote of one voter."""
+
+    UNRECORDED = "unrecorded"
+    GRANTED = "granted"
+    REJECTED = "rejected"
+
+
+class EpochElection:
+    """The votes of one election, over the voter set with which it began."""
+
+    __slots__ = ("_votes",)
+
+    def __init__(self, voter_ids: Iterable[int]) -> None:
+        self._votes = dict.fromkeys(voter_ids, Vote.UNRECORDED)
+
+    def record(self, voter_id: int, *, granted: bool) -> None:
+        """Record a vote; of a node outside the set nothing is recorded."""
+        if voter_id in self._votes:
+            self._votes[voter_id] = Vote.GRANTED if granted else Vote.REJECTED
+
+    def is_voter(self, voter_id: int) -> bool:
+        """The id belongs to a voter of this election."""
+        return voter_id in self._votes
+
+    def vote_of(self, voter_id: int) -> Vote:
+        """The vote of a voter of this election."""
+        return self._votes[voter_id]
+
+    def _with(self, vote: Vote) -> tuple[int, ...]:
+        return tuple(voter for voter, recorded in self._votes.items() if recorded is vote)
+
+    @property
+    def unrecorded(self) -> tuple[int, ...]:
+        """The voters without a recorded vote."""
+        return self._with(Vote.UNRECORDED)
+
+    @property
+    def granting(self) -> tuple[int, ...]:
+        """The voters that have granted."""
+        return self._with(Vote.GRANTED)
+
+    @property
+    def is_won(self) -> bool:
+        """A majority has granted."""
+        return len(self.granting) >= majority(len(self._votes))
+
+    @property
+    def is_lost(self) -> bool:
+        """A majority is out of reach."""
+        open_or_won = len(self.granting) + len(self.unrecorded)
+        return open_or_won < majority(len(self._votes))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,22 +1,22 @@
 """A leader's state: the state of its replicas, high watermark, check-quorum, voter changes.
 
-Source:  LeaderState.
+Source:  LeaderState; its maybeUpdateHighWatermark, updateCheckQuorumForFollowingVoter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
 from minicluster.lazy_dataclass import dataclass
+from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.settings import (
     CAUGHT_UP_WITHIN_MS,
     OBSERVER_SESSION_TIMEOUT_MS,
 )
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
-from minicluster.quorum.state.epoch_state import EpochState
-from minicluster.quorum.state.majority import fetchers_needed, replicated_offset
-from minicluster.quorum.state.refusals import VoteRefusal
+from minicluster.quorum.state.epoch_state import EpochState, majority
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey, Voter, VoterSet
 
 
@@ -128,10 +128,7 @@ class LeaderState(EpochState):
         return tuple(sorted(voter for voter in self.voters if voter != self.key.id))
 
     def set_voters(self, voter_set: VoterSet) -> None:
-        """Take up a voter set; who left goes on as an observer and may come back as it was.
-
-        Of an id that comes back with another directory nothing is kept.
-        """
+        """Replace the voters; who left stays as an observer and may come back as it was."""
         if voter_set is self.voter_set:
             return
         self.voter_set = voter_set
@@ -139,6 +136,8 @@ class LeaderState(EpochState):
         for voter in voter_set.voters:
             known = old.pop(voter.key.id, None)
             observed = self.observers.pop(voter.key, None)
+            # Otherwise, if an id came back with another directory, the end of the disk that it lost
+            # would count towards the majority.
             if known is None or not known.key.matches(voter.key):
                 known = observed or ReplicaState(key=voter.key)
             known.key = voter.key
@@ -188,7 +187,7 @@ class LeaderState(EpochState):
     def on_fetch(self, key: ReplicaKey, offset: int, now_ms: int) -> bool:
         """A replica's valid fetch; -> whether the high watermark advanced.
 
-        It can advance only where the end of a voter has moved.
+        It can advance only where the end of a voter has moved: an idle quorum sorts nothing.
         """
         voter = self.voters.get(key.id)
         votes = voter is not None and voter.key.matches(key)
@@ -220,17 +219,15 @@ class LeaderState(EpochState):
     # --- check-quorum -----------------------------------------------------------------------
 
     def on_contact(self, key: ReplicaKey, now_ms: int) -> None:
-        """A replica has shown that it follows; a majority of voters renews the leader's time.
-
-        An observer is not counted, but those who were may be a majority since the last change of
-        the voters, and that is looked at now.
-        """
+        """A replica has shown that it follows; a majority of voters renews the leader's time."""
         self._on_contact(key, self.is_voter(key), now_ms)
 
     def _on_contact(self, key: ReplicaKey, votes: bool, now_ms: int) -> None:
         fetched = self.fetched_voters
         if votes:
             fetched[key.id] = None
+        # Also after an observer's fetch. Otherwise, when the removal of a voter has made those who
+        # fetched a majority, the leader could resign before one of them fetches again.
         if len(fetched) >= self.fetchers_needed:
             fetched.clear()
             self.check_quorum_deadline_ms = now_ms + self.check_quorum_timeout_ms
@@ -246,3 +243,17 @@ class LeaderState(EpochState):
             for voter in self.other_voters
             if now_ms - self.voters[voter].fetched_ms >= self.begin_epoch_interval_ms
         )
+
+
+def fetchers_needed(voters: int, *, leader_votes: bool) -> int:
+    """The number of others whose fetches show, with a leader that votes, a majority."""
+    return majority(voters) - (1 if leader_votes else 0)
+
+
+def replicated_offset(end_offsets: Sequence[int | None]) -> int | None:
+    """The highest offset that a majority of the voters has reached; None while unknown."""
+    if not end_offsets:
+        return None
+    ascending = sorted([-1 if end is None else end for end in end_offsets])
+    reached = ascending[len(ascending) - majority(len(ascending))]
+    return None if reached < 0 else reached

@@ -1,8 +1,8 @@
 """The state of one node, which every rule of this room takes first, and its effects.
 
-``machine`` is the face; the rules are functions over this value: ``transitions`` (changes of role),
-``polling`` (what a role does by itself), ``requests`` and ``responses``, ``message_epoch``,
-``replication``, ``listener_context``, ``snapshots``, ``voter_changes``.
+``machine`` is the face; the rules are functions over this value: ``transitions`` (the table of the
+roles), ``polling`` (what a role does by itself), ``handlers`` (every message, to ``elections``,
+``replication``, ``snapshots``, ``voter_changes``, ``joining``), ``listener_context``.
 
 Source:  KafkaRaftClient, QuorumState.
 """
@@ -20,6 +20,8 @@ from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.planting import step
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.quorum import wire
 from minicluster.quorum.effects import Flushed, Persist, SendTo, VotersChanged
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.epoch_state import EpochState, UnattachedState
@@ -52,7 +54,10 @@ class Draws:
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A fetch that waits for records, a new high watermark, or its time."""
+    """A fetch that waits for records, a new high watermark, or its time.
+
+    Source:  ThresholdPurgatory as KafkaRaftClient uses it; KIP-1166.
+    """
 
     token: Any
     version: int
@@ -134,7 +139,7 @@ class QuorumNode:
         self._next_correlation_id = 0
 
     def take_role(self, role: EpochState) -> None:
-        """Take up a state of an epoch; its leader and the leader's endpoints never change."""
+        """Enter a state of an epoch; its leader and the leader's endpoints never change."""
         self.role = role
         self.leader_node = (
             None
@@ -166,24 +171,6 @@ class QuorumNode:
         self.persisted = state
         self.emit(Persist(state))
 
-    @step
-    def flush(self) -> None:
-        """Write everything that is in the log to disk."""
-        self.log.log.flush()
-        self.emit(Flushed(self.log.end_offset))
-
-    def read_control_records(self) -> None:
-        """Take up the voters and kraft.version that are new in the log."""
-        before = self.history.state
-        self.history.update()
-        self.emit_voters_changed(before)
-
-    def emit_voters_changed(self, before: tuple[VoterSet, int] | None = None) -> None:
-        """Report the voters and kraft.version, if they are not those from before."""
-        state = self.history.state
-        if state != before:
-            self.emit(VotersChanged(*state))
-
     def send(self, to: Node, request: Any, version: int, now_ms: int) -> None:
         """Send a request to a node without an outstanding one."""
         correlation_id = self._next_correlation_id
@@ -193,6 +180,53 @@ class QuorumNode:
         self.emit(
             SendTo(to.id, request, version, correlation_id, timeout_ms, host=to.host, port=to.port)
         )
+
+    # --- parked fetches ---------------------------------------------------------------------
+    # ``replication`` completes them when the log or the high watermark has grown.
+
+    def park(self, fetch: ParkedFetch) -> None:
+        """Let a fetch wait."""
+        deadline_ms = self.parked_until_ms
+        if deadline_ms is None or fetch.deadline_ms < deadline_ms:
+            self.parked_until_ms = fetch.deadline_ms
+        self.parked.append(fetch)
+
+    def fail_parked(self, error: ErrorCode) -> None:
+        """Refuse every parked fetch."""
+        parked, self.parked, self.parked_until_ms = self.parked, [], None
+        for fetch in parked:
+            response = wire.fetch_response(
+                self, fetch.version, error=error, log_start=self.log.start_offset
+            )
+            self.respond(fetch.token, response)
+
+    def expire_parked(self, now_ms: int) -> None:
+        """Respond to those whose wait is over with what was prepared when they came."""
+        due = [fetch for fetch in self.parked if now_ms >= fetch.deadline_ms]
+        for fetch in due:
+            self.parked.remove(fetch)
+            self.respond(fetch.token, fetch.prepared)
+        self.parked_until_ms = min((fetch.deadline_ms for fetch in self.parked), default=None)
+
+    # --- log --------------------------------------------------------------------------------
+
+    @step
+    def flush(self) -> None:
+        """Write everything that is in the log to disk."""
+        self.log.log.flush()
+        self.emit(Flushed(self.log.end_offset))
+
+    def read_control_records(self) -> None:
+        """Read the voters and kraft.version that are new in the log."""
+        before = self.history.state
+        self.history.update()
+        self.emit_voters_changed(before)
+
+    def emit_voters_changed(self, before: tuple[VoterSet, int] | None = None) -> None:
+        """Report the voters and kraft.version, if they are not those from before."""
+        state = self.history.state
+        if state != before:
+            self.emit(VotersChanged(*state))
 
     # --- voter and leader -------------------------------------------------------------------
 

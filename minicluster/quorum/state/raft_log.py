@@ -136,7 +136,11 @@ class RaftLog:
             self.install(latest, self.log.snapshots[latest])
 
     def forget_unwritten_epochs(self) -> None:
-        """Forget an epoch of which nothing was written, after a restart."""
+        """Forget an epoch of which nothing was written, after a restart.
+
+        Otherwise this log would look more up to date than one with committed records of an epoch in
+        between, and its node could win their election.
+        """
         self.log.epochs.truncate_from_end(self.end_offset)
 
     def truncation_offset(self, epoch: int, end_offset: int) -> int:

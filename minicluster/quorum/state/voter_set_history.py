@@ -75,6 +75,7 @@ class VoterSetHistory:
         self._voters = [entry for entry in self._voters if entry[0] < end_offset]
         self._versions = [entry for entry in self._versions if entry[0] < end_offset]
         self._hold_latest()
+        # Otherwise voters that the new leader wrote below the old end would never be read.
         if not keep_position:
             self._next_offset = min(self._next_offset, end_offset)
 

@@ -17,12 +17,7 @@ from minicluster.protocol.messages import (
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
 )
-from minicluster.protocol.messages.fetch import (
-    new_fetch_partition,
-    new_fetch_request,
-    new_fetch_topic,
-    replica_state,
-)
+from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
@@ -41,7 +36,7 @@ def fetch_partition(
     key: FetchKey, state: FetchState, max_bytes: int
 ) -> FetchRequest.FetchPartition:
     """The fetch of one partition."""
-    return new_fetch_partition(
+    return FetchRequest.FetchPartition(
         partition=key[1],
         current_leader_epoch=state.leader_epoch,
         fetch_offset=state.offset,
@@ -62,7 +57,7 @@ def fetch_request(
     """The next request of a session."""
     version = config.fetch_version
     in_state = version >= _REPLICA_STATE
-    return new_fetch_request(
+    return FetchRequest(
         replica_id=-1 if in_state else broker_id,
         replica_state=replica_state(broker_id, broker_epoch) if in_state else replica_state(-1),
         max_wait_ms=config.max_wait_ms,
@@ -82,7 +77,7 @@ def _topics(
     for _, group in groupby(sorted(to_send), key=lambda key: key[0]):
         named = [session.partitions[key] for key in group]
         topics.append(
-            new_fetch_topic(
+            FetchRequest.FetchTopic(
                 topic=named[0][0],
                 topic_id=named[0][1],
                 partitions=tuple(data for _, _, data in named),

@@ -22,11 +22,6 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceRequest, ProduceResponse
-from minicluster.protocol.messages.produce import (
-    new_partition_response,
-    new_produce_response,
-    new_topic_response,
-)
 from minicluster.replica.appending.append_records import ACKS_NONE, AppendStatus, append_records
 from minicluster.replica.appending.produced_records import (
     BrokenRequest,
@@ -321,9 +316,11 @@ def _response(
             leaders[number] = None
         data = _partition_response(status, leader)
         topics.setdefault((status.topic_id, status.topic), []).append(data)
-    return new_produce_response(
+    return ProduceResponse(
         responses=tuple(
-            new_topic_response(name=name, topic_id=topic_id, partition_responses=tuple(data))
+            ProduceResponse.TopicProduceResponse(
+                name=name, topic_id=topic_id, partition_responses=tuple(data)
+            )
             for (topic_id, name), data in topics.items()
         ),
         node_endpoints=tuple(
@@ -338,7 +335,7 @@ def _partition_response(
 ) -> ProduceResponse.PartitionProduceResponse:
     appended = status.appended
     error = ProduceResponse.BatchIndexAndErrorMessage
-    return new_partition_response(
+    return ProduceResponse.PartitionProduceResponse(
         index=status.index,
         error_code=status.error,
         base_offset=-1 if appended is None else appended.first_offset,

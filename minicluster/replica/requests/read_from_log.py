@@ -15,7 +15,6 @@ from minicluster.log import Records
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
-from minicluster.protocol.messages.fetch import new_fetched_partition
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition
@@ -227,7 +226,7 @@ def _data(
     replica: int | None,
 ) -> Any:
     diverging, aborted = info.diverging_epoch, info.aborted_transactions
-    return new_fetched_partition(
+    return FetchResponse.PartitionData(
         partition_index=item.data.partition,
         high_watermark=info.high_watermark,
         last_stable_offset=info.last_stable_offset,

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
-from minicluster.protocol.messages.fetch import new_fetch_response, new_fetched_topic
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.sessions.fetch_session import (
     FINAL_EPOCH,
@@ -239,7 +238,7 @@ def _response(
     Source:  FetchResponse.toMessage.
     """
     if not updates:
-        return new_fetch_response(session_id=session_id, node_endpoints=endpoints)
+        return FetchResponse(session_id=session_id, node_endpoints=endpoints)
     topics: list[tuple[CachedPartition, list[Any]]] = []
     last: int | str | None = None
     for key, data in updates.items():
@@ -247,10 +246,10 @@ def _response(
             topics.append((partitions[key], []))
             last = key[0]
         topics[-1][1].append(data)
-    return new_fetch_response(
+    return FetchResponse(
         session_id=session_id,
         responses=tuple(
-            new_fetched_topic(
+            FetchResponse.FetchableTopicResponse(
                 topic=partition.topic or "", topic_id=partition.topic_id, partitions=tuple(data)
             )
             for partition, data in topics

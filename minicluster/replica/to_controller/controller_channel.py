@@ -86,11 +86,6 @@ class ControllerChannel:
         """The name of the channel's timer."""
         return f"{self.name}-channel"
 
-    @property
-    def is_busy(self) -> bool:
-        """A request is in flight or waits."""
-        return self._in_flight is not None or bool(self._queue)
-
     def owns(self, correlation_id: int) -> bool:
         """True for the id of the request in flight."""
         return self._in_flight is not None and self._in_flight[0] == correlation_id

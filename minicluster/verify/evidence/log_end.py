@@ -37,7 +37,7 @@ from minicluster.protocol.records import (
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.rules.model import Evidence
+from minicluster.verify.model import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

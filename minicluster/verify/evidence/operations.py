@@ -103,8 +103,7 @@ class OperationDivider:
             return None
         control_from = batch.base_offset if self._control_from < 0 else self._control_from
         self._control_from = -1
-        plain: list[Entry] = []
-        ended: list[Entry] = []
+        entries: list[Entry] = []
         change_from = -1
         if records is None:
             records = [(one.record, one.version) for one in batch.metadata_records]
@@ -116,14 +115,21 @@ class OperationDivider:
                     continue
             else:
                 clean_from, change_from = (offset if change_from < 0 else change_from), -1
-                if isinstance(record, _MARKERS):
-                    ended += self._on_marker(offset, record)
-                    continue
             unseen_from = control_from if clean_from == batch.base_offset else clean_from
-            entry = Entry(offset, record, version, clean_from, unseen_from)
-            (self._open if self._transaction else plain).append(entry)
-        entries = sorted(ended + plain, key=lambda entry: entry.offset) if ended else plain
-        return Operation(batch.last_offset, tuple(entries)) if entries else None
+            entries.append(Entry(offset, record, version, clean_from, unseen_from))
+        return self.on_entries(batch.last_offset, entries)
+
+    def on_entries(self, end: int, entries: Iterable[Entry]) -> Operation | None:
+        """The same for the entries of a batch that ends at an offset."""
+        plain: list[Entry] = []
+        ended: list[Entry] = []
+        for entry in entries:
+            if isinstance(entry.record, _MARKERS):
+                ended += self._on_marker(entry.offset, entry.record)
+            else:
+                (self._open if self._transaction else plain).append(entry)
+        taking_effect = sorted(ended + plain, key=lambda one: one.offset) if ended else plain
+        return Operation(end, tuple(taking_effect)) if taking_effect else None
 
     def _on_marker(self, offset: int, marker: Message) -> list[Entry]:
         """The entries that take effect where a transaction begins, ends or is aborted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from minicluster.errors import UserError
@@ -21,7 +21,7 @@ from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import PlacedBatch, check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
-from minicluster.trace import OPTIONAL_TABLES, TABLES
+from minicluster.trace import OPTIONAL_TABLES, TABLES, ZNODES
 from minicluster.verify.evidence.committed_log import (
     committed_log,
     no_start,
@@ -33,7 +33,7 @@ from minicluster.verify.evidence.run import NodeLog, Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
 from minicluster.verify.evidence.trace_tables import file_damage
 from minicluster.verify.evidence.znode_log import LOG_PATH, DamagedZnodeLog, read_znodes
-from minicluster.verify.rules.model import Evidence
+from minicluster.verify.model import Evidence
 from minicluster.verify.zookeeper.reader import Named
 
 _OFFSET_MAX = 2**63 - 1
@@ -102,6 +102,7 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     header = _header(path, located, problems)
     absent = _absent(path, located, header)
     problems += [Problem(evidence=Evidence.LOG, why=why) for why in absent]
+    problems += _lacking(header)
     damaged = _damaged_files(path, header, problems)
     nodes: list[NodeLog] = []
     for files in located.logs:
@@ -188,6 +189,15 @@ def _header(path: Path, located: Located, problems: list[Problem]) -> RunHeader 
     why = f"{path / RUN_NAME}: there is no such file, but a trace"
     problems.append(Problem(evidence=Evidence.META, why=why))
     return RunHeader()
+
+
+def _lacking(header: RunHeader | None) -> Iterator[Problem]:
+    """The evidence that the recorder of the run failed to record."""
+    for lacks, why in () if header is None else header.recorder_problems:
+        if lacks == ZNODES:
+            yield Problem(evidence=Evidence.ZNODES, why=why)
+        elif lacks is not None:
+            yield Problem(evidence=Evidence.TRACE, why=why, table=lacks)
 
 
 def _damaged_files(path: Path, header: RunHeader | None, problems: list[Problem]) -> set[str]:

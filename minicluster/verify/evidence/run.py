@@ -15,7 +15,7 @@ from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
-from minicluster.verify.rules.model import Evidence
+from minicluster.verify.model import Evidence
 from minicluster.verify.zookeeper.columns import COLUMNS, OPERATIONS
 from minicluster.verify.zookeeper.reader import Named
 
@@ -67,6 +67,17 @@ class NodeLog:
         return (
             self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """What is known of one controller's log besides its batches; the names are ``NodeLog``'s."""
+
+    node: int
+    files: MetadataFiles
+    alone: bool
+    torn: str | None
+    snapshots: tuple[tuple[int, int, Path], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
+from minicluster.trace import TABLES, ZNODES
 from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
 RUN_FORMAT = 2
@@ -84,6 +85,7 @@ class RunHeader:
     crashes: int | None = None
     controller_faults: int | None = None
     stale_indexes: tuple[int, ...] | None = None
+    recorder_problems: tuple[tuple[str | None, str], ...] = ()  # what the run lacks, and why
     written: Mapping[str, WrittenFile] | None = None
     failure: ScenarioFailure | None = None
     scenario: Mapping[str, Any] | None = None
@@ -152,6 +154,7 @@ class _Reader:
             crashes=None if crashes is None else len(crashes),
             controller_faults=None if faults is None else len(faults),
             stale_indexes=self._node_ids("stale_indexes"),
+            recorder_problems=self._recorder_problems(),
             written=self._written(),
             failure=self._failure(),
             scenario=self._optional("scenario", dict, "an object"),
@@ -235,6 +238,19 @@ class _Reader:
         if rule is not None:
             rule = self._checked_text("failure.rule", rule)
         return ScenarioFailure(kind, self._checked_text("failure.text", found.get("text")), rule)
+
+    def _recorder_problems(self) -> tuple[tuple[str | None, str], ...]:
+        """The evidence that the run lacks (a table, the znodes, or None), with the reasons."""
+        problems: list[tuple[str | None, str]] = []
+        for index, value in enumerate(self._optional("recorder_problems", list, "a list") or ()):
+            name = f"recorder_problems[{index}]"
+            if not isinstance(value, dict):
+                raise self._wrong(name, value, "an object")
+            lacks = value.get("lacks")
+            if lacks is not None and lacks not in (*TABLES, ZNODES):
+                raise self._wrong(f"{name}.lacks", lacks, "a table of the trace")
+            problems.append((lacks, self._checked_text(f"{name}.why", value.get("why"))))
+        return tuple(problems)
 
     def _steps(self) -> tuple[PerformedStep, ...]:
         """The steps that were performed; runs of earlier versions do not record them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from minicluster.lazy_dataclass import dataclass
-from minicluster.verify.rules.model import Verdict
+from minicluster.verify.model import Verdict
 
-Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck"]
+Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck", "unseen"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 
@@ -25,7 +25,7 @@ class ScenarioFailure:
     @property
     def is_unknown(self) -> bool:
         """True where it did not become clear whether a promise holds."""
-        return self.kind in ("until", "no_response", "refused")
+        return self.kind in ("until", "no_response", "refused", "unseen")
 
     @property
     def verdict(self) -> Verdict:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from minicluster.errors import UserError
+from minicluster.log.directory import locate
 from minicluster.log.format.limits import ReadLimits
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
@@ -33,8 +35,40 @@ class Source:
             self._run = read_run(self._path, self.name, self._limits)
             self._is_read = True
 
+    def content(self) -> Run:
+        """The run, however long it is; kept only if it is held.
+
+        Errors:  UserError for a path that is no run.
+        """
+        return self._run or read_run(self._path, self.name, self._limits)
+
     def read(self) -> Run | None:
         """The run with its contents; None if it is too long, or gone by now."""
         with suppress(UserError, OSError):
             self.hold()
         return self._run
+
+
+_LONG_LOG_BYTES = 1 << 20  # of one controller
+_LONG_TRACE_BYTES = 4 << 20
+_READ_NOW = 3  # so few runs are read for their report at once
+
+
+def sources_of(named: Sequence[tuple[Path, str]], limits: ReadLimits) -> list[Source]:
+    """The evidence for the report; of few short runs it is read now, since it may go away.
+
+    Errors:  UserError for a path that is no run, of which Spark need not be started.
+    """
+    sources = [Source(path, name, limits, is_long=_is_long(path, limits)) for path, name in named]
+    if len(sources) <= _READ_NOW:
+        for source in sources:
+            source.hold()
+    return sources
+
+
+def _is_long(path: Path, limits: ReadLimits) -> bool:
+    """The run is too long to be held and drawn."""
+    located = locate(path.absolute(), partly=True, limits=limits)
+    logs = (sum(file.stat().st_size for file in log.segments) for log in located.logs)
+    trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
+    return max(logs, default=0) > _LONG_LOG_BYTES or trace > _LONG_TRACE_BYTES

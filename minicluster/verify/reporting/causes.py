@@ -16,11 +16,11 @@ from uuid import UUID
 from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.model import Finding
 from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, story_of
 from minicluster.verify.reporting.trace_text import Event, numbered_events
-from minicluster.verify.rules.model import Finding
 from minicluster.verify.zookeeper.columns import OPERATIONS
 from minicluster.verify.zookeeper.text import operation_text
 from minicluster.zookeeper.znodes import paths

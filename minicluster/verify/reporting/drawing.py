@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from minicluster.errors import counted
+from minicluster.verify.model import Finding
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
 from minicluster.verify.reporting.story import OF_LINKS, Disturbance
 from minicluster.verify.reporting.timeline import BrokerSpan, PartitionLine, PartitionSpan, Timeline
-from minicluster.verify.rules.model import Finding
 
 LANE = 20
 GAP = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from minicluster.errors import printable
+from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, RunSummary, place
-from minicluster.verify.rules.model import Verdict
 
 _SHOWN = 20  # findings of one rule
 

@@ -9,10 +9,10 @@ from importlib.resources import files
 
 from minicluster.errors import counted
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.drawing import legend
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, RunSummary
 from minicluster.verify.reporting.sections import RunPage, done, figures, findings, records
-from minicluster.verify.rules.model import Verdict
 from minicluster.version import VERSION
 
 _WORDS = {
@@ -47,7 +47,8 @@ def page(report: ReportData) -> str:
         _rules(report),
         f"<footer>{made}</footer>",
     ]
-    title = f"{_WORDS[report.verdict]} – {', '.join(run.name for run in report.runs)}"
+    verdict = report.headline or _WORDS[report.verdict]
+    title = f"{verdict} – {', '.join(run.name for run in report.runs)}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -69,11 +70,12 @@ def _banner(report: ReportData) -> str:
     )
     looked = sum(result.looked_at for result in report.rules)
     rules = counted(len(report.rules), "rule")
+    headline = f": {report.headline}" if report.headline else ""
     meaning = _MEANINGS[report.verdict]
     if report.verdict is Verdict.INVALID and not counts[Verdict.INVALID]:
         meaning = "A scenario did not go as written; no promise was found broken."
     return (
-        f'<header class="banner {report.verdict}"><h1>{word}</h1>'
+        f'<header class="banner {report.verdict}"><h1>{word}{headline}</h1>'
         f"<p>{meaning} {counted(looked, 'case')} judged under "
         f'{rules}.</p><div class="tallies">{tallies}</div>{why}</header>'
         f'<section class="runs">{runs}</section>'
@@ -118,6 +120,9 @@ def _rule(result: RuleResult, most: int) -> str:
     width = 0.0 if not result.looked_at else max(3.0, 100 * (result.looked_at / most) ** 0.4)
     skipped = f" <small>+{result.not_promised:,} not promised</small>"
     more = skipped if result.not_promised else ""
+    if excused := sum(result.exempt.values()):
+        why = escape("; ".join(result.exempt), quote=True)
+        more += f' <small title="{why}">+{excused:,} exempt</small>'
     reasons = "".join(f"<br><small class='why'>{escape(why)}</small>" for why in result.reasons)
     rule_id = f'<a href="#finding-{result.id}">{result.id}</a>' if result.findings else result.id
     return (

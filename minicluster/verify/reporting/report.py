@@ -75,6 +75,7 @@ class Report(ReportData):
         """The report as JSON has it."""
         return {
             "verdict": str(self.verdict),
+            "headline": self.headline,
             "runs": [
                 {
                     "name": run.name,

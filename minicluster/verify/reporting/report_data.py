@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -15,11 +15,13 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
+from minicluster.verify.model import LOST, Evidence, Finding, Verdict, exit_code
 from minicluster.verify.reporting.causes import Chains
-from minicluster.verify.rules import BY_ID
-from minicluster.verify.rules.model import Evidence, Finding, Rule, Verdict, exit_code
+from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.rules.rule import Rule
 
 GRAVE = (Verdict.INVALID, Verdict.UNKNOWN)
+WITHOUT_CASES = (Verdict.NO_CASES, Verdict.NOT_PROMISED, Verdict.NOT_APPLICABLE)
 SHOWN_FINDINGS = 20
 AROUND = 3
 _NUMBERS = re.compile(r"\d+")
@@ -34,7 +36,8 @@ class RuleResult:
     looked_at: int
     not_promised: int
     findings: tuple[Finding, ...]
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # why it is unknown, or has judged nothing
+    exempt: Mapping[str, int] = field(default_factory=dict)  # cases not judged, by the reason
     by_run: tuple[tuple[str, Verdict, int], ...] = ()  # run, verdict there, looked at there
 
     @property
@@ -71,6 +74,7 @@ class RuleResult:
             "title": self.rule.title,
             "source": self.rule.source,
             "reasons": list(self.reasons),
+            "exempt": dict(self.exempt),
             "by_run": [
                 {"run": run, "verdict": str(verdict), "looked_at": looked_at}
                 for run, verdict, looked_at in self.by_run
@@ -184,6 +188,12 @@ class ReportData:
         """Read all that the report shows of its runs, before their folders are gone."""
         for source in self.sources:
             self.chains(source.name)
+
+    @property
+    def headline(self) -> str | None:
+        """The worst that a run can show, in a few words: what was promised to clients is gone."""
+        lost = sum(len(result.findings) for result in self.rules if result.id == LOST)
+        return f"{counted(lost, 'acknowledged record')} lost" if lost else None
 
     @property
     def summary(self) -> str:

@@ -13,6 +13,7 @@ from html import escape
 from minicluster.errors import counted
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.model import Finding
 from minicluster.verify.reporting.causes import Cause, Chains, Line
 from minicluster.verify.reporting.drawing import drawing
 from minicluster.verify.reporting.lanes import cluster_figure
@@ -20,7 +21,6 @@ from minicluster.verify.reporting.report_data import ReportData, RuleResult, gro
 from minicluster.verify.reporting.scale import Clock, Scale
 from minicluster.verify.reporting.story import Step, Story
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
-from minicluster.verify.rules.model import Finding
 
 DRAWN_PARTITIONS = 40
 SHOWN_GROUPS = 20  # of one rule

@@ -11,17 +11,18 @@ from rich.text import Text
 
 from minicluster.errors import counted, printable
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.model import Finding, Verdict
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.report_data import (
     AROUND,
     GRAVE,
     SHOWN_FINDINGS,
+    WITHOUT_CASES,
     ReportData,
     RuleResult,
     groups,
     place,
 )
-from minicluster.verify.rules.model import Finding, Verdict
 
 SHOWN_PLACES = 6
 
@@ -39,7 +40,11 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
     """Print the whole report, or only the rules that are invalid or unknown."""
     more = "" if every_rule else " (--rules shows each)"
     word = _line(str(report.verdict).upper(), _COLOURS[report.verdict])
-    console.print(word, _line(report.summary + more))
+    if report.headline is not None:
+        console.print(word, _line(report.headline, _COLOURS[report.verdict]))
+        console.print(_line(f"  {report.summary}{more}"))
+    else:
+        console.print(word, _line(report.summary + more))
     for run in report.runs:
         if every_rule or run.notes or not report.valid:
             console.print(_line(f"  {run.name}: {run}"))
@@ -52,6 +57,8 @@ def print_report(console: Console, report: ReportData, *, every_rule: bool = Tru
     shown = [result for result in report.rules if every_rule or result.verdict in GRAVE]
     if shown:
         _print_table(console, shown)
+    if every_rule:
+        _print_without_cases(console, report)
     for reason, ids in _unknown(report).items():
         verb = "is" if len(ids) == 1 else "are"
         console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
@@ -77,6 +84,23 @@ def _print_table(console: Console, results: Sequence[RuleResult]) -> None:
         shown = _line(str(result.verdict), _COLOURS[result.verdict])
         table.add_row(result.id, shown, f"{result.looked_at:,}", result.rule.title)
     console.print(table)
+
+
+def _print_without_cases(console: Console, report: ReportData) -> None:
+    """Why rules have judged nothing, or not all; the rules of each reason on one line."""
+    ids: dict[str, list[str]] = {}
+    for result in report.rules:
+        if result.verdict in WITHOUT_CASES:
+            for reason in result.reasons:
+                ids.setdefault(f"{str(result.verdict).replace('_', ' ')}: {reason}", []).append(
+                    result.id
+                )
+        else:
+            for why, rows in result.exempt.items():
+                what = f"{counted(rows, 'more case')} of {result.id} exempted because {why}"
+                ids.setdefault(what, [])
+    for reason, rules in ids.items():
+        console.print(_line(f"{reason} ({', '.join(rules)})" if rules else reason, "dim"))
 
 
 def _unknown(report: ReportData) -> dict[str, list[str]]:

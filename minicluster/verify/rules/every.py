@@ -1,103 +1,97 @@
-"""Every rule, each declared once, with the views that its checks are computed on."""
+"""Every rule, in the order of its id, and every history over a trace."""
 
 from __future__ import annotations
 
-from minicluster.verify.rules.log import (
-    active_brokers,
-    batches,
-    broker_registrations,
-    log_directories,
-    partitions,
-    snapshots,
-    topics,
-    transactions,
-)
-from minicluster.verify.rules.model import Rule, View
-from minicluster.verify.rules.online import LOG_RULES
-from minicluster.verify.rules.replicas import held_logs, replica_events, replica_logs
-from minicluster.verify.rules.time import bounds
-from minicluster.verify.rules.trace import (
-    alter_partition,
-    applied_metadata,
-    broker_requests,
-    client_records,
-    controller_requests,
+from minicluster.verify.histories import applied_metadata, electable
+from minicluster.verify.histories import batches as batches_history
+from minicluster.verify.histories import clients as clients_history
+from minicluster.verify.histories import failed_directories as failed_directories_history
+from minicluster.verify.histories import groups as groups_history
+from minicluster.verify.histories import header as header_history
+from minicluster.verify.histories import held_logs as held_logs_history
+from minicluster.verify.histories import images as images_history
+from minicluster.verify.histories import isr_changes as isr_changes_history
+from minicluster.verify.histories import quorum as quorum_history
+from minicluster.verify.histories import replica_logs as replica_logs_history
+from minicluster.verify.histories import replicas as replicas_history
+from minicluster.verify.histories import requests as requests_history
+from minicluster.verify.histories import snapshots as snapshots_history
+from minicluster.verify.histories import transactions as transactions_history
+from minicluster.verify.histories import waits as waits_history
+from minicluster.verify.histories import znodes as znodes_history
+from minicluster.verify.histories.traced_run import History, histories_in
+from minicluster.verify.rules import (
+    brokers,
+    clients,
     groups,
     header,
-    histories,
-    leader_isrs,
-    producers,
-    publishing,
+    images,
+    isr_changes,
+    memberships,
+    partitions,
     quorum,
-    transforms,
+    replica_logs,
+    replicas,
+    requests,
+    time,
+    topics,
+    transactions,
+    znodes,
 )
-from minicluster.verify.rules.znodes import others as znode_others
-from minicluster.verify.rules.znodes import states as znode_states
+from minicluster.verify.rules.rule import Rule, rules_in
 
-_LOG_VIEWS: tuple[View, ...] = (
-    *partitions.VIEWS,
-    *broker_registrations.VIEWS,
-    *active_brokers.VIEWS,
-    *log_directories.VIEWS,
-    *topics.VIEWS,
-    *batches.VIEWS,
-    *transactions.VIEWS,
-    *snapshots.VIEWS,
+_MODULES = (
+    partitions,
+    memberships,
+    brokers,
+    topics,
+    quorum,
+    images,
+    isr_changes,
+    replicas,
+    replica_logs,
+    requests,
+    clients,
+    groups,
+    transactions,
+    time,
+    header,
+    znodes,
 )
-_TRACE_VIEWS: tuple[View, ...] = (
-    *controller_requests.VIEWS,
-    *alter_partition.VIEWS,
-    *leader_isrs.VIEWS,
-    *replica_events.VIEWS,
-    *applied_metadata.VIEWS,
-    *replica_logs.VIEWS,
-    *held_logs.VIEWS,
-    *broker_requests.VIEWS,
-    *client_records.VIEWS,
-    *groups.VIEWS,
-    *producers.VIEWS,
-    *histories.VIEWS,
-    *transforms.VIEWS,
-    *publishing.VIEWS,
-    *header.VIEWS,
-    *quorum.VIEWS,
-    *bounds.VIEWS,
+_HISTORIES = (
+    batches_history,
+    quorum_history,
+    images_history,
+    snapshots_history,
+    isr_changes_history,
+    electable,
+    replicas_history,
+    held_logs_history,
+    replica_logs_history,
+    failed_directories_history,
+    requests_history,
+    applied_metadata,
+    clients_history,
+    groups_history,
+    transactions_history,
+    waits_history,
+    header_history,
+    znodes_history,
 )
-_ZNODE_VIEWS: tuple[View, ...] = (*znode_states.VIEWS, *znode_others.VIEWS)
-VIEWS = {view.name: view for view in (*_LOG_VIEWS, *_TRACE_VIEWS, *_ZNODE_VIEWS)}
-LOG_VIEWS = frozenset(view.name for view in _LOG_VIEWS)
-ZNODE_VIEWS = frozenset(view.name for view in _ZNODE_VIEWS)
-ZNODE_RULES = (*znode_states.RULES, *znode_others.RULES)
+
+
+def _order(one: Rule) -> tuple[str, int]:
+    """B2 comes before B10."""
+    letters = one.id.rstrip("0123456789")
+    return letters, int(one.id[len(letters) :] or 0)
+
 
 RULES: tuple[Rule, ...] = tuple(
-    sorted(
-        (
-            *LOG_RULES,
-            *controller_requests.RULES,
-            *alter_partition.RULES,
-            *leader_isrs.RULES,
-            *replica_events.RULES,
-            *applied_metadata.RULES,
-            *replica_logs.RULES,
-            *broker_requests.RULES,
-            *client_records.RULES,
-            *groups.RULES,
-            *producers.RULES,
-            *histories.RULES,
-            *transforms.RULES,
-            *publishing.RULES,
-            *header.RULES,
-            *quorum.RULES,
-            *bounds.RULES,
-            *ZNODE_RULES,
-        ),
-        key=lambda rule: rule.id,
-    )
+    sorted((one for module in _MODULES for one in rules_in(module)), key=_order)
 )
+BY_ID = {one.id: one for one in RULES}
 # Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.
 ALSO_ON_ZOOKEEPER = frozenset(
-    {
-        *("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1"),
-    }
+    ("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1")
 )
-BY_ID = {rule.id: rule for rule in RULES}
+HISTORIES: tuple[History, ...] = tuple(one for module in _HISTORIES for one in histories_in(module))

@@ -1,12 +1,14 @@
 """Views of a run or a log for people: what each column is, and how Spark computes it.
 
-They are SQL over the tables of facts and over the rules' own folds. Offsets are those of the
-committed metadata log, or zxids of a run on ZooKeeper; times are when the record was written, or of
-a run's virtual clock.
+They are SQL over tables whose names begin with ``minicluster_``: states as the histories make them
+(``states``), what clients did (``operations``), and what lies there as it is, records, traces and
+znodes (``spark.table_source``). Offsets are those of the committed metadata log, or zxids of a run
+on ZooKeeper; times are when the record was written, or of a run's virtual clock.
 """
 
 from __future__ import annotations
 
+from minicluster.errors import UserError, instead
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.spark.rows import COLUMNS
 
@@ -17,7 +19,8 @@ Column = tuple[str, str, str]  # name, type, meaning
 class ShownView:
     """One view: its meaning, its columns in order, and its SQL.
 
-    Shapes:  znodes: SQL for the same columns from a log of ZooKeeper, where it has such rows.
+    Shapes:  sql: of metadata logs and of traces. znodes: for the same columns from a log of
+             ZooKeeper, where it has such rows.
     """
 
     name: str
@@ -36,17 +39,23 @@ _PARTITION: tuple[Column, ...] = (
     ("topic", "string", "name of the topic"),
     ("partition", "int", "number of the partition"),
 )
-_SELECT = "select x.run, x.offset, t.time"
-_TIME = "left join record_times t on x.run = t.run and x.offset = t.offset"
-_ZNODE = "select run, offset, timestamp_millis(ms)"
-_RECORD_COLUMNS: tuple[Column, ...] = tuple(
-    (name, "timestamp" if name == "timestamp" else kind, "as in the record")
-    for name, kind in COLUMNS
-    if name not in ("file", "snapshot_end")
+_SELECT = "select run, offset, timestamp_millis(ms)"
+_OF_RECORDS = tuple(column for column in COLUMNS if column[0] not in ("file", "snapshot_end"))
+_RECORD_COLUMNS: tuple[Column, ...] = (
+    *(
+        (name, "timestamp" if name == "timestamp" else kind, "as in the record")
+        for name, kind in _OF_RECORDS
+    ),
+    ("time", "timestamp", "when the record was written, as in the other views"),
 )
 _RECORD_FIELDS = ", ".join(
-    "timestamp_millis(timestamp) as timestamp" if name == "timestamp" else name
-    for name, _, _ in _RECORD_COLUMNS
+    (
+        *(
+            "timestamp_millis(timestamp) as timestamp" if name == "timestamp" else name
+            for name, _ in _OF_RECORDS
+        ),
+        "timestamp_millis(timestamp) as time",
+    )
 )
 _STATE: tuple[Column, ...] = (
     ("leader", "int", "broker that leads; -1: none"),
@@ -61,7 +70,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         name="records",
         about="the records of the committed log",
         columns=(("run", "string", "name of the run or log"), *_RECORD_COLUMNS),
-        sql=f"select run, {_RECORD_FIELDS} from log_records",
+        sql=f"select run, {_RECORD_FIELDS} from minicluster_records",
     ),
     ShownView(
         name="snapshot_records",
@@ -72,7 +81,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("snapshot_end", "bigint", "offset at which it ends, exclusive"),
             *_RECORD_COLUMNS,
         ),
-        sql=f"select run, file, snapshot_end, {_RECORD_FIELDS} from checkpoint_records",
+        sql=f"select run, file, snapshot_end, {_RECORD_FIELDS} from minicluster_snapshot_records",
     ),
     ShownView(
         name="brokers",
@@ -88,12 +97,13 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("active", "boolean", "registered, unfenced, not shutting down"),
             ("log_dirs", "array<string>", "ids of its log directories"),
             ("metadata_version", "int", "level in effect"),
+            ("rack", "string", "its rack"),
         ),
         sql=f"""{_SELECT}, kind, broker, epoch, registered, fenced, in_controlled_shutdown, active,
-          log_dirs, mv from broker_states x {_TIME}""",
-        znodes=f"""{_ZNODE}, kind, broker, epoch, kind = 'Register', kind <> 'Register',
-          cast(null as boolean), kind = 'Register', cast(null as array<string>), cast(null as int)
-          from znode_brokers""",
+          log_dirs, metadata_version, rack from minicluster_broker_states""",
+        znodes=f"""{_SELECT}, kind, broker, epoch, kind = 'Register', kind <> 'Register',
+          cast(null as boolean), kind = 'Register', cast(null as array<string>), cast(null as int),
+          cast(null as string) from minicluster_znode_brokers""",
     ),
     ShownView(
         name="topics",
@@ -106,20 +116,17 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("created", "timestamp", "when that was written"),
             ("deleted_at", "bigint", "offset of its RemoveTopicRecord; null: it lives"),
             ("partitions", "bigint", "partitions created"),
+            ("time", "timestamp", "as `created`"),
         ),
-        sql="""select x.run, x.topic, x.topic_id, x.created_at, t.time, x.deleted_at, x.partitions
-          from (select run, max(topic) as topic, topic_id,
-              min(case when kind = 'Topic' then offset end) as created_at,
-              max(case when kind = 'RemoveTopic' then offset end) as deleted_at,
-              count_if(kind = 'Partition') as partitions
-            from topics where topic_id is not null group by run, topic_id) x
-          left join record_times t on x.run = t.run and x.created_at = t.offset""",
+        sql="""select run, topic, topic_id, created_at, timestamp_millis(ms), deleted_at,
+          partitions, timestamp_millis(ms) from minicluster_topic_lives""",
         znodes="""select run, topic, topic_id, created_at, timestamp_millis(ms),
-          case when gone_kind = 'Delete' then gone_at end, cast(partitions as bigint)
+          case when gone_kind = 'Delete' then gone_at end, cast(partitions as bigint),
+          timestamp_millis(ms)
           from (select *, lead(offset) over life as gone_at, lead(kind) over life as gone_kind
             from (select run, topic, kind, topic_id, is_new, offset as created_at, offset, ms,
                 max(partitions) over (partition by run, topic) as partitions
-              from znode_topics where is_new or kind = 'Delete')
+              from minicluster_znode_topics where is_new or kind = 'Delete')
             window life as (partition by run, topic order by offset))
           where is_new""",
     ),
@@ -140,14 +147,15 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("leader_recovery_state", "int", "0 RECOVERED, 1 RECOVERING"),
             ("directories", "array<string>", "log directory of each replica"),
         ),
-        sql=f"""{_SELECT}, topic, part, topic_id, kind, alive, leader, le, pe, isr, replicas,
-          adding, removing, elr, last_elr, rec, directories from partition_states x {_TIME}""",
+        sql=f"""{_SELECT}, topic, partition, topic_id, kind, exists, leader, leader_epoch,
+          partition_epoch, isr, replicas, adding, removing, elr, last_known_elr,
+          leader_recovery_state, directories from minicluster_partition_states""",
         znodes="""select run, offset, timestamp_millis(ms), topic, part,
           cast(null as string), case when kind = 'Delete' then 'Delete' when p_isr is null
             then 'Create' else 'Change' end, kind = 'Write', leader, cast(leader_epoch as bigint),
           cast(version as bigint), isr, replicas, cast(null as array<int>),
           cast(null as array<int>), cast(null as array<int>), cast(null as array<int>), rec,
-          cast(null as array<string>) from znode_states""",
+          cast(null as array<string>) from minicluster_znode_states""",
     ),
     ShownView(
         name="partition_states",
@@ -160,19 +168,17 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("from_time", "timestamp", "when the state was made"),
             ("to_time", "timestamp", "when it was changed; null: it lasts"),
             *_STATE,
+            ("time", "timestamp", "as `from_time`"),
         ),
-        sql="""select x.run, x.topic, x.part, x.offset, x.next_offset, b.time, e.time, x.leader,
-          x.le, x.pe, x.isr, x.replicas
-          from (select *, lead(offset) over (partition by run, topic_id, part order by pos)
-              as next_offset from partition_states) x
-          left join record_times b on x.run = b.run and x.offset = b.offset
-          left join record_times e on x.run = e.run and x.next_offset = e.offset
-          where x.state""",
+        sql="""select run, topic, partition, offset, to_offset, timestamp_millis(ms),
+          timestamp_millis(to_ms), leader, leader_epoch, partition_epoch, isr, replicas,
+          timestamp_millis(ms) from minicluster_partition_states where is_state""",
         znodes="""select run, topic, part, offset, next_offset, timestamp_millis(ms),
           timestamp_millis(next_ms), leader, cast(leader_epoch as bigint), cast(version as bigint),
-          isr, replicas
+          isr, replicas, timestamp_millis(ms)
           from (select *, lead(offset) over life as next_offset, lead(ms) over life as next_ms
-            from znode_states window life as (partition by run, topic, part order by pos))
+            from minicluster_znode_states
+            window life as (partition by run, topic, part order by pos))
           where kind = 'Write'""",
     ),
     ShownView(
@@ -185,9 +191,9 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("epoch", "bigint", "its broker epoch"),
             ("kind", "string", "the record that did it"),
         ),
-        sql=f"""{_SELECT}, broker, fenced, epoch, kind from broker_states x {_TIME}
-          where d_fenced is not null and not (coalesce(p_fenced, true) <=> d_fenced)""",
-        znodes=f"{_ZNODE}, broker, kind <> 'Register', epoch, kind from znode_brokers",
+        sql=f"""{_SELECT}, broker, fenced, epoch, kind from minicluster_broker_states
+          where fenced <> was_fenced""",
+        znodes=f"{_SELECT}, broker, kind <> 'Register', epoch, kind from minicluster_znode_brokers",
     ),
     ShownView(
         name="isr_changes",
@@ -201,11 +207,11 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("joined", "array<int>", "replicas that came in"),
             ("left", "array<int>", "replicas that went out"),
         ),
-        sql=f"""{_SELECT}, topic, part, leader, p_isr, isr, array_except(isr, p_isr),
-          array_except(p_isr, isr) from partition_states x {_TIME}
-          where change and array_sort(isr) <> array_sort(p_isr)""",
-        znodes=f"""{_ZNODE}, topic, part, leader, p_isr, isr, array_except(isr, p_isr),
-          array_except(p_isr, isr) from znode_states
+        sql=f"""{_SELECT}, topic, partition, leader, isr_before, isr, array_except(isr, isr_before),
+          array_except(isr_before, isr) from minicluster_partition_states
+          where is_change and array_sort(isr) <> array_sort(isr_before)""",
+        znodes=f"""{_SELECT}, topic, part, leader, p_isr, isr, array_except(isr, p_isr),
+          array_except(p_isr, isr) from minicluster_znode_states
           where p_isr is not null and array_sort(isr) <> array_sort(p_isr)""",
     ),
     ShownView(
@@ -219,11 +225,11 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("leader_epoch", "bigint", "leader epoch after"),
             ("unclean", "boolean", "elected from outside ISR and ELR"),
         ),
-        sql=f"""{_SELECT}, topic, part, p_leader, leader, le, unclean
-          from partition_states x {_TIME} where change and leader <> p_leader""",
-        znodes=f"""{_ZNODE}, topic, part, p_leader, leader, cast(leader_epoch as bigint),
+        sql=f"""{_SELECT}, topic, partition, leader_before, leader, leader_epoch, unclean
+          from minicluster_partition_states where is_change and leader <> leader_before""",
+        znodes=f"""{_SELECT}, topic, part, p_leader, leader, cast(leader_epoch as bigint),
           leader <> -1 and not array_contains(p_isr, leader)
-          from znode_states where p_isr is not null and leader <> p_leader""",
+          from minicluster_znode_states where p_isr is not null and leader <> p_leader""",
     ),
     ShownView(
         name="leaders_of_the_quorum",
@@ -233,8 +239,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("epoch", "int", "epoch of the quorum"),
             ("controller", "int", "its leader, the active controller"),
         ),
-        sql=f"""{_SELECT}, epoch, elected from (select distinct run, offset, epoch, elected
-          from batches where elected is not null) x {_TIME}""",
+        sql=f"{_SELECT}, epoch, elected from minicluster_quorum_leaders",
     ),
     ShownView(
         name="controllers",
@@ -245,9 +250,8 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("epoch", "int", "epoch of the quorum, or controller epoch"),
             ("controller", "int", "the active controller"),
         ),
-        sql=f"""{_SELECT}, epoch, elected from (select distinct run, offset, epoch, elected
-          from batches where elected is not null) x {_TIME}""",
-        znodes=f"{_ZNODE}, epoch, broker from znode_controllers where kind = 'Epoch'",
+        sql=f"{_SELECT}, epoch, elected from minicluster_quorum_leaders",
+        znodes=f"{_SELECT}, epoch, broker from minicluster_znode_controllers where kind = 'Epoch'",
     ),
     ShownView(
         name="assignments",
@@ -261,8 +265,8 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("adding", "array<int>", "replicas that a reassignment adds"),
             ("removing", "array<int>", "replicas that it removes"),
         ),
-        znodes=f"""{_ZNODE}, topic, part, topic_id, kind, replicas, adding, removing
-          from znode_assignments""",
+        znodes=f"""{_SELECT}, topic, part, topic_id, kind, replicas, adding, removing
+          from minicluster_znode_assignments""",
     ),
     ShownView(
         name="znode_operations",
@@ -283,7 +287,71 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("error", "string", "ZooKeeper's error"),
         ),
         znodes="""select run, offset, timestamp_millis(ms), session, broker, kind, path, version,
-          ephemeral, data, multi_place, multi_count, error from znode_log""",
+          ephemeral, data, multi_place, multi_count, error from minicluster_znode_log""",
+    ),
+    ShownView(
+        name="configs",
+        about="each value of a config that was ever set for its resource, while it was in effect",
+        columns=(
+            *_PLACE,
+            ("until", "timestamp", "when another value came into effect; null: it lasts"),
+            ("to_offset", "bigint", "offset of the record that ended it; null: it lasts"),
+            ("resource_type", "string", "topic, broker, cluster, group, …"),
+            ("resource", "string", "name of the topic, id of the broker, …"),
+            ("config", "string", "name of the config"),
+            ("value", "string", "as it is set for this resource; null: it is not"),
+            ("effective", "string", "the value in effect: else the cluster's, or the default"),
+            ("source", "string", "where that comes from, in Kafka's words"),
+        ),
+        sql=f"""{_SELECT}, timestamp_millis(to_ms), to_offset, resource_type, resource, config,
+          value, effective, source from minicluster_config_states""",
+    ),
+    ShownView(
+        name="under_min_isr",
+        about="each period in which a partition had fewer in-sync replicas than its effective "
+        "min.insync.replicas",
+        columns=(
+            *_PLACE,
+            ("until", "timestamp", "when it had enough, or was deleted; null: it lasts"),
+            ("to_offset", "bigint", "offset of the record that ended it; null: it lasts"),
+            *_PARTITION,
+            ("topic_id", "string", "id of the topic"),
+            ("min_isr", "int", "min.insync.replicas in effect, at most the replicas"),
+            ("isr", "array<int>", "in-sync replicas as it began"),
+            ("fewest", "int", "the fewest in-sync replicas while it lasted"),
+            ("leader", "int", "broker that led as it began; -1: none"),
+        ),
+        sql=f"""{_SELECT}, timestamp_millis(to_ms), to_offset, topic, partition, topic_id, min_isr,
+          isr, fewest, leader from minicluster_under_min_isr""",
+    ),
+    ShownView(
+        name="client_operations",
+        about="each record that a client of a run produced or read (needs its trace)",
+        columns=(
+            ("run", "string", "name of the run"),
+            ("time", "timestamp", "when the response was there, or was given up"),
+            ("client", "string", "as it calls itself, or its connection"),
+            ("operation", "string", "produce, read"),
+            *_PARTITION,
+            ("topic_id", "string", "id of the topic; null: not known"),
+            ("offset", "bigint", "where it was acknowledged or read; null: nowhere"),
+            (
+                "value",
+                "string",
+                "its value, or a digest; null: of a Produce without acknowledgement",
+            ),
+            ("acks", "int", "0, 1, -1 (all in-sync replicas)"),
+            ("outcome", "string", "acknowledged, failed, unknown (no response), read"),
+            ("error", "string", "of the response, or why there is none"),
+            (
+                "lost",
+                "boolean",
+                "rule F1 accuses: not in the log of the last leader; null: not judged",
+            ),
+            ("excuse", "string", "why F1 does not judge it"),
+        ),
+        sql="""select run, timestamp_millis(ms), client, operation, topic, partition, topic_id,
+          offset, value, acks, outcome, error, lost, excuse from minicluster_client_operations""",
     ),
     ShownView(
         name="requests",
@@ -302,10 +370,11 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("records_written", "array<bigint>", "offsets of the records that it wrote"),
             ("request", "string", "Kafka's JSON form"),
             ("response", "string", "Kafka's JSON form"),
+            ("time", "timestamp", "as `sent`"),
         ),
         sql="""select run, id, api, version, src, dst, timestamp_millis(sent_ms),
           timestamp_millis(handled_ms), timestamp_millis(completed_ms), error, records_written,
-          request, response from rpc""",
+          request, response, timestamp_millis(sent_ms) from minicluster_rpc""",
     ),
     ShownView(
         name="disturbances",
@@ -320,6 +389,18 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("detail", "string", "more about it"),
         ),
         sql="""select run, timestamp_millis(vt), step, action, phase, targets, detail
-          from fault order by run, seq""",
+          from minicluster_fault order by run, seq""",
     ),
 )
+
+BY_NAME = {view.name: view for view in SHOWN_VIEWS}
+
+
+def view_named(name: str) -> ShownView:
+    """The view of a name.
+
+    Errors:  UserError with a name that may be meant.
+    """
+    if name not in BY_NAME:
+        raise UserError(f"{name!r} is no view; {instead(name, list(BY_NAME))}")
+    return BY_NAME[name]

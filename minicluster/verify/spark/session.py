@@ -13,71 +13,53 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.verify.spark.early_workers import EarlyWorkers
-from minicluster.verify.spark.jvm import Jvm, SparkUnavailable, java_version, wheel_java
+from minicluster.verify.spark.jvm import (
+    Jvm,
+    SparkUnavailable,
+    archive_path,
+    java_version,
+    wheel_java,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Small data: planning and code generation cost more than the rows do.
-_LEAN = {
+_SETTINGS = {
     "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.default.parallelism": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.ui.explainMode": "simple",  # each plan is printed, with or without a page
-    "spark.sql.maxPlanStringLength": "0",
-    "spark.sql.debug.maxToStringFields": "3",
-    "spark.sql.lightweightPlanChangeValidation": "false",  # of each optimizer rule's result
-    "spark.shuffle.sort.bypassMergeThreshold": "8",
-    "spark.log.structuredLogging.enabled": "false",
-    "spark.sql.artifact.isolation.enabled": "false",
-    "spark.sql.constraintPropagation.enabled": "false",
-    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    "spark.sql.subexpressionElimination.enabled": "false",
-    "spark.shuffle.compress": "false",
-    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What follows the rules' work is small, and code for one short run does not pay: 0.7 s of 6.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",  # one query is one job, whose tasks can be counted
 }
 
 # The driver listens on the loopback, where any local user may connect. In local mode Spark draws
 # the secret itself (SecurityManager.initializeAuth); a cluster has its own settings.
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LOCAL_MASTER = re.compile(r"local(\[.+\])?")
 _MASTER = re.compile(r"local|yarn$|spark://|k8s://")  # SparkSubmit.prepareSubmitEnvironment
 _AUTHENTICATED = {"spark.authenticate": "true"}
 
 _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
-
+_CUT_OFF = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
 
 _NAME = "minicluster"
 _jvm: Jvm | None = None
 _session: SparkSession | None = None
-_jobs: _Jobs | None = None
-_early: EarlyWorkers | None = None
 
 
-def warm_up(
-    *, master: str | None = None, remote: str | None = None, training: bool = False
-) -> None:
-    """Start the JVM in the background, so that it loads while the caller does something else.
-
-    Shapes:  ``training``: what follows is typical work, so its classes are worth an archive.
-    """
-    global _jvm, _early
-    if _jvm is not None or _session is not None or _jobs is not None or remote:
+def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
+    """Start the JVM in the background, so that it loads while the caller does something else."""
+    global _jvm
+    if _jvm is not None or _session is not None or remote:
         return
     if master and not _LOCAL_MASTER.fullmatch(master):  # its executors need a whole Java
         return
@@ -86,30 +68,44 @@ def warm_up(
     found = wheel_java()
     if found is not None:
         java, version = found
-        _jvm = Jvm(java, version=version, training=training)
-        if training:
-            _early = EarlyWorkers.started(_jvm.folder)
+        _jvm = Jvm(java, version=version, archive=archive_path(java, version))
+        _end_with_this_process()
 
 
-def archive_note() -> str | None:
-    """One line about the class archive that this process leaves, None where it leaves none."""
-    if _jvm is None or not _jvm.trains or _jvm.archive is None:
+def archive_hint() -> str | None:
+    """One line about the archive of classes that this process's Java does without."""
+    archive = None if _jvm is None else _jvm.archive
+    if archive is None or archive.is_file():
         return None
     return (
-        f"the first run leaves some 190 MB in {_jvm.archive.parent}, by which later ones start "
-        "quicker; Java writes them in the background for up to two minutes "
-        "(MINICLUSTER_CACHE=off: never)"
+        "`minicluster warm`, once, lets Java start in half the time: it leaves 190 MB in "
+        f"{archive.parent} (MINICLUSTER_CACHE=off: never)"
     )
 
 
-def finish_archive() -> Path | None:
-    """Stop the JVM and wait until it has written the archive that it makes.
+def write_archive(work: Callable[[], object]) -> Path | None:
+    """Let Java write the archive of the classes that typical work takes; this takes a minute.
 
-    Shapes:  -> the archive that later runs find, None where there is none.
+    One that is there already stays.
+
+    Shapes:  -> the archive that later runs find, None where this Java makes none.
+    Errors:  SparkUnavailable where Spark does not start or nothing can be written.
     """
-    java = _jvm
+    global _jvm
+    found = wheel_java()
+    archive = None if found is None or _users_java() is not None else archive_path(*found)
+    if found is None or archive is None or archive.is_file():
+        return archive
+    java, version = found
+    writer = Jvm(java, version=version, archive=archive, writes=True)
     close()
-    return None if java is None else java.finished_archive()
+    _jvm = writer
+    _end_with_this_process()
+    work()
+    close()
+    if not archive.is_file():
+        raise SparkUnavailable(f"{archive}: Java did not write it")
+    return archive
 
 
 def spark_session(
@@ -146,47 +142,11 @@ def spark_session(
     return _session
 
 
-def spark_for_jobs(
-    spark: SparkSession | None = None, *, master: str | None = None, remote: str | None = None
-) -> Any:
-    """The session to use for jobs without SQL: in a process of its own Spark's context alone.
-
-    Errors:  SparkUnavailable if Spark cannot be started or reached.
-    """
-    global _jobs
-    is_local = not remote and (master is None or _LOCAL_MASTER.fullmatch(master))
-    if spark is not None or not is_local or _session is not None or _active() is not None:
-        return spark_session(spark, master=master, remote=remote)
-    if _jobs is None:
-        with _starting():
-            from pyspark import SparkConf, SparkContext
-
-            warm_up(master=master)
-            _connect()
-            if _jvm is None:
-                _check_launcher(master)
-            settings = SparkConf().setAppName(_NAME).setAll(list(_settings(master).items()))
-            _jobs = _Jobs(SparkContext.getOrCreate(settings))
-            if _early is not None:
-                _jobs.sparkContext.pythonExec = str(_early.python)
-    return _jobs
-
-
-class _Jobs:
-    """A Spark context as a session has it.
-
-    It spares a cold run what a session of SQL loads, a quarter of Java's time.
-    """
-
-    def __init__(self, context: Any) -> None:
-        self.sparkContext = context
-        self._jsc = context._jsc
-
-
 def _settings(master: str | None) -> dict[str, str]:
     chosen = master or "local[2]"
     safe = _AUTHENTICATED if _LOCAL_MASTER.fullmatch(chosen) else {}
-    return {**_LEAN, **safe, "spark.master": chosen}
+    here = _LOOPBACK if chosen.startswith("local") else {}
+    return {**_SETTINGS, **here, **safe, "spark.master": chosen}
 
 
 @contextlib.contextmanager
@@ -195,6 +155,7 @@ def _starting() -> Iterator[None]:
 
     Errors:  SparkUnavailable with one line.
     """
+    _end_with_this_process()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Errors are reported here.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -210,46 +171,51 @@ def _starting() -> Iterator[None]:
         raise SparkUnavailable(f"Spark: no session: {needs}") from error
     finally:
         _forget_connection()
-    atexit.register(_end)
 
 
 def close() -> None:
     """Stop the session and its JVM; a later call of ``spark_session`` starts new ones."""
-    global _session, _jobs, _jvm, _early
+    global _session, _jvm
     if _session is not None:
         with contextlib.suppress(Exception):
             _session.stop()
-    elif _jobs is not None:
-        with contextlib.suppress(Exception):
-            _jobs.sparkContext.stop()
     if _jvm is not None:
-        if _session is not None or _jobs is not None:
+        if _session is not None:
             _drop_gateway()
         _jvm.close()
         _forget_connection()
-    if _early is not None:
-        _early.close()
-    _session = _jobs = _jvm = _early = None
+    _session = _jvm = None
+
+
+def _end_with_this_process() -> None:
+    """End the JVM when this process ends, and print no traceback of py4j's for it."""
+    logging.getLogger().addFilter(_is_no_lost_connection)
+    atexit.unregister(_end)
+    atexit.register(_end)
 
 
 def _end() -> None:
     """End with this process: nothing waits for an orderly stop of jobs that have ended."""
-    logging.getLogger().addFilter(_is_no_lost_connection)
-    if _jvm is not None and _jobs is not None and _session is None and not _jvm.trains:
-        # The thread that collects counts from workers is not to print that its connection ended.
-        _jobs.sparkContext._accumulatorServer.handle_error = lambda *_: None
-        _jvm.kill()
-        _drop_gateway()
-        _forget_connection()
-        if _early is not None:
-            _early.close()
-    else:
+    if _jvm is None:
         close()
+        return
+    if _session is not None:
+        # The thread that collects counts from workers is not to print that its connection ended.
+        with contextlib.suppress(Exception):  # of Spark Connect's sessions none has it
+            server: Any = _session.sparkContext._accumulatorServer
+            server.handle_error = lambda *_: None
+    _jvm.kill()
+    if _session is not None:
+        _drop_gateway()
+    _forget_connection()
 
 
 def _is_no_lost_connection(record: logging.LogRecord) -> bool:
-    """False for py4j's traceback of a Java object that it released while the JVM ended."""
-    return record.getMessage() != "Exception while sending command."
+    """False for py4j's tracebacks of a call that Ctrl-C or the end of the JVM has cut off.
+
+    The caller gets the error itself.
+    """
+    return record.getMessage() not in _CUT_OFF
 
 
 def _drop_gateway() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.rules.model import Verdict, gravest
+from minicluster.verify.model import Verdict, gravest
 
 
 class Level(IntEnum):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from minicluster.actors.recording.problems import Problems
 from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.broker.zookeeper.registration import register
 from minicluster.controller.zookeeper.effects import ControlRequest, RequestZooKeeper
@@ -22,7 +23,7 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.partition_state import PartitionState
-from minicluster.verify.zookeeper.checker import ZnodeChecker
+from minicluster.verify.live import LiveZnodeJudge
 from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.machine import ZooKeeperMachine
 from minicluster.zookeeper.operations import Create, GetData, Multi, Request, Result, SetData
@@ -48,7 +49,7 @@ class Kit:
         self.faults = faults
         self.own_writes_recognized = own_writes_recognized
         self.server = ZooKeeperMachine(tick_ms=500)
-        self.log = ZooKeeperLog()
+        self.log = ZooKeeperLog(Problems(lambda: 0))
         self.now_ms = 0
         self.machines: dict[int, ZooKeeperControllerMachine] = {}
         self.sessions: dict[int, int] = {}
@@ -175,11 +176,11 @@ class Kit:
 
     def broken(self, after_ms: int = 0) -> set[str]:
         """The rules that the log breaks, judged some time after its end."""
-        checker = ZnodeChecker(self.protocol)
+        judge = LiveZnodeJudge(self.protocol)
         for line in self.log.lines:
-            checker.on_line(line)
-        checker.end(self.now_ms + after_ms)
-        return {finding.rule for finding in checker.findings}
+            judge.on_line(line)
+        judge.end(self.now_ms + after_ms)
+        return {finding.rule for finding in judge.findings}
 
     def _new_id(self) -> UUID:
         self._ids += 1

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from minicluster.controller.deciding.config_changes import ConfigOperation
 from minicluster.controller.mutation_quotas import UNBOUNDED
+from minicluster.controller.operations.alter_configs import incremental_alter_configs
 from minicluster.controller.operations.create_partitions import create_partitions
 from minicluster.controller.operations.create_topics import create_topics
 from minicluster.controller.operations.delete_topics import delete_topics
-from minicluster.controller.operations.incremental_alter_configs import incremental_alter_configs
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import format_uuid, parse_uuid
 from minicluster.protocol import messages as m

@@ -10,9 +10,8 @@ promise, the outcome is in the metadata. That of KIP-704 leaves once the change 
 from __future__ import annotations
 
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Reason, Refusal, Refused
 from minicluster.controller.operations.alter_partition import alter_partition
-from minicluster.controller.refusal import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.pending_alter_isr import AlterIsrDecided, AlterIsrReceived
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration

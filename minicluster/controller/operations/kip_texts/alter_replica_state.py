@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused
-from minicluster.controller.refusal import Reason
+from minicluster.controller.errors import Reason, Refused
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.controller.state.offline_replicas import ReplicasReported, ReportHandled
@@ -71,10 +70,10 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
     records: list[VersionedRecord] = []
     broker = state.image.cluster.broker(report.broker_id)
     if broker is not None and broker.epoch == report.broker_epoch:
-        held = []
+        lost = []
         for key in report.partitions:
             partition = state.image.topics.partition(*key)
             if partition is not None and broker.id in partition.replicas:
-                held.append(key)
-        records = partition_updates(state, held, to_remove=broker.id)
+                lost.append(key)
+        records = partition_updates(state, lost, to_remove=broker.id)
     return Decision(records=tuple(records), response=False, soft=(ReportHandled(report),))

@@ -1,0 +1,124 @@
+"""The rows of a query as text: a table, vertically, CSV, lines of JSON, Markdown.
+
+A cell is never cropped. A table that is wider than the terminal is printed vertically, row by row;
+where the output goes elsewhere it is as wide as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+
+from minicluster.cli.options import JSON, TEXT
+from minicluster.errors import printable
+from minicluster.lazy_dataclass import dataclass
+
+CSV, MARKDOWN = "csv", "markdown"
+FORMS = (TEXT, JSON, CSV, MARKDOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a query, with the names of its columns, of which several may be the same."""
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def lines_of(
+    found: Rows, form: str, *, width: int | None = None, vertical: bool = False
+) -> Iterator[str]:
+    """The lines to print.
+
+    Shapes:  form: one of ``FORMS``. width: of the terminal; None: there is none. vertical: of text,
+             row by row even where a table would fit.
+    """
+    match form:
+        case "json":
+            return _json(found)
+        case "csv":
+            return _csv(found)
+        case "markdown":
+            return _markdown(found)
+    texts = [[_text(value) for value in row] for row in found.rows]
+    widths = [max(map(cell_len, column)) for column in zip(found.names, *texts, strict=True)]
+    is_wide = width is not None and sum(widths) + 2 * len(widths) > width
+    has_lines = any("\n" in text for row in texts for text in row)
+    if texts and (vertical or is_wide or has_lines):
+        return _vertical(found.names, texts)
+    is_number = [
+        all(value is None or _is_number(value) for value in column)
+        for column in zip(*found.rows, strict=True)
+    ] or [False] * len(widths)
+    return _table(found.names, texts, widths, is_number)
+
+
+def _table(
+    names: Sequence[str], texts: Iterable[Sequence[str]], widths: list[int], right: list[bool]
+) -> Iterator[str]:
+    for row in (names, ["─" * width for width in widths], *texts):
+        padded = (
+            _padded(printable(text), width, is_right)
+            for text, width, is_right in zip(row, widths, right, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _padded(text: str, width: int, is_right: bool) -> str:
+    space = " " * (width - cell_len(text))
+    return space + text if is_right else text + space
+
+
+def _vertical(names: Sequence[str], texts: Iterable[Sequence[str]]) -> Iterator[str]:
+    width = max(map(cell_len, names))
+    for number, row in enumerate(texts, 1):
+        yield f"─ row {number} {'─' * width}"
+        for name, text in zip(names, row, strict=True):
+            first, *others = text.split("\n") if text else [""]
+            yield f"{_padded(name, width, False)}  {printable(first)}".rstrip()
+            yield from (f"{' ' * width}  {printable(line)}".rstrip() for line in others)
+
+
+def _csv(found: Rows) -> Iterator[str]:
+    for row in (found.names, *found.rows):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow([_text(value) for value in row])
+        yield line.getvalue()
+
+
+def _json(found: Rows) -> Iterator[str]:
+    for row in found.rows:
+        content = dict(zip(found.names, map(_plain, row), strict=True))
+        yield json.dumps(content, default=str)
+
+
+def _markdown(found: Rows) -> Iterator[str]:
+    marks = ["---"] * len(found.names)
+    for row in (found.names, marks, *([_text(value) for value in row] for row in found.rows)):
+        cells = (printable(text.replace("\n", " ")).replace("|", "\\|") for text in row)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _plain(value: Any) -> Any:
+    """A row of Spark's, in a column, as what JSON has for it."""
+    return value.asDict(recursive=True) if hasattr(value, "asDict") else value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime) and not value.microsecond % 1000:
+        return value.isoformat(" ", "milliseconds")
+    return "" if value is None else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

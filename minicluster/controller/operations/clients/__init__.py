@@ -1,1 +1,0 @@
-"""The operations on what a cluster keeps of its clients: quotas and credentials."""

@@ -1,1 +1,0 @@
-"""The checks of requests that any controller does, before the active one decides."""

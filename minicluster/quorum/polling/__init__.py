@@ -1,1 +1,0 @@
-"""One turn of a node, by its role (``KafkaRaftClient.pollCurrentState``)."""

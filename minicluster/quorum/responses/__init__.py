@@ -1,1 +1,0 @@
-"""One file per response to a node's own requests."""

@@ -1,1 +1,0 @@
-"""Changes of the voter set and of kraft.version (KIP-853): one file per request."""

@@ -1,0 +1,234 @@
+"""The batches of each controller's own log, as they lie on its disk.
+
+========================  ========================================================================
+takes                     the batches of each log in order; those of all logs by their offsets
+keeps, by log             the epoch and the end of the last batch, the step of an ordinary batch
+keeps, for all            by epoch, each LeaderChange that a log names (``ControllerLogs``);
+                          the batches that begin at the offset in hand (``Copies``)
+yields                    ``FirstBatch``, ``NextBatch``, ``SecondLeader``; ``CopiedBatch``
+========================  ========================================================================
+
+Neither state grows with the log, but by an entry for each epoch: so logs may be read side by side,
+a piece of each at a time, or divided among workers by offset, if the copies at one offset come
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.batch import RecordBatch
+from minicluster.log.control import control_records
+from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.verify.histories.traced_run import TracedRun, history
+from minicluster.verify.judging import Judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstBatch:
+    """The batch with which a log begins.
+
+    Shapes:  elected: the leader that it names, if it begins with a LeaderChange. begins_well: it is
+             at offset 0, or a snapshot covers the records before it.
+    """
+
+    node: int
+    base_offset: int
+    epoch: int
+    elected: int | None
+    begins_well: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NextBatch:
+    """A batch behind another one of a log.
+
+    Shapes:  gap: where it begins, and where it should, if that is not the same. elected: as of
+             ``FirstBatch``.
+    """
+
+    node: int
+    epoch: int
+    epoch_before: int
+    elected: int | None
+    gap: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondLeader:
+    """A LeaderChange of an epoch for which the logs name several leaders."""
+
+    epoch: int
+    leader: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedBatch:
+    """A batch of which there are several by one epoch and offset; differs: from some of them."""
+
+    node: int
+    epoch: int
+    base_offset: int
+    differs: bool
+
+
+class _Log:
+    """One log so far; ordinary: the step of a batch that only continues it."""
+
+    __slots__ = ("end", "epoch", "ordinary")
+
+    def __init__(self, end: int, epoch: int) -> None:
+        self.end, self.epoch = end, epoch
+        self.ordinary: NextBatch | None = None
+
+
+class ControllerLogs:
+    """Judges batches one by one, in order for each log; live, a committed log is that of node -1.
+
+    Bounded by the logs and their epochs.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._logs: dict[int, _Log] = {}
+        self._begin_badly: set[int] = set()
+        self._elected: dict[int, dict[tuple[int, int], None]] = {}  # epoch -> offsets and leaders
+
+    def begin(self, node: int, *, begins_well: bool) -> None:
+        """The next batch of a node is the first of a log."""
+        self._logs.pop(node, None)
+        self._begin_badly.discard(node)
+        if not begins_well:
+            self._begin_badly.add(node)
+
+    def on_batch(self, node: int, batch: RecordBatch) -> None:
+        """Take the next batch of a log."""
+        base, epoch, elected = batch.base_offset, batch.leader_epoch, leader_of(batch)
+        log = self._logs.get(node)
+        if log is None:
+            log = self._logs[node] = _Log(batch.last_offset + 1, epoch)
+            first = FirstBatch(
+                node=node,
+                base_offset=base,
+                epoch=epoch,
+                elected=elected,
+                begins_well=node not in self._begin_badly,
+            )
+            self._judge.take(first, base)
+        else:
+            self._next(node, log, base, epoch, elected)
+            log.end, log.epoch = batch.last_offset + 1, epoch
+        if elected is not None:
+            self._on_leader(epoch, base, elected)
+
+    def _next(self, node: int, log: _Log, base: int, epoch: int, elected: int | None) -> None:
+        is_ordinary = base == log.end and epoch == log.epoch and elected is None
+        if is_ordinary and log.ordinary is not None and log.ordinary.epoch == epoch:
+            self._judge.take_alike(log.ordinary, base, "", -1)
+            return
+        step = NextBatch(
+            node=node,
+            epoch=epoch,
+            epoch_before=log.epoch,
+            elected=elected,
+            gap=None if base == log.end else (base, log.end),
+        )
+        if is_ordinary:
+            log.ordinary = step
+            self._judge.take_alike(step, base, "", -1)
+        else:
+            self._judge.take(step, base)
+
+    def _on_leader(self, epoch: int, base: int, leader: int) -> None:
+        """The first disagreement makes findings of what was agreed on before, too."""
+        known = self._elected.setdefault(epoch, {})
+        if (base, leader) in known:
+            return
+        agreed = len({one for _, one in known}) < 2
+        known[base, leader] = None
+        if len({one for _, one in known}) > 1:
+            for offset, one in list(known) if agreed else [(base, leader)]:
+                self._judge.take(SecondLeader(epoch=epoch, leader=one), offset)
+
+
+class Copies:
+    """Compares the batches of one epoch and offset; they have to come in the order of offsets.
+
+    Shapes:  make: the step of a copy. Kept are the copies at the offset in hand, as many as there
+             are logs.
+    """
+
+    def __init__(self, judge: Judge, make: Callable[[int, int, int, bool], object]) -> None:
+        self._judge = judge
+        self._make = make
+        self._offset = -1
+        self._by_epoch: dict[int, list[tuple[int, int]]] = {}
+
+    def on_copy(self, node: int, epoch: int, offset: int, crc: int) -> None:
+        """Take a batch of a node."""
+        if offset != self._offset:
+            self.finish()
+            self._offset = offset
+        self._by_epoch.setdefault(epoch, []).append((node, crc))
+
+    def finish(self) -> None:
+        """Judge the copies at the offset in hand: no more of them come."""
+        for epoch, copies in self._by_epoch.items():
+            differs = len({crc for _, crc in copies}) > 1
+            for node, _ in copies if len(copies) > 1 else ():
+                step = self._make(node, epoch, self._offset, differs)
+                self._judge.take(step, self._offset)
+        self._by_epoch.clear()
+
+
+def copied_batch(node: int, epoch: int, offset: int, differs: bool) -> CopiedBatch:
+    """The step of a batch that lies on disk."""
+    return CopiedBatch(node=node, epoch=epoch, base_offset=offset, differs=differs)
+
+
+def leader_of(batch: RecordBatch) -> int | None:
+    """The leader that a batch names, if its first record is a LeaderChange."""
+    if not batch.is_control:
+        return None
+    controls = control_records(batch)
+    message = controls[0].message if controls else None
+    return message.leader_id if isinstance(message, LeaderChangeMessage) else None
+
+
+def epoch_starts(run: TracedRun) -> dict[int, int]:
+    """Context: the offset of the first LeaderChange of each epoch."""
+    starts: dict[int, int] = {}
+    for log in run.evidence.nodes:
+        for batch in log.batches:
+            if leader_of(batch) is not None:
+                epoch, base = batch.leader_epoch, batch.base_offset
+                starts[epoch] = min(base, starts.get(epoch, base))
+    return starts
+
+
+@history(FirstBatch, NextBatch, SecondLeader, reads=())
+def controller_logs(run: TracedRun, judge: Judge) -> None:
+    """The logs of the controllers of a run, or a log alone, each in its order."""
+    logs = ControllerLogs(judge)
+    for log in run.evidence.nodes:
+        logs.begin(log.node, begins_well=log.begins_well)
+        for batch in log.batches:
+            logs.on_batch(log.node, batch)
+
+
+@history(CopiedBatch, reads=())
+def copied_batches(run: TracedRun, judge: Judge) -> None:
+    """The batches of all logs by their offsets, also where the offsets of a log go back."""
+    copies = Copies(judge, copied_batch)
+    for node, batch in _by_offset((log.node, log.batches) for log in run.evidence.nodes):
+        copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
+    copies.finish()
+
+
+def _by_offset(
+    logs: Iterable[tuple[int, tuple[RecordBatch, ...]]],
+) -> list[tuple[int, RecordBatch]]:
+    every = [(node, batch) for node, batches in logs for batch in batches]
+    every.sort(key=lambda one: one[1].base_offset)
+    return every

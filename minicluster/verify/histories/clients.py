@@ -1,0 +1,647 @@
+"""What clients were returned, beside the logs and the high watermarks of the replicas.
+
+========================  ========================================================================
+takes                     ``client_record`` rows, response by response; ``partition_event`` rows;
+                          afterwards also ``history`` rows of the cluster's own client, and
+                          ``replica_log`` rows
+keeps, by replica         its leader epoch, its high watermark, the highest that clients received in
+                          that epoch
+keeps, by producer id     the epochs that were given out
+keeps, by offset          a digest of the value that clients know there: a window of them while the
+                          cluster runs, all of them afterwards
+yields                    ``ServedRecord``, ``ServedEnd``, ``ValueAtOffset``, ``ProducerSend``;
+                          afterwards only: ``AcknowledgedRecord``
+========================  ========================================================================
+
+A row that names its topic without the id is of the one topic that ever had the name; where several
+had it, of the one that the broker had when it responded. A broker that had none of them, such as
+the coordinator of a group, names none of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import field
+from operator import itemgetter
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.histories.electable import losses
+from minicluster.verify.histories.traced_run import Row, TracedRun, history
+from minicluster.verify.judging import Judge
+
+Place = tuple[str, int]  # topic id as the trace has it, partition
+ALL_REPLICAS = -1  # acks
+READ_COMMITTED = 1  # isolation
+SERVED = ("fetch", "list", "read")
+_OF_REPLICAS = (*SERVED, "send")  # what the broker answers out of its own replicas
+
+
+# --- what clients received ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Received:
+    """A row of a response to a client, of a topic that is known.
+
+    Shapes:  excuse: why nothing is promised of it; None: it is judged.
+    """
+
+    row: Row
+    topic_id: str
+    topic: str | None
+    excuse: str | None = None
+
+    @property
+    def place(self) -> Place:
+        """The partition."""
+        return self.topic_id, self.row["part"]
+
+
+class TopicNames:
+    """The topics of a run by name, and the name of each."""
+
+    def __init__(self, partition_events: Iterable[Row]) -> None:
+        self._names: dict[str, str | None] = {}  # by topic id
+        self._ids: dict[str, list[str]] = {}  # by name
+        first: dict[tuple[str, str, int, int], int] = {}
+        for row in partition_events:
+            topic_id, name = row["topic_id"], row["topic"]
+            self._names.setdefault(topic_id, name)
+            ids = self._ids.setdefault(name, [])
+            if topic_id not in ids:
+                ids.append(topic_id)
+            first.setdefault((topic_id, name, row["part"], row["broker"]), row["seq"])
+        # Of names that several topics had: by name, partition and broker, one after the other.
+        self._since: dict[tuple[str, int, int], list[tuple[int, str]]] = {}
+        for (topic_id, name, part, broker), seq in first.items():
+            if len(self._ids[name]) > 1:
+                self._since.setdefault((name, part, broker), []).append((seq, topic_id))
+        for topics in self._since.values():
+            topics.sort()
+
+    def ids_of(self, name: str | None) -> list[str]:
+        """The ids of the topics that ever had a name."""
+        return [] if name is None else self._ids.get(name, [])
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of a topic."""
+        return self._names.get(topic_id)
+
+    def is_known(self, topic_id: str) -> bool:
+        """Some broker had a replica of the topic."""
+        return topic_id in self._names
+
+    def id_in(self, row: Row) -> str | None:
+        """The topic that a row of a response is of; None: it is of none that is known."""
+        topic_id: str | None = row["topic_id"]
+        if topic_id is not None:
+            return topic_id if topic_id in self._names else None
+        ids = self.ids_of(row["topic"])
+        if len(ids) < 2:
+            return ids[0] if ids else None
+        if row["f"] not in _OF_REPLICAS:
+            return None
+        topics = self._since.get((row["topic"], row["part"], row["broker"]), [])
+        place = bisect_right(topics, row["seq"], key=itemgetter(0))
+        return topics[place - 1][1] if place else None
+
+
+def topic_names(run: TracedRun) -> TopicNames:
+    """Context: the topics of the run by name."""
+    return TopicNames(run.rows("partition_event"))
+
+
+class Excuses:
+    """Which of what clients received a partition has lost since."""
+
+    def __init__(self, run: TracedRun) -> None:
+        self._losses = run.context(losses)
+        self._epochs: dict[tuple[str, int, int, str], int] = {}  # of records that replicas held
+        for row in run.rows("replica_log") if self._losses else ():
+            value, epoch = row["value_id"], row["leader_epoch"]
+            if value is None or epoch is None:
+                continue
+            if (row["topic_id"], row["part"]) not in self._losses:
+                continue
+            record = row["topic_id"], row["part"], row["offset"], value
+            self._epochs[record] = max(epoch, self._epochs.get(record, epoch))
+
+    def of(
+        self, place: Place, offset: int | None, value: str | None, epoch: int | None
+    ) -> str | None:
+        """Why nothing is promised of a record, or without an offset of the whole partition."""
+        loss = self._losses.get(place)
+        if loss is None:
+            return None
+        if offset is None:
+            return loss.why
+        if epoch is None and value is not None:
+            epoch = self._epochs.get((*place, offset, value))
+        is_lost = offset >= loss.kept and (-1 if epoch is None else epoch) < loss.lost_below
+        return loss.why if is_lost else None
+
+
+def excuses(run: TracedRun) -> Excuses:
+    """Context: what is excused because it was lost."""
+    return Excuses(run)
+
+
+def received(run: TracedRun) -> list[Received]:
+    """Context: what clients were returned about topics that are known, in order.
+
+    The rows of one response share their event: a partition's fetch comes before its records.
+    """
+    names, excused = run.context(topic_names), run.context(excuses)
+    rows: list[Received] = []
+    for row in run.rows("client_record"):
+        topic_id = names.id_in(row)
+        if topic_id is not None:
+            epoch = row["leader_epoch"] if row["f"] == "read" else None
+            why = excused.of((topic_id, row["part"]), row["offset"], row["value"], epoch)
+            rows.append(Received(row, topic_id, names.name_of(topic_id), why))
+    rows.sort(key=in_response)
+    return rows
+
+
+def returned(run: TracedRun) -> list[Received]:
+    """Context: what clients were returned and is not excused."""
+    return [one for one in run.context(received) if one.excuse is None]
+
+
+def in_response(received: Received) -> tuple[int, bool, int]:
+    """The order of rows, also of those of one response."""
+    row = received.row
+    return row["seq"], row["f"] == "read", -1 if row["offset"] is None else row["offset"]
+
+
+# --- what replicas serve --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRecord:
+    """A record that a replica has given to a consumer.
+
+    Shapes:  own_high_watermark: of the replica itself; None: it has none yet.
+    Units:   high_watermark, last_stable_offset: as the response has them.
+    """
+
+    broker: int
+    offset: int
+    high_watermark: int | None
+    own_high_watermark: int | None
+    last_stable_offset: int | None
+    read_committed: bool
+    excuse: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedEnd:
+    """What a Fetch or ListOffsets response says of the end of a partition.
+
+    Shapes:  is_fetch: else a ListOffsets. leads: the replica is its broker's leader replica.
+    Units:   returned_before: the highest high watermark that clients received from the replica in
+             its leader epoch.
+    """
+
+    broker: int
+    is_fetch: bool
+    leads: bool
+    high_watermark: int | None
+    own_high_watermark: int | None
+    returned_before: int | None
+    last_stable_offset: int | None
+    excuse: str | None
+
+
+class _Replica:
+    """One replica as its broker's latest events have it."""
+
+    __slots__ = ("high_watermark", "leadership", "leads", "returned")
+
+    def __init__(self) -> None:
+        self.high_watermark: int | None = None
+        self.leads = False
+        self.leadership: tuple[str | None, int | None] | None = None  # incarnation, leader epoch
+        self.returned: int | None = None  # the highest that clients received in this leadership
+
+
+class ServedToClients:
+    """Puts each response beside the state of the replica that it came from.
+
+    Takes the events of replicas and the responses as they come, also while the cluster runs. Its
+    state is of one size for each replica that there is; deleted ones are kept for a while, since
+    responses with their records may be on their way.
+    """
+
+    _DELETED_MAX = 1_000
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._replicas: dict[tuple[str, int, int], _Replica] = {}
+        self._deleted: dict[tuple[str, int, int], None] = {}
+
+    def on_partition_event(self, row: Row) -> None:
+        """An event of a replica."""
+        key, kind = (row["topic_id"], row["part"], row["broker"]), row["kind"]
+        if kind == "delete":
+            self._deleted[key] = None
+            if len(self._deleted) > self._DELETED_MAX:
+                self._forget(next(iter(self._deleted)))
+            return
+        if key in self._deleted:  # it is made once more
+            self._forget(key)
+        replica = self._replicas.get(key)
+        if replica is None:
+            replica = self._replicas[key] = _Replica()
+        high_watermark = row.get("hw_new")
+        if high_watermark is not None:
+            replica.high_watermark = high_watermark
+        if kind == "become_leader" or kind == "become_follower":
+            leadership = (row.get("incarnation"), row["leader_epoch"])
+            replica.leads = kind == "become_leader"
+            if leadership != replica.leadership:
+                replica.leadership, replica.returned = leadership, None
+
+    def _forget(self, key: tuple[str, int, int]) -> None:
+        del self._deleted[key]
+        self._replicas.pop(key, None)
+
+    def on_received(self, one: Received) -> None:
+        """A row of a response to a consumer."""
+        row = one.row
+        if row["f"] not in SERVED:
+            return
+        replica = self._replicas.get((one.topic_id, row["part"], row["broker"])) or _Replica()
+        step: ServedRecord | ServedEnd
+        if row["f"] == "read":
+            step = ServedRecord(
+                broker=row["broker"],
+                offset=row["offset"],
+                high_watermark=row["high_watermark"],
+                own_high_watermark=replica.high_watermark,
+                last_stable_offset=row.get("last_stable_offset"),
+                read_committed=row.get("isolation") == READ_COMMITTED,
+                excuse=one.excuse,
+            )
+        else:
+            step = ServedEnd(
+                broker=row["broker"],
+                is_fetch=row["f"] == "fetch",
+                leads=replica.leads,
+                high_watermark=row["high_watermark"],
+                own_high_watermark=replica.high_watermark,
+                returned_before=replica.returned,
+                last_stable_offset=row.get("last_stable_offset"),
+                excuse=one.excuse,
+            )
+        if one.excuse is None and row["high_watermark"] is not None:
+            replica.returned = max(row["high_watermark"], replica.returned or 0)
+        self._judge.take(step, -1, one.topic or "", row["part"])
+
+
+@history(ServedRecord, ServedEnd, reads=("client_record", "partition_event"))
+def served_to_clients(run: TracedRun, judge: Judge) -> None:
+    """Each response beside the replica that it came from."""
+    served = ServedToClients(judge)
+    for event, response in _beside_events(run):
+        if event is not None:
+            served.on_partition_event(event)
+        if response is not None:
+            served.on_received(response)
+
+
+def _beside_events(run: TracedRun) -> Iterator[tuple[Row | None, Received | None]]:
+    """Responses and the events of replicas by their numbers."""
+    events = iter(run.rows("partition_event"))
+    event = next(events, None)
+    for one in run.context(received):
+        while event is not None and event["seq"] < one.row["seq"]:
+            yield event, None
+            event = next(events, None)
+        yield None, one
+
+
+# --- acknowledged records at the end of the run ---------------------------------------------------
+
+
+@dataclass(slots=True)
+class LastLeader:
+    """The broker that led a partition last, with its log at the end of the run.
+
+    Shapes:  deleted: it has deleted the replica since. records: by offset.
+    Units:   log_end: as its last event has it.
+    """
+
+    broker: int
+    leader_epoch: int
+    began: int
+    log_end: int | None = None
+    deleted: bool = False
+    records: dict[int, Row] = field(default_factory=dict)
+
+
+def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
+    """Context: the last leader of each partition."""
+    leaders: dict[Place, LastLeader] = {}
+    for row in run.rows("partition_event"):
+        if row["kind"] == "become_leader" and row["leader_epoch"] is not None:
+            place, epoch = (row["topic_id"], row["part"]), row["leader_epoch"]
+            known = leaders.get(place)
+            if known is None or epoch >= known.leader_epoch:
+                leaders[place] = LastLeader(row["broker"], epoch, row["seq"])
+    for row in run.rows("partition_event"):
+        leader = leaders.get((row["topic_id"], row["part"]))
+        if leader is None or leader.broker != row["broker"]:
+            continue
+        if row["leo"] is not None or row["kind"] == "delete":
+            leader.log_end = row["leo"]
+        if row["kind"] == "delete" and row["seq"] > leader.began:
+            leader.deleted = True
+    at_end = [row for row in run.rows("replica_log") if row["at"] == "end"]
+    # A broker that was shut down before has left its logs of then as well.
+    last_process = {row["broker"]: row["incarnation"] for row in at_end}
+    for row in at_end:
+        leader, broker = leaders.get((row["topic_id"], row["part"])), row["broker"]
+        if leader is None or leader.broker != broker:
+            continue
+        if row["incarnation"] == last_process[broker]:
+            leader.records[row["offset"]] = row
+    return leaders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedRecord:
+    """A record that was acknowledged for all in-sync replicas, beside the last leader's log.
+
+    Shapes:  held: the value that the log has at the offset, of leader epoch held_epoch; None: it
+             has none there. numbered: of a producer with an id, which may send another batch under
+             a sequence number again; None: not known. deleted: the leader has deleted the replica.
+    Units:   epoch: the highest in which a broker led by then. log_end: of the last leader.
+    """
+
+    offset: int
+    value: str | None
+    numbered: bool | None
+    epoch: int | None
+    leader: int
+    log_end: int | None
+    deleted: bool
+    held: str | None
+    held_epoch: int | None
+    excuse: str | None
+
+
+@dataclass(slots=True)
+class Placed:
+    """A value that clients know at an offset: read there, or acknowledged for all replicas.
+
+    Shapes:  broker: that responded; None where the cluster's own client has not recorded it.
+    """
+
+    seq: int
+    topic_id: str
+    topic: str | None
+    partition: int
+    offset: int
+    value: str | None
+    broker: int | None
+    numbered: bool | None
+    excuse: str | None
+
+
+def acknowledged(run: TracedRun) -> list[Placed]:
+    """Context: the records that were acknowledged for all in-sync replicas, to whichever client."""
+    records = [
+        Placed(
+            one.row["seq"], one.topic_id, one.topic, one.row["part"], one.row["offset"],
+            one.row["value"], one.row["broker"], is_numbered(one.row), one.excuse,
+        )
+        for one in run.context(received)
+        if one.row["f"] == "send" and one.row["acks"] == ALL_REPLICAS
+    ]  # fmt: skip
+    records += _acknowledged_to_own_client(run)
+    records.sort(key=lambda record: record.seq)
+    return records
+
+
+def is_numbered(row: Row) -> bool:
+    """The record is of a producer with an id."""
+    producer_id = row.get("producer_id")
+    return producer_id is not None and producer_id >= 0
+
+
+def _acknowledged_to_own_client(run: TracedRun) -> Iterator[Placed]:
+    """What the cluster's own client was acknowledged, as its history has it.
+
+    It names the topic: the partition's last acknowledgement before has the id of the topic that had
+    the name.
+    """
+    excused = run.context(excuses)
+    acks: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for row in run.rows("partition_event"):
+        if row["kind"] == "ack":
+            acks.setdefault((row["topic"], row["part"]), []).append((row["seq"], row["topic_id"]))
+    for row in run.rows("history"):
+        if row["f"] != "send" or row["type"] != "ok" or row["acks"] != ALL_REPLICAS:
+            continue
+        offset, seq = row["offset"], row["complete_seq"]
+        before = acks.get((row["topic"], row["part"]), [])
+        place = 0 if seq is None else bisect_right(before, seq, key=itemgetter(0))
+        if offset is None or offset < 0 or not place:
+            continue
+        topic_id, part, value = before[place - 1][1], row["part"], row["value"]
+        why = excused.of((topic_id, part), offset, value, None)
+        yield Placed(seq, topic_id, row["topic"], part, offset, value, None, row["idempotent"], why)
+
+
+@history(
+    AcknowledgedRecord, reads=("client_record", "history", "partition_event", "replica_log")
+)  # fmt: skip
+def acknowledged_records(run: TracedRun, judge: Judge) -> None:
+    """Each acknowledged record beside the log of the last leader."""
+    for record, step in beside_last_leaders(run):
+        judge.take(step, -1, record.topic or "", record.partition)
+
+
+def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRecord]]:
+    """The acknowledged records of partitions that had a leader, beside the log of the last one."""
+    leaders = run.context(last_leaders)
+    events = iter(run.rows("partition_event"))
+    event = next(events, None)
+    epochs: dict[Place, int] = {}
+    for record in run.context(acknowledged):
+        while event is not None and event["seq"] < record.seq:
+            if event["kind"] == "become_leader" and event["leader_epoch"] is not None:
+                begun = event["topic_id"], event["part"]
+                epochs[begun] = max(event["leader_epoch"], epochs.get(begun, -1))
+            event = next(events, None)
+        place = record.topic_id, record.partition
+        leader = leaders.get(place)
+        if leader is None:
+            continue
+        held = leader.records.get(record.offset)
+        step = AcknowledgedRecord(
+            offset=record.offset,
+            value=record.value,
+            numbered=record.numbered,
+            epoch=epochs.get(place),
+            leader=leader.broker,
+            log_end=leader.log_end,
+            deleted=leader.deleted,
+            held=None if held is None else held["value_id"],
+            held_epoch=None if held is None else held["leader_epoch"],
+            excuse=record.excuse,
+        )
+        yield record, step
+
+
+# --- one value at each offset ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueAtOffset:
+    """A value that clients know at an offset.
+
+    Shapes:  differs: they know another one there. is_beyond: more has come since the offset may
+             have been seen than is remembered.
+    """
+
+    broker: int | None
+    offset: int
+    differs: bool
+    is_beyond: bool
+    excuse: str | None
+
+
+class ValuesAtOffsets:
+    """Digests of the values that clients know, by partition and offset.
+
+    Shapes:  window: how many digests are kept, the latest ones; None: all of them.
+    """
+
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
+        self._digests: dict[tuple[str, int, int], int] = {}
+        self._forgotten: dict[Place, int] = {}  # the highest offset whose digest was dropped
+
+    def add(self, topic_id: str, partition: int, offset: int, value: str) -> bool:
+        """A value is known at an offset; True if it is not the first one that was known there."""
+        key, digest = (topic_id, partition, offset), hash(value)
+        known = self._digests.setdefault(key, digest)
+        if self.window is not None and len(self._digests) > self.window:
+            oldest = next(iter(self._digests))
+            del self._digests[oldest]
+            place = oldest[:2]
+            self._forgotten[place] = max(oldest[2], self._forgotten.get(place, -1))
+        return known != digest
+
+    def is_beyond(self, topic_id: str, partition: int, offset: int) -> bool:
+        """A value may have been known at the offset that is not remembered."""
+        if (topic_id, partition, offset) in self._digests:
+            return False
+        return offset <= self._forgotten.get((topic_id, partition), -1)
+
+
+@history(ValueAtOffset, reads=("client_record", "history", "partition_event", "replica_log"))
+def values_at_offsets(run: TracedRun, judge: Judge) -> None:
+    """Each value that clients know at an offset, beside all others there."""
+    values = ValuesAtOffsets()
+    differing: set[tuple[str, int, int]] = set()
+    placed = list(_placed_for_good(run))
+    for one in placed:
+        place = one.topic_id, one.partition, one.offset
+        if one.excuse is None and one.value is not None and values.add(*place, one.value):
+            differing.add(place)
+    for one in placed:
+        if one.value is not None:
+            step = ValueAtOffset(
+                broker=one.broker,
+                offset=one.offset,
+                differs=(one.topic_id, one.partition, one.offset) in differing,
+                is_beyond=False,
+                excuse=one.excuse,
+            )
+            judge.take(step, -1, one.topic or "", one.partition)
+
+
+def _placed_for_good(run: TracedRun) -> Iterator[Placed]:
+    """Records that clients read, and acknowledged ones at the offset that is their own.
+
+    A producer with an id may send another batch under a sequence number again, which is
+    acknowledged at the offset of the first.
+    """
+    for one in run.context(received):
+        row = one.row
+        if row["f"] == "read":
+            yield Placed(
+                row["seq"], one.topic_id, one.topic, row["part"], row["offset"], row["value"],
+                row["broker"], is_numbered(row), one.excuse,
+            )  # fmt: skip
+    for record in run.context(acknowledged):
+        if record.numbered is False:
+            yield record
+
+
+# --- epochs of producers --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSend:
+    """An acknowledged record of a producer whose id has had epochs by the time it was sent.
+
+    Units:  fenced_below: the highest of these epochs.
+    """
+
+    broker: int
+    offset: int
+    epoch: int
+    fenced_below: int
+
+
+class ProducerEpochs:
+    """The epochs of producer ids as coordinators gave them out, beside what was acknowledged.
+
+    Takes the rows of responses as they come, also while the cluster runs. An id has at most 2^15
+    epochs, of which those are kept that a request on its way may still be of.
+    """
+
+    _KEPT_MAX = 64
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._given: dict[int, list[tuple[int, int]]] = {}  # producer id -> event, epoch; rising
+
+    def on_init(self, row: Row) -> None:
+        """A producer id got an epoch; every lower one is fenced from now on."""
+        producer_id, epoch = row.get("producer_id"), row.get("producer_epoch")
+        if producer_id is None or epoch is None:
+            return
+        given = self._given.setdefault(producer_id, [])
+        if not given or epoch > given[-1][1]:
+            given.append((row["resp_seq"] if row["resp_seq"] is not None else row["seq"], epoch))
+            del given[: -self._KEPT_MAX]
+
+    def on_acknowledged(self, row: Row, topic: str | None) -> None:
+        """A record was acknowledged for all in-sync replicas."""
+        sent, epoch = row.get("send_seq"), row.get("producer_epoch")
+        if not is_numbered(row) or sent is None or epoch is None:
+            return
+        given = self._given.get(row["producer_id"], ())
+        before = [known for event, known in given if event < sent]
+        if before:
+            step = ProducerSend(
+                broker=row["broker"], offset=row["offset"], epoch=epoch, fenced_below=before[-1]
+            )
+            self._judge.take(step, -1, topic or "", row["part"])
+
+
+@history(ProducerSend, reads=("client_record",))
+def producer_sends(run: TracedRun, judge: Judge) -> None:
+    """Each acknowledged record of a producer, beside the epochs that were given out before."""
+    epochs = ProducerEpochs(judge)
+    for row in run.rows("client_record"):
+        if row["f"] == "init":
+            epochs.on_init(row)
+        elif row["f"] == "send" and row["acks"] == ALL_REPLICAS:
+            epochs.on_acknowledged(row, row["topic"])

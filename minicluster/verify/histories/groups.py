@@ -1,0 +1,402 @@
+"""Groups: what their members own, commit and read, and what of it they are given back.
+
+========================  ========================================================================
+takes                     ``client_record`` rows, ``group_event`` rows; for what members read also
+                          the log of each partition's last leader
+keeps, by group and       what has set its offset, in order; its owners in the life and generation
+partition                 of the group; the records that its members read
+keeps, by consumer and    its fetches and the records that it got, since its last assignment
+partition
+yields                    ``FetchedOffset``, ``OwnedPartition``, ``FetchPosition``,
+                          ``ConsumerProgress``, ``GroupPassage``
+========================  ========================================================================
+
+All of it is judged afterwards: a commit that comes later excuses an offset, and where records lie
+is known by the log of the last leader. What consumers passed, left out or saw twice is judged of
+the cluster's own consumers only, since another client may seek. The names are those of Jepsen's
+workload for Kafka.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.histories.clients import (
+    LastLeader,
+    Place,
+    Received,
+    last_leaders,
+    returned,
+    topic_names,
+)
+from minicluster.verify.histories.traced_run import Row, TracedRun, history
+from minicluster.verify.judging import Judge
+
+NO_OFFSET = -1
+GroupPartition = tuple[str | None, str, int]  # group, topic id, partition
+
+
+# --- offsets of groups ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSet:
+    """Something has set the offset of a group, or deleted it (-1).
+
+    Units:  seq: the event that counts. sent: when the request was sent. shown: from when on fetches
+            of stable offsets have it; None: a transaction that has not ended.
+    """
+
+    seq: int
+    sent: int | None
+    offset: int | None
+    shown: int | None
+
+
+class OffsetsOfGroups:
+    """What has set the offset of each group and partition, in the order of the events."""
+
+    def __init__(self, run: TracedRun) -> None:
+        self.by_partition: dict[GroupPartition, list[OffsetSet]] = defaultdict(list)
+        ends = _ends_of_transactions(run)
+        for one in run.context(returned):
+            row = one.row
+            if row["f"] not in ("commit", "pending"):
+                continue
+            shown = row["seq"]
+            if row["f"] == "pending":
+                end = _next_end(ends.get((row["producer_id"], row["producer_epoch"]), []), row)
+                if end is not None and end["committed"] is False:
+                    continue  # an aborted transaction sets nothing
+                shown = None if end is None else end["seq"]
+            self._add(row, one.topic_id, row["send_seq"], row["offset"], shown)
+        names = run.context(topic_names)
+        for row in run.rows("group_event"):
+            if row["kind"] == "forget":
+                # The coordinator keeps offsets by name, so the deletion is of each topic of it.
+                for topic_id in names.ids_of(row["topic"]):
+                    self._add(row, topic_id, row["seq"], NO_OFFSET, row["seq"])
+        for offsets in self.by_partition.values():
+            offsets.sort(key=attrgetter("seq"))
+
+    def _add(
+        self, row: Row, topic_id: str, sent: int | None, offset: int | None, shown: int | None
+    ) -> None:
+        key = row["group_id"], topic_id, row["part"]
+        self.by_partition[key].append(OffsetSet(row["seq"], sent, offset, shown))
+
+
+def _ends_of_transactions(run: TracedRun) -> dict[tuple[Any, Any], list[Row]]:
+    ends: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
+    for row in run.rows("client_record"):
+        if row["f"] == "end":
+            ends[row["producer_id"], row["producer_epoch"]].append(row)
+    return ends
+
+
+def _next_end(ends: list[Row], row: Row) -> Row | None:
+    """The next end of a producer's transaction after a row of it."""
+    place = bisect_right(ends, row["seq"], key=_seq)
+    return ends[place] if place < len(ends) else None
+
+
+def _seq(row: Row) -> int:
+    seq: int = row["seq"]
+    return seq
+
+
+def offsets_of_groups(run: TracedRun) -> OffsetsOfGroups:
+    """Context: what has set the offsets of groups."""
+    return OffsetsOfGroups(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedOffset:
+    """A group has fetched its offset, which was set and acknowledged before, and not deleted since.
+
+    Shapes:  next_set: to what it was set next; None: never.
+    """
+
+    broker: int
+    offset: int | None
+    last_set: int | None
+    next_set: int | None
+
+
+@history(
+    FetchedOffset, reads=("client_record", "group_event", "partition_event")
+)  # fmt: skip
+def fetched_offsets(run: TracedRun, judge: Judge) -> None:
+    """Each fetch of a group's offset, as of when it was sent, beside what set the offset."""
+    offsets = run.context(offsets_of_groups).by_partition
+    for one in run.context(returned):
+        row = one.row
+        if row["f"] != "committed" or row["send_seq"] is None:
+            continue
+        known = offsets.get((row["group_id"], one.topic_id, row["part"]), [])
+        before = bisect_left(known, row["send_seq"], key=attrgetter("seq"))
+        if before and _is_promised(known, known[before - 1], row):
+            after = (later.offset for later in known[before:] if later.seq > row["send_seq"])
+            step = FetchedOffset(
+                broker=row["broker"],
+                offset=row["offset"],
+                last_set=known[before - 1].offset,
+                next_set=next((offset for offset in after if offset is not None), None),
+            )
+            judge.take(step, -1, one.topic or "", row["part"])
+
+
+def _is_promised(known: list[OffsetSet], last: OffsetSet, row: Row) -> bool:
+    """The offset had been acknowledged by then, for this kind of fetch, and was not deleted."""
+    if last.shown is None or last.shown >= row["send_seq"]:
+        return False
+    if last.shown != last.seq and not row["stable"]:
+        return False  # set in a transaction, which other fetches need not see
+    until = bisect_left(known, row["seq"], key=attrgetter("seq"))
+    deleted = (one.seq for one in reversed(known[:until]) if one.offset == NO_OFFSET)
+    deleted_at = next(deleted, None)
+    return deleted_at is None or last.sent is None or deleted_at <= last.sent
+
+
+# --- owners of partitions -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedPartition:
+    """A partition that a member of a group was given.
+
+    Shapes:  owners: the members to which the partition was given in that generation.
+    """
+
+    broker: int
+    generation: int | None
+    owners: frozenset[str]
+
+
+@history(
+    OwnedPartition, reads=("client_record", "group_event", "partition_event")
+)  # fmt: skip
+def owned_partitions(run: TracedRun, judge: Judge) -> None:
+    """Each partition that a member was given, with all that were given it in that generation."""
+    ended: dict[str | None, list[int]] = defaultdict(list)
+    for row in run.rows("group_event"):
+        if row["kind"] == "end":
+            ended[row["group_id"]].append(row["seq"])
+    owned: dict[Any, list[Received]] = defaultdict(list)
+    for one in run.context(returned):
+        if one.row["f"] == "own":
+            group = one.row["group_id"]
+            # A group that has ended may come again, with its first generation.
+            lives = bisect_left(ended.get(group, []), one.row["seq"])
+            owned[group, lives, one.row["generation"], *one.place].append(one)
+    for several in owned.values():
+        members = {one.row["member_id"] for one in several}
+        owners = frozenset(member for member in members if member is not None)
+        for one in several:
+            step = OwnedPartition(
+                broker=one.row["broker"], generation=one.row["generation"], owners=owners
+            )
+            judge.take(step, -1, one.topic or "", one.row["part"])
+
+
+# --- positions of consumers -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPosition:
+    """A consumer fetches a partition once more, without a new assignment in between.
+
+    Units:  before: where the last fetch began.
+    """
+
+    broker: int
+    offset: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerProgress:
+    """A consumer has come to an offset, by a fetch or a record.
+
+    Units:  next_in_log: the first record of the log at or behind the offset that was due; None: the
+            log ends before.
+    """
+
+    broker: int
+    offset: int
+    next_in_log: int | None
+
+
+@dataclass(slots=True)
+class _Fetched:
+    """A fetch of a consumer or a record that it got, and which assignment of its it belongs to."""
+
+    received: Received
+    assignment: int
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self.received.row["f"] == "read")
+
+    @property
+    def sent(self) -> int:
+        return _none_first(self.received.row["send_seq"])
+
+    @property
+    def at(self) -> int:
+        row = self.received.row
+        return _none_first(row["received_seq" if self.is_read else "send_seq"])
+
+
+def _none_first(number: int | None) -> int:
+    return -1 if number is None else number
+
+
+@history(
+    FetchPosition, ConsumerProgress, reads=("client_record", "partition_event", "replica_log")
+)  # fmt: skip
+def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
+    """Each fetch of a consumer beside the one before, and each record beside the one that was due.
+
+    A consumer begins at the offsets that it fetches with each assignment.
+    """
+    leaders = run.context(last_leaders)
+    logs = {place: sorted(leader.records) for place, leader in leaders.items()}
+    tracks: dict[Any, list[_Fetched]] = defaultdict(list)
+    for one in _fetched(run):
+        if one.received.row["fetch_offset"] is not None:
+            key = one.received.row["client_id"], *one.received.place, one.assignment
+            tracks[key].append(one)
+    for track in tracks.values():
+        place = track[0].received.place
+        for one, due in _due(track, judge):
+            log = logs.get(place, [])
+            at = bisect_left(log, due)
+            row = one.received.row
+            step = ConsumerProgress(
+                broker=row["broker"],
+                offset=row["offset"] if one.is_read else row["fetch_offset"],
+                next_in_log=log[at] if at < len(log) else None,
+            )
+            judge.take(step, -1, one.received.topic or "", row["part"])
+
+
+def _fetched(run: TracedRun) -> Iterator[_Fetched]:
+    """The fetches of the cluster's own consumers and the records that they got."""
+    by_client: dict[str, list[Received]] = defaultdict(list)
+    for one in run.context(returned):
+        row = one.row
+        if row["connection"] is not None or row["f"] not in ("own", "committed", "fetch", "read"):
+            continue
+        if row["f"] == "fetch" or row["received_seq"] is not None:
+            by_client[row["client_id"]].append(one)
+    for rows in by_client.values():
+        begun = sorted(
+            one.row["received_seq"] for one in rows if one.row["f"] in ("own", "committed")
+        )
+        for one in rows:
+            if one.row["f"] in ("fetch", "read"):
+                sent = _none_first(one.row["send_seq"])
+                yield _Fetched(one, bisect_right(begun, sent))
+
+
+def _due(track: list[_Fetched], judge: Judge) -> Iterator[tuple[_Fetched, int]]:
+    """Each fetch and record of one assignment, with the offset that was due.
+
+    That of the fetch, or behind the record before; for a fetch behind all that the consumer got.
+    """
+    fetches = sorted((one for one in track if not one.is_read), key=attrgetter("sent"))
+    reads = sorted((one for one in track if one.is_read), key=attrgetter("at"))
+    passed = 0
+    read = iter(reads)
+    ahead = next(read, None)
+    before: int | None = None
+    for one in fetches:
+        while ahead is not None and ahead.at <= one.at:
+            passed = max(passed, ahead.received.row["offset"] + 1)
+            ahead = next(read, None)
+        row = one.received.row
+        if before is not None:
+            step = FetchPosition(broker=row["broker"], offset=row["fetch_offset"], before=before)
+            judge.take(step, -1, one.received.topic or "", row["part"])
+            yield one, max(before, passed)
+        before = row["fetch_offset"]
+    for records in _by_response(reads):
+        due = 0
+        for one in sorted(records, key=lambda one: one.received.row["offset"]):
+            row = one.received.row
+            yield one, max(due, row["fetch_offset"])
+            due = row["offset"] + 1
+
+
+def _by_response(reads: Iterable[_Fetched]) -> Iterable[list[_Fetched]]:
+    responses: dict[int, list[_Fetched]] = defaultdict(list)
+    for one in reads:
+        responses[one.received.row["rpc"]].append(one)
+    return responses.values()
+
+
+# --- what groups read together --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPassage:
+    """All that the members of a group read of a partition.
+
+    Shapes:  may_seek: another client has set an offset of the group.
+    Units:   records: how many of the log's. in_log: how many it has from the first of them to the
+             last.
+    """
+
+    broker: int
+    records: int
+    in_log: int
+    may_seek: bool
+
+
+@history(
+    GroupPassage, reads=("client_record", "partition_event", "replica_log")
+)  # fmt: skip
+def passages_of_groups(run: TracedRun, judge: Judge) -> None:
+    """What the members of each group read of each partition together."""
+    leaders = run.context(last_leaders)
+    groups: dict[str, set[str | None]] = defaultdict(set)
+    sought: set[str | None] = set()
+    for row in run.rows("client_record"):
+        if row["f"] == "own":
+            groups[row["client_id"]].add(row["group_id"])
+        elif row["f"] in ("commit", "pending") and row["connection"] is not None:
+            sought.add(row["group_id"])
+    places: dict[tuple[str | None, Place], dict[int, Received]] = defaultdict(dict)
+    brokers: dict[tuple[str | None, Place], int] = {}
+    for one in run.context(returned):
+        row = one.row
+        if row["f"] != "read" or row["connection"] is not None or row["received_seq"] is None:
+            continue
+        if row["offset"] not in _records(leaders, one.place):
+            continue
+        for group in groups.get(row["client_id"], ()):
+            key = group, one.place
+            places[key].setdefault(row["offset"], one)
+            brokers[key] = min(row["broker"], brokers.get(key, row["broker"]))
+    for (group, place), records in places.items():
+        first, last = min(records), max(records)
+        in_log = sum(1 for offset in _records(leaders, place) if first <= offset <= last)
+        any_of_them = next(iter(records.values()))
+        step = GroupPassage(
+            broker=brokers[group, place],
+            records=len(records),
+            in_log=in_log,
+            may_seek=group in sought,
+        )
+        judge.take(step, -1, any_of_them.topic or "", place[1])
+
+
+def _records(leaders: dict[Place, LastLeader], place: Place) -> dict[int, Row]:
+    leader = leaders.get(place)
+    return {} if leader is None else leader.records

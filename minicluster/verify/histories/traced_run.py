@@ -1,0 +1,132 @@
+"""A run with its trace, as the histories over traces read it.
+
+A history over a trace is a function from the run to steps for the judge::
+
+    @history(HighWatermark, reads=("partition_event",))
+    def high_watermarks(run: TracedRun, judge: Judge) -> None:
+        for row in run.rows("partition_event"):
+            ...
+            judge.take(HighWatermark(...), -1, row["topic"], row["part"])
+
+It goes through the rows once, in the order of their events, with the state of one subject at a
+time. What several need of a run is worked out once, on first use: ``timeline``, ``losses``, ….
+A history that reads no table of the trace is told of plain logs as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.evidence.run import Problem, Run
+from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.histories.timeline import Timeline
+from minicluster.verify.judging import Judge
+from minicluster.verify.promises import Promises
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class TracedRun:
+    """One run: the rows of its trace, the committed states beside them, its header.
+
+    Shapes:  tables: rows by table; a table that was not recorded, or is damaged, has none.
+             cleaned: partitions, by topic id, whose logs do not show any more what they held.
+             problems: what the histories could not use, for the driver's verdict.
+    """
+
+    def __init__(
+        self,
+        evidence: Run,
+        tables: Mapping[str, Iterable[Row]],
+        timeline: Timeline,
+        promises: Promises,
+        cleaned: Collection[tuple[str, int]] = (),
+    ) -> None:
+        self.evidence = evidence
+        self.timeline = timeline
+        self.promises = promises
+        self.cleaned = cleaned
+        self.problems: list[Problem] = []
+        self._tables = tables
+        self._sorted: dict[str, list[Row]] = {}
+        self._contexts: dict[Callable[[TracedRun], Any], Any] = {}
+
+    @property
+    def header(self) -> RunHeader:
+        """The header; an empty one where it is damaged."""
+        return self.evidence.header or RunHeader()
+
+    @cached_property
+    def first_image(self) -> int:
+        """The first offset at which the log, as far as it is kept, can be folded."""
+        start = self.evidence.start
+        return 0 if start is None else start.end_offset - 1
+
+    def rows(self, table: str) -> list[Row]:
+        """The rows of a table by their events; those of one event stay in the table's order."""
+        rows = self._sorted.get(table)
+        if rows is None:
+            rows = sorted(self._tables.get(table, ()), key=lambda row: row["seq"])
+            self._sorted[table] = rows
+        return rows
+
+    def problem(self, problem: Problem) -> None:
+        """Evidence cannot be used: rules that need it are unknown, and the verdict says why."""
+        self.problems.append(problem)
+
+    def provide(self, make: Callable[[TracedRun], T], context: T) -> None:
+        """Give what a function would make of the run, where the driver has made it on its way."""
+        self._contexts[make] = context
+
+    def context(self, make: Callable[[TracedRun], T]) -> T:
+        """What a function makes of the run, made once for all histories that read it."""
+        if make not in self._contexts:
+            self._contexts[make] = make(self)
+        known: T = self._contexts[make]
+        return known
+
+
+Fold = Callable[[TracedRun, Judge], None]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A fold over a run: the steps that it yields, the tables of the trace that it reads."""
+
+    yields: tuple[type, ...]
+    reads: tuple[str, ...]
+    fold: Fold
+
+    @property
+    def needs_trace(self) -> bool:
+        """A plain log gives it nothing."""
+        return bool(self.reads)
+
+    def __call__(self, run: TracedRun, judge: Judge) -> None:
+        """Give the steps of a run to the judge, if any rule is about them."""
+        if judge.judges(*self.yields):
+            try:
+                self.fold(run, judge)
+            except Exception as error:  # evidence that no run writes: its rules are unknown
+                judge.history_crashed(self.yields, error)
+
+
+def history(*yields: type, reads: tuple[str, ...]) -> Callable[[Fold], History]:
+    """Make a history of a function from a run to steps.
+
+    Shapes:  reads: tables of the trace; none, for a history that plain logs have as well.
+    """
+    return lambda fold: History(yields, reads, fold)
+
+
+def histories_in(module: Any) -> tuple[History, ...]:
+    """The histories that a module declares, in their order there."""
+    return tuple(
+        value
+        for value in vars(module).values()
+        if isinstance(value, History) and value.fold.__module__ == module.__name__
+    )

@@ -1,0 +1,179 @@
+"""What waits at the leaders of partitions: ISR changes, records to be committed, acknowledgements.
+
+========================  ========================================================================
+takes                     ``partition_event`` rows; of ``rpc`` the Produces that have timed out
+keeps, by partition       its leader, what of its log waits for the high watermark, and when the
+                          last 4,096 high watermarks were reached
+keeps, by broker          what it acknowledges at one time
+yields                    waits for ISR_CHANGE_ENDED, COMMITTED, and COMPLETED of Produces
+========================  ========================================================================
+
+A Produce with acks=all waits for all of its partitions: the acknowledgements of one broker at one
+time count from the last of their high watermarks, and where one of them times out uncommitted, none
+is late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject
+from minicluster.verify.histories.traced_run import Row, TracedRun
+
+Place = tuple[str, int]  # topic id, partition
+
+_TIMED_OUT = "timed_out"
+_MARK = f'"errorCode":{int(ErrorCode.REQUEST_TIMED_OUT)},'
+_ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower", "stop", "delete")
+_ENDS_REPLICA = ("stop", "delete", "become_follower")
+_MARKS_KEPT = 4096
+
+
+class _Leader:
+    """The log of a partition's leader, and what of it waits for the high watermark."""
+
+    def __init__(self, subject: Subject, epoch: int = -1, incarnation: str | None = None) -> None:
+        self.subject, self.epoch, self.incarnation = subject, epoch, incarnation
+        self.high_watermark = 0
+        self.since_seq = -1  # the event by which it became the leader
+        self.uncommitted: deque[tuple[int, int]] = deque()  # log end, time
+        self.advanced: deque[tuple[int, int]] = deque(maxlen=_MARKS_KEPT)  # high watermark, time
+
+    def passed_ms(self, offset: int) -> int | None:
+        """When the high watermark passed an offset; None if it has not, or nothing shows it."""
+        return next((since_ms for end, since_ms in self.advanced if end > offset), None)
+
+
+def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
+    """Note what waits at leaders."""
+    leaders: dict[Place, _Leader] = {}
+    names: dict[str, str] = {}  # by topic id
+    acknowledgements = _Acknowledgements(waits)
+    rows = [*run.rows("partition_event"), *_timed_out(run.rows("rpc"))]
+    for row in sorted(rows, key=lambda row: row["seq"]):
+        kind, at_ms, broker = row["kind"], row["vt"], row["broker"]
+        subject = Subject(row["topic"], row["part"], broker)
+        if kind == _TIMED_OUT:
+            if row["topic"] is None:  # Produce from version 13 on names the id
+                subject = subject._replace(topic=names.get(row["topic_id"]))
+            led = _led(leaders, subject, row["topic_id"])
+            leads = led is not None and row["handle_seq"] > led.since_seq
+            passed_ms = led.passed_ms(row["offset"]) if led is not None and leads else None
+            acknowledgements.time_out(subject, passed_ms, at_ms)
+            continue
+        names[row["topic_id"]] = row["topic"]
+        acknowledgements.until(broker, at_ms)
+        if kind == "isr_pending":
+            waits.begin(Awaited.ISR_CHANGE_ENDED, subject, at_ms)
+        elif kind in _ENDS_PENDING:
+            waits.end(Awaited.ISR_CHANGE_ENDED, subject, at_ms)
+        place, epoch = (row["topic_id"], row["part"]), row["leader_epoch"]
+        leader = leaders.setdefault(place, _Leader(subject))
+        is_another = (epoch, row["incarnation"]) != (leader.epoch, leader.incarnation)
+        if kind == "become_leader" and is_another and (epoch or 0) >= leader.epoch:
+            waits.drop(Awaited.COMMITTED, leader.subject)
+            leaders[place] = leader = _Leader(subject, epoch, row["incarnation"])
+            leader.high_watermark, leader.since_seq = row["hw_new"] or 0, row["seq"]
+        if row["incarnation"] != leader.incarnation or epoch != leader.epoch:
+            continue
+        if kind in _ENDS_REPLICA:
+            leader.uncommitted.clear()
+            waits.drop(Awaited.COMMITTED, subject)
+        elif row["maximal_isr"] is not None:
+            _on_leader(waits, leader, row)
+            if kind == "ack":
+                acknowledgements.add(subject, leader.passed_ms(row["offset"]), at_ms)
+    acknowledgements.end()
+
+
+def _led(
+    leaders: Mapping[Place, _Leader], subject: Subject, topic_id: str | None
+) -> _Leader | None:
+    """What a broker leads: of the topic's id, or where only a name is known of its newest topic."""
+    led = [
+        leader
+        for (known_id, _), leader in leaders.items()
+        if leader.subject == subject and topic_id in (None, known_id)
+    ]
+    return led[-1] if led else None
+
+
+def _on_leader(waits: LongestWaits, leader: _Leader, row: Row) -> None:
+    at_ms, log_end, subject = row["vt"], row["leo"], leader.subject
+    if len(row["isr"] or ()) < (row["min_isr"] or 1):  # KIP-966: the high watermark waits as well
+        leader.uncommitted.clear()
+        waits.drop(Awaited.COMMITTED, subject)
+        return
+    if row["hw_new"] is not None and row["hw_new"] > leader.high_watermark:
+        leader.high_watermark = row["hw_new"]
+        leader.advanced.append((row["hw_new"], at_ms))
+        while leader.uncommitted and leader.uncommitted[0][0] <= row["hw_new"]:
+            leader.uncommitted.popleft()
+    if (
+        log_end is not None
+        and log_end > leader.high_watermark
+        and (not leader.uncommitted or leader.uncommitted[-1][0] < log_end)
+    ):
+        leader.uncommitted.append((log_end, at_ms))
+    waits.end(Awaited.COMMITTED, subject, at_ms)
+    if leader.uncommitted:
+        waits.begin(Awaited.COMMITTED, subject, leader.uncommitted[0][1])
+
+
+def _timed_out(requests: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """The partitions for which the response to a Produce has an offset, and REQUEST_TIMED_OUT.
+
+    Shapes:  rows in the form of a partition's events.
+    """
+    for row in requests:
+        is_complete = row["resp_seq"] is not None and row["completed_ms"] is not None
+        if row["api"] != "Produce" or not is_complete or _MARK not in (row["response"] or ""):
+            continue
+        event = {"kind": _TIMED_OUT, "seq": row["resp_seq"], "vt": row["completed_ms"]}
+        event |= {"handle_seq": row["handle_seq"], "broker": row["dst"]}
+        for topic in json.loads(row["response"])["responses"]:
+            for part in topic["partitionResponses"]:
+                if part["errorCode"] == ErrorCode.REQUEST_TIMED_OUT and part["baseOffset"] >= 0:
+                    of = {"topic": topic.get("name"), "topic_id": topic.get("topicId")}
+                    place = {"part": part["index"], "offset": part["baseOffset"]}
+                    yield event | of | place
+
+
+class _Acknowledgements:
+    """The partitions that a broker acknowledges at one time."""
+
+    def __init__(self, waits: LongestWaits) -> None:
+        self._waits = waits
+        self._passed: dict[int, dict[Subject, tuple[int, int]]] = {}  # high watermark, response
+
+    def add(self, subject: Subject, passed_ms: int | None, at_ms: int) -> None:
+        """A partition is acknowledged, whose high watermark passed its records by then."""
+        self._waits.case(Awaited.COMPLETED, subject)
+        if subject.node is not None and passed_ms is not None:
+            self._passed.setdefault(subject.node, {})[subject] = (passed_ms, at_ms)
+
+    def time_out(self, subject: Subject, passed_ms: int | None, at_ms: int) -> None:
+        """A partition times out: its records are committed, or others wait for it rightly."""
+        if passed_ms is None and subject.node is not None:
+            self._passed.pop(subject.node, None)
+        self.add(subject, passed_ms, at_ms)
+
+    def until(self, broker: int, at_ms: int) -> None:
+        """Judge what a broker has acknowledged, once its time has moved on."""
+        passed = self._passed.get(broker)
+        if passed is not None and at_ms > max(at for _, at in passed.values()):
+            self._judge(self._passed.pop(broker))
+
+    def end(self) -> None:
+        """Judge what is left at the end of a run."""
+        for passed in self._passed.values():
+            self._judge(passed)
+
+    def _judge(self, passed: dict[Subject, tuple[int, int]]) -> None:
+        since_ms = max(since for since, _ in passed.values())
+        for subject, (_, at_ms) in passed.items():
+            self._waits.stretch(Awaited.COMPLETED, subject, since_ms, at_ms)

@@ -1,0 +1,183 @@
+"""The judge: takes the steps of histories, asks the rules about each, adds up what they say.
+
+Every driver runs this one program, live, over a run in this process, and in Spark's workers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.verify.evidence.run import Problem
+from minicluster.verify.model import Finding
+from minicluster.verify.rules.rule import (
+    CASE,
+    NOT_PROMISED,
+    Broken,
+    Exempt,
+    Judgement,
+    Outcome,
+    Rule,
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one rule has looked at in one run."""
+
+    looked_at: int
+    not_promised: int
+    exempt: Counter[str]  # by the reason
+    findings: list[Finding]
+
+    @classmethod
+    def empty(cls) -> Tally:
+        """The tally of a rule that has seen nothing."""
+        return cls(0, 0, Counter(), [])
+
+    def count(self, outcome: Outcome) -> None:
+        """Count an outcome that is no violation."""
+        if outcome is CASE:
+            self.looked_at += 1
+        elif outcome is NOT_PROMISED:
+            self.not_promised += 1
+        elif isinstance(outcome, Exempt):
+            self.exempt[outcome.why] += 1
+
+    def add(self, other: Tally, times: int) -> None:
+        """Add the counts of another tally, so many times."""
+        self.looked_at += other.looked_at * times
+        self.not_promised += other.not_promised * times
+        for why, number in other.exempt.items():
+            self.exempt[why] += number * times
+
+
+class Remembered:
+    """What the rules say of a step that many records share."""
+
+    __slots__ = ("broken", "counts", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.counts: dict[str, Tally] = {}  # by rule, of one record
+        self.broken: list[tuple[str, Broken]] = []
+
+
+class Judge:
+    """The rules over the steps of one run.
+
+    Shapes:  new: the findings since ``take_new``. crashes: rule -> why it could not judge.
+             problems: evidence that the histories could not use.
+    """
+
+    def __init__(self, run: str, rules: Sequence[Rule]) -> None:
+        self.run = run
+        self.rules = tuple(rules)
+        self.crashes: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self._tallies = {rule.id: Tally.empty() for rule in rules}
+        self._parts: dict[type, list[tuple[str, Judgement]]] = {}
+        for one in rules:
+            for step_type, function in one.parts:
+                self._parts.setdefault(step_type, []).append((one.id, function))
+        self._new: list[Finding] = []
+        self._remembered: dict[Any, Remembered] = {}
+
+    def judges(self, *step_types: type) -> bool:
+        """Some rule judges steps of one of these types; else their history need not be made."""
+        return any(step_type in self._parts for step_type in step_types)
+
+    def take(self, step: Any, offset: int = -1, topic: str = "", partition: int = -1) -> None:
+        """Judge a step at its place."""
+        for rule_id, outcome in self._outcomes(step):
+            if isinstance(outcome, Broken):
+                self._add(rule_id, outcome, offset, topic, partition)
+            else:
+                self._tallies[rule_id].count(outcome)
+
+    def take_alike(self, step: Any, offset: int, topic: str, partition: int) -> None:
+        """Judge a step that is one object for all records that do the same.
+
+        A cluster that restarts its brokers repeats the same few changes in all of its partitions,
+        so a million records are some thousand steps: their cases are counted by how often each
+        came, and only a finding has a place of its own.
+        """
+        known = self._remembered.get(step)
+        if known is None:
+            known = self._remembered[step] = self._remember(step)
+        known.times += 1
+        for rule_id, outcome in known.broken:
+            self._add(rule_id, outcome, offset, topic, partition)
+
+    def forget_alike(self) -> None:
+        """Drop what is remembered of steps that come no more."""
+        self._count_alike()
+        self._remembered.clear()
+
+    def _outcomes(self, step: Any) -> Iterator[tuple[str, Outcome]]:
+        """What each rule says of a step; one that cannot judge is unknown, and no other."""
+        for rule_id, function in self._parts.get(type(step), ()):
+            if rule_id in self.crashes:
+                continue
+            try:
+                for outcome in function(step):
+                    yield rule_id, outcome
+            except Exception as error:
+                self.crashed(rule_id, error)
+
+    def _remember(self, step: Any) -> Remembered:
+        """Ask each rule once about a step."""
+        known = Remembered()
+        for rule_id, outcome in self._outcomes(step):
+            if isinstance(outcome, Broken):
+                known.broken.append((rule_id, outcome))
+            else:
+                known.counts.setdefault(rule_id, Tally.empty()).count(outcome)
+        return known
+
+    def _count_alike(self) -> None:
+        for known in self._remembered.values():
+            for rule_id, tally in known.counts.items() if known.times else ():
+                self._tallies[rule_id].add(tally, known.times)
+            known.times = 0
+
+    def _add(self, rule_id: str, outcome: Broken, offset: int, topic: str, partition: int) -> None:
+        finding = Finding(
+            run=self.run,
+            offset=offset if outcome.offset is None else outcome.offset,
+            rule=rule_id,
+            topic=topic if outcome.topic is None else outcome.topic,
+            partition=partition if outcome.partition is None else outcome.partition,
+            broker=outcome.broker,
+            message=outcome.message,
+        )
+        self._tallies[rule_id].findings.append(finding)
+        self._new.append(finding)
+
+    def crashed(self, rule_id: str, error: Exception) -> None:
+        """A rule, or the history of its steps, raised: it is unknown from here on."""
+        self.crashes.setdefault(rule_id, f"{type(error).__name__}: {error}")
+
+    def history_crashed(self, step_types: Iterable[type], error: Exception) -> None:
+        """A history raised: every rule over its steps is unknown."""
+        for step_type in step_types:
+            for rule_id, _ in self._parts.get(step_type, ()):
+                self.crashed(rule_id, error)
+
+    def take_new(self) -> list[Finding]:
+        """The findings since the last call."""
+        new, self._new = self._new, []
+        return new
+
+    def tally(self, rule_id: str) -> Tally:
+        """What a rule has looked at so far."""
+        self._count_alike()
+        return self._tallies[rule_id]
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """What each rule has looked at so far."""
+        self._count_alike()
+        return self._tallies

@@ -1,0 +1,179 @@
+"""The driver over a running cluster: events as they come, findings as they are found.
+
+It runs the histories and rules of the other drivers. What a promise needs to know later, such as
+the log of the last leader, is not here: those parts are judged when the run is over. It loads
+neither Spark nor Arrow, and its memory does not grow with the run (each history says its bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from minicluster.log.batch import RecordBatch
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.protocol import records as r
+from minicluster.rules import Rules
+from minicluster.verify.histories import (
+    batches,
+    brokers,
+    clients,
+    committed_log,
+    held_logs,
+    live_clients,
+    memberships,
+    partitions,
+    quorum,
+    topics,
+    znodes,
+)
+from minicluster.verify.histories.batches import ControllerLogs
+from minicluster.verify.histories.committed_log import CommittedLog
+from minicluster.verify.histories.held_logs import HeldLogs
+from minicluster.verify.histories.live_clients import LiveClients
+from minicluster.verify.histories.quorum import QuorumHistory
+from minicluster.verify.histories.znodes import ZnodeLog
+from minicluster.verify.judging import Judge
+from minicluster.verify.model import Finding
+from minicluster.verify.promises import promises_of
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.rule import Rule
+from minicluster.verify.zookeeper.reader import Line
+
+Row = Mapping[str, Any]
+LIVE = (batches, brokers, clients, committed_log, held_logs, live_clients, memberships,
+        partitions, quorum, topics, znodes)  # fmt: skip
+AFTERWARDS = (batches.CopiedBatch, clients.AcknowledgedRecord, quorum.AppendedCopy,
+              quorum.CommitInEpoch, quorum.FetchResponseEpoch)  # fmt: skip
+COMMITTED = -1  # the committed log is no controller's own
+
+
+def is_judged_live(rule: Rule) -> bool:
+    """The rule, or a part of it, is judged while a cluster runs."""
+    modules = {module.__name__ for module in LIVE}
+    types = [step_type for step_type, _ in rule.parts if step_type not in AFTERWARDS]
+    return any(step_type.__module__ in modules for step_type in types)
+
+
+class LiveJudge:
+    """Judges a run while it is played; each method returns the new findings.
+
+    Shapes:  rules: those that the cluster plays by, None where they are not recorded. begins_well:
+             the first batch is at offset 0, or a snapshot covers the records before it. Rows are
+             those of the trace, with the number of their event (``seq``).
+    """
+
+    def __init__(
+        self, run: str = "live", *, rules: Rules | None = None, begins_well: bool = True
+    ) -> None:
+        promises = promises_of(rules)
+        self.findings: list[Finding] = []
+        self.judge = Judge(run, RULES)
+        self._batches = ControllerLogs(self.judge)
+        self._batches.begin(COMMITTED, begins_well=begins_well)
+        self._log = CommittedLog(self.judge, promises)
+        self._replicas = HeldLogs(self.judge)
+        self._quorum = QuorumHistory(self.judge)
+        self._clients = LiveClients(self.judge, self._log, promises, kept_by=self._replicas.kept_by)
+
+    @property
+    def looked_at(self) -> Mapping[str, int]:
+        """The cases of each rule so far."""
+        return {rule: tally.looked_at for rule, tally in self.judge.tallies.items()}
+
+    @property
+    def not_promised(self) -> Mapping[str, int]:
+        """What each rule has met so far that it does not promise."""
+        return {rule: tally.not_promised for rule, tally in self.judge.tallies.items()}
+
+    def load(self, records: Iterable[r.VersionedRecord], end_offset: int) -> list[Finding]:
+        """Begin from a snapshot that ends (exclusive) at an offset."""
+        self._log.load(records, end_offset)
+        return self._new()
+
+    def commit(self, batch: RecordBatch) -> list[Finding]:
+        """The next batch of the metadata log is committed.
+
+        Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
+        """
+        self._batches.on_batch(COMMITTED, batch)
+        self._log.commit(batch)
+        self._clients.on_commit()
+        return self._new()
+
+    def on_partition_event(self, row: Row) -> list[Finding]:
+        """An event of a replica, a row of ``partition_event``."""
+        self._replicas.on_partition_event(row)  # first: clients' rules ask what a leader's log has
+        self._clients.on_partition_event(row)
+        return self._new()
+
+    def on_raft_event(self, row: Row) -> list[Finding]:
+        """An event of the quorum, a row of ``raft_event``."""
+        self._quorum.on_raft_event(row)
+        return self._new()
+
+    def on_response(self, rows: Iterable[Row]) -> list[Finding]:
+        """A response to a client leaves: its rows of ``client_record``."""
+        self._clients.on_response(rows)
+        return self._new()
+
+    def lost_records(self) -> list[tuple[str, int]]:
+        """The partitions, by topic id, that may have lost records."""
+        return self._clients.lost_records()
+
+    def _new(self) -> list[Finding]:
+        new = self.judge.take_new()
+        self.findings += new
+        if self.judge.crashes:
+            _raise_crash(self.judge)
+        return new
+
+
+class LiveZnodeJudge:
+    """Judges the transaction log of ZooKeeper line by line; each method returns what is new.
+
+    Shapes:  members_checked and left_out as ``ZnodeLogReader`` has them; a finding's offset is the
+             zxid.
+    Errors:  as ``ZnodeLogReader.take``; RuntimeError where a rule could not judge.
+    """
+
+    def __init__(
+        self,
+        protocol: InterBrokerProtocol,
+        run: str = "live",
+        *,
+        members_checked: bool = True,
+        left_out: Iterable[str] = (),
+    ) -> None:
+        self.findings: list[Finding] = []
+        self.judge = Judge(run, RULES)
+        self._log = ZnodeLog(
+            self.judge, protocol, members_checked=members_checked, left_out=left_out
+        )
+
+    @property
+    def looked_at(self) -> Mapping[str, int]:
+        """The cases of each rule so far."""
+        return {rule: tally.looked_at for rule, tally in self.judge.tallies.items()}
+
+    def on_line(self, line: Line) -> list[Finding]:
+        """The next line of the log."""
+        return self._new(self._log.on_line(line))
+
+    def end(self, now_ms: int) -> list[Finding]:
+        """The log has ended at a time."""
+        return self._new(self._log.end(now_ms))
+
+    def _new(self, findings: list[Finding]) -> list[Finding]:
+        self.findings += findings
+        _raise_crash(self.judge)
+        return findings
+
+
+def _raise_crash(judge: Judge) -> None:
+    """A rule that raised has stopped; while a cluster runs, somebody must see that at once.
+
+    Errors:  RuntimeError.
+    """
+    for rule, why in judge.crashes.items():
+        raise RuntimeError(f"{rule} could not judge: {why}")

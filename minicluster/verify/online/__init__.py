@@ -1,1 +1,0 @@
-"""The log-only rules in Python, over committed batches, as they commit."""

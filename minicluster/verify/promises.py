@@ -1,0 +1,38 @@
+"""Promises that depend on the release that wrote a log, which metadata.version does not name.
+
+A plain log does not record its release, so it is judged as the least that any release promises.
+"""
+
+from __future__ import annotations
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.rules import FailedReplicas, Rules
+from minicluster.verify.model import FROM_3_3, FROM_ELR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """The promises of one release.
+
+    Units:  new_incarnation_leaves_from: the metadata.version from which a new incarnation leaves
+            the ISRs of its predecessor. Kafka 3.x does it only where ELRs can be written
+            (ReplicationControlManager.handleUncleanBrokerShutdown); 4.x always (KAFKA-18106).
+            empty_images: a node may publish an empty image, since an empty snapshot counts as a
+            record (3.9; KAFKA-17713).
+    """
+
+    failures_in_log: bool = True
+    new_incarnation_leaves_from: int = FROM_ELR
+    empty_images: bool = False
+
+
+def promises_of(rules: Rules | None) -> Promises:
+    """The promises of the rules that a cluster played by; None: the release is not recorded."""
+    if rules is None:
+        return Promises()
+    by_request = FailedReplicas.ALTER_REPLICA_STATE  # KIP-589 keeps them out of the log
+    return Promises(
+        failures_in_log=rules.failed_replicas_reported_by is not by_request,
+        new_incarnation_leaves_from=FROM_3_3 if rules.new_incarnation_leaves_isr else FROM_ELR,
+        empty_images=rules.empty_snapshot_counts_as_record,
+    )

@@ -1,0 +1,94 @@
+"""Members of groups: what they own, what they commit and read, what they are given back."""
+
+from __future__ import annotations
+
+from minicluster.verify.histories.groups import (
+    ConsumerProgress,
+    FetchedOffset,
+    FetchPosition,
+    GroupPassage,
+    OwnedPartition,
+)
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
+
+_OF_READERS = ("client_record", "partition_event", "replica_log", "raft_event")
+_OF_GROUPS = ("client_record", "group_event", "partition_event", "raft_event")
+
+
+@rule("F7", "Positions of consumers do not go back",
+      source="KAFKA-2334; Jepsen, Kafka workload: nonmonotonic poll", evidence=Evidence.TRACE,
+      tables=_OF_READERS)  # fmt: skip
+def positions_do_not_go_back(fetch: FetchPosition) -> Findings:
+    """Between two assignments the offsets at which a consumer fetches a partition do not fall."""
+    yield CASE
+    if fetch.offset < fetch.before:
+        yield broken(
+            f"a consumer went back to offset {fetch.offset}, which it fetched from broker "
+            f"{fetch.broker}",
+            broker=fetch.broker,
+        )
+
+
+@rule("F10", "A group leaves no record out",
+      source="Jepsen, Kafka workload: lost write, unseen", evidence=Evidence.TRACE,
+      tables=_OF_READERS)  # fmt: skip
+def a_group_leaves_no_record_out(passage: GroupPassage) -> Findings:
+    """Of a partition the members of a group read, between the first and the last record that they
+    read together, every record."""
+    if passage.may_seek:
+        yield exempt("another client has set offsets of the group")
+        return
+    yield CASE
+    if passage.records < passage.in_log:
+        yield broken(
+            f"the members of a group read {passage.records} records of a partition and left others "
+            "between them out",
+            broker=passage.broker,
+        )
+
+
+@rule("F12", "Polls skip no record",
+      source="Jepsen, Kafka workload: poll skip", evidence=Evidence.TRACE,
+      tables=_OF_READERS)  # fmt: skip
+def polls_skip_no_record(progress: ConsumerProgress) -> Findings:
+    """A fetch of a consumer returns the records of a partition from its offset on without a gap,
+    and the next one begins no later than behind them."""
+    yield CASE
+    if progress.next_in_log is not None and progress.next_in_log < progress.offset:
+        yield broken(
+            f"a consumer came to offset {progress.offset} on broker {progress.broker} and had "
+            "skipped records before it",
+            broker=progress.broker,
+        )
+
+
+@rule("H1", "Committed offsets are not forgotten",
+      source="KIP-211, KIP-447, KIP-709; OffsetMetadataManager.fetchOffsets; Jepsen: stale read",
+      evidence=Evidence.TRACE, tables=_OF_GROUPS)  # fmt: skip
+def committed_offsets_are_not_forgotten(fetched: FetchedOffset) -> Findings:
+    """The offset that a group fetches is not below the last one whose commit, or that of its
+    transaction, was acknowledged before, unless it was set later, is expired or was deleted."""
+    yield CASE
+    if fetched.offset is None or fetched.last_set is None:
+        return
+    if fetched.offset < fetched.last_set and fetched.offset != fetched.next_set:
+        yield broken(
+            f"broker {fetched.broker} returned a committed offset of {fetched.offset} to a group "
+            "after it had acknowledged a higher one",
+            broker=fetched.broker,
+        )
+
+
+@rule("H2", "A partition has one owner in a group",
+      source="KIP-848; ConsumerCoordinator, CurrentAssignmentBuilder", evidence=Evidence.TRACE,
+      tables=_OF_GROUPS)  # fmt: skip
+def a_partition_has_one_owner(owned: OwnedPartition) -> Findings:
+    """In one generation of a classic group, or at one member epoch of a consumer group, a partition
+    is assigned to one member."""
+    yield CASE
+    if len(owned.owners) > 1:
+        yield broken(
+            f"two members own the partition in generation {owned.generation} of their group",
+            broker=owned.broker,
+        )

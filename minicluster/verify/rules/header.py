@@ -1,0 +1,51 @@
+"""What a run says of itself at its end: crashes, the controllers' indexes, trace hashes."""
+
+from __future__ import annotations
+
+from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.rule import CASE, Findings, broken, ids, rule
+
+
+@rule("E41", "A controller's indexes match its image",
+      source="ReplicationControlManager (BrokersToIsrs); 4.3 breaks it twice",
+      evidence=Evidence.META)  # fmt: skip
+def indexes_match_the_image(header: RunHeader) -> Findings:
+    """At the end of a run the indexes of each controller (brokers to ISRs, partitions without
+    leader, …) equal those computed anew from its image."""
+    if header.stale_indexes is None:
+        return
+    yield CASE
+    if header.stale_indexes:
+        controllers = ids(header.stale_indexes)
+        yield broken(f"the indexes of controllers {controllers} do not match their images")
+
+
+@rule("E42", "No actor crashes, and no controller resigns because of a fault",
+      source="design of this project; Kafka's own faults are FaultHandler.handleFault, "
+      "QuorumController.handleEventException", evidence=Evidence.META)  # fmt: skip
+def no_actor_crashes(header: RunHeader) -> Findings:
+    """No machine raises anything but a protocol error, whatever it receives; no decision or
+    periodic task of a controller meets a state that cannot be, and no controller gives up its
+    leadership for it."""
+    if header.crashes is not None:
+        yield CASE
+        if header.crashes:
+            yield broken(f"{header.crashes} actors crashed")
+    if header.controller_faults:
+        yield broken(
+            f"controllers met {header.controller_faults} faults of their own (controller_faults of "
+            "run.json)"
+        )
+
+
+@rule("X1", "The same seed gives the same run",
+      source="design of this project", evidence=Evidence.META,
+      without_cases="the run was not repeated")  # fmt: skip
+def the_same_seed_gives_the_same_run(header: RunHeader) -> Findings:
+    """A run that was repeated from its seed left the same trace hash."""
+    if header.trace_hash is None or header.repeat_trace_hash is None:
+        return
+    yield CASE
+    if header.trace_hash != header.repeat_trace_hash:
+        yield broken("the run was repeated from its seed and left another trace")

@@ -1,0 +1,104 @@
+"""Images that nodes publish and snapshots that they write, beside folds of the log."""
+
+from __future__ import annotations
+
+from minicluster.verify.histories.images import Publication
+from minicluster.verify.histories.snapshots import SnapshotFile
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
+from minicluster.verify.rules.topics import configs_do_not_outlive_their_topic
+
+_NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest of the image"
+
+
+@rule("E32", "Published images are folds of the log",
+      source="KIP-631; MetadataLoader", evidence=Evidence.IMAGES, tables=("publish",))  # fmt: skip
+def images_are_folds_of_the_log(image: Publication) -> Findings:
+    """The image that a node publishes at an offset is the fold of the committed log up to that
+    offset."""
+    if image.fold is None or image.digest is None:
+        yield exempt(_NO_FOLD)
+        return
+    yield CASE
+    if image.digest != image.fold:
+        yield broken(
+            f"node {image.node} published an image that differs from the fold of the log (event "
+            f"{image.event})",
+            broker=image.node,
+        )
+
+
+@rule("E33", "Images are published in order, at committed batch ends",
+      source="KAFKA-15389, KAFKA-17713; MetadataLoader.maybePublishMetadata",
+      evidence=Evidence.IMAGES, tables=("publish", "raft_event"))  # fmt: skip
+def images_are_published_in_order(image: Publication) -> Findings:
+    """Each incarnation publishes images in order, at the end of a committed batch, never past the
+    high watermark, never inside a metadata transaction, and never an empty one."""
+    node, event = image.node, f"(event {image.event})"
+    yield CASE
+    if image.before is not None and image.offset < image.before:
+        yield broken(f"node {node} published an older image than before {event}", broker=node)
+    if image.foldable and not image.ends_a_batch:
+        where = "an offset that is not the end of a committed batch"
+        yield broken(f"node {node} published at {where} {event}", broker=node)
+    mark = image.high_watermark
+    if mark is not None and image.offset >= mark:
+        yield broken(f"node {node} published past the high watermark {mark}", broker=node)
+    is_open = image.foldable and image.ends_a_batch and image.fold is None
+    # With 3.9 an empty snapshot counts as a record, and its empty image is published (KAFKA-17713).
+    is_empty = image.offset < 0 or (image.is_empty and not image.may_be_empty)
+    if is_empty or image.in_transaction or is_open:
+        what = "an empty image or one inside a transaction"
+        yield broken(f"node {node} published {what} {event}", broker=node)
+
+
+@rule("E34", "Snapshots are folds of the log",
+      source="KIP-630, KAFKA-14618, KAFKA-17713; SnapshotGenerator",
+      evidence=Evidence.SNAPSHOTS)  # fmt: skip
+def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:
+    """A snapshot ends (exclusive) where a committed batch ends, carries the epoch and the time of
+    that batch, and holds the fold of the log up to its end."""
+    if not snapshot.in_log:
+        yield exempt("the log before the snapshot is not kept")
+        return
+    yield CASE
+    node = snapshot.node
+    which = f"the snapshot of controller {node} that ends at {snapshot.end_offset}"
+    is_the_fold = snapshot.digest is not None and snapshot.digest == snapshot.expected_digest
+    if not is_the_fold or snapshot.epoch != snapshot.expected_epoch:
+        yield broken(f"{which} differs from the fold of the log up to there", broker=node)
+    time_ms, expected_ms = snapshot.timestamp_ms, snapshot.expected_timestamp_ms
+    if time_ms is not None and expected_ms is not None and time_ms != expected_ms:
+        message = f"the header of {which} has another time than the batch before, {expected_ms}"
+        yield broken(message, broker=node)
+
+
+@rule("E35", "A snapshot plus the rest of the log is the whole log",
+      source="KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader.handleLoadSnapshot",
+      evidence=Evidence.IMAGES, tables=("publish",))  # fmt: skip
+def a_snapshot_and_the_rest_are_the_log(image: Publication) -> Findings:
+    """A node that has loaded a snapshot publishes the same images as the whole log gives."""
+    if not image.after_snapshot:
+        return
+    if image.fold is None or image.digest is None:
+        yield exempt(_NO_FOLD)
+        return
+    yield CASE
+    if image.digest != image.fold:
+        yield broken(
+            f"node {image.node}, which has loaded a snapshot, published an image that differs from "
+            f"the fold of the log (event {image.event})",
+            broker=image.node,
+        )
+
+
+@configs_do_not_outlive_their_topic.also
+def _nor_in_a_snapshot(snapshot: SnapshotFile) -> Findings:
+    if snapshot.orphans:
+        topic = snapshot.orphans[0]
+        yield broken(
+            f"the snapshot of controller {snapshot.node} that ends at {snapshot.end_offset} has "
+            f"configs of topic {topic}, which it lacks",
+            broker=snapshot.node,
+            topic=topic,
+        )

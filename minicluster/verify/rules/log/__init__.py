@@ -1,1 +1,0 @@
-"""Rules over the metadata log alone."""

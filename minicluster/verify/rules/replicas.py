@@ -1,0 +1,225 @@
+"""What replicas hold, and when their high watermarks move (KIP-497, KIP-101)."""
+
+from __future__ import annotations
+
+from minicluster.verify.histories.electable import ElectableReplica
+from minicluster.verify.histories.failed_directories import LeaderAfterFailure, LogAtEnd
+from minicluster.verify.histories.held_logs import HighWatermarkBesideLogs
+from minicluster.verify.histories.replicas import (
+    Acknowledged,
+    HighWatermarkMoved,
+    PartitionEpochApplied,
+    ReplicaBegun,
+    Truncated,
+    WrittenByLeader,
+)
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.memberships import no_isr_member_is_in_a_lost_directory
+from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, rule
+
+
+@rule("B2", "The high watermark waits for the maximal ISR",
+      source="KIP-497, KIP-101; Partition.maybeIncrementLeaderHW", evidence=Evidence.TRACE,
+      tables=("partition_event",))  # fmt: skip
+def the_high_watermark_waits_for_the_maximal_isr(moved: HighWatermarkMoved) -> Findings:
+    """A leader advances its high watermark only over offsets that every member of its maximal ISR
+    has fetched up to, in this leader epoch, and that the member's own log has."""
+    if moved.followers is None:
+        return
+    yield CASE
+    if moved.log_end < moved.new or any(
+        follower.log_end < moved.new or follower.leader_epoch != moved.leader_epoch
+        for follower in moved.waited_for
+    ):
+        yield broken(
+            f"leader {moved.broker} advanced its high watermark to {moved.new} before all of "
+            f"{ids(moved.maximal_isr)} had fetched up to it",
+            broker=moved.broker,
+        )
+
+
+@the_high_watermark_waits_for_the_maximal_isr.also
+def _as_the_members_own_logs_have_it(advance: HighWatermarkBesideLogs) -> Findings:
+    for member in advance.lacking:
+        yield broken(
+            f"leader {advance.leader} advanced its high watermark to {advance.high_watermark}, and "
+            f"the log of a member of its maximal ISR, {ids([member])}, does not hold the leader's "
+            "records up to there",
+            broker=advance.leader,
+        )
+
+
+@rule("B3", "Replicas that may be elected hold every committed record",
+      source="KIP-497, KIP-966; StrongISR", evidence=Evidence.TRACE,
+      tables=("partition_event", "raft_event"))  # fmt: skip
+def electable_replicas_hold_what_is_committed(replica: ElectableReplica) -> Findings:
+    """A running replica in the committed ISR or ELR holds every record below the highest high
+    watermark, except after an unclean election or the loss of the last ISR member."""
+    if replica.has_lost:
+        yield exempt("the partition had lost records by then, rightly")
+        return
+    yield CASE
+    mark = replica.true_high_watermark
+    if replica.log_end is not None and replica.log_end < mark:
+        yield broken(
+            f"broker {replica.broker} may be elected (ISR and ELR {ids(replica.candidates)}) and "
+            f"its log ends below the high watermark {mark}",
+            broker=replica.broker,
+        )
+
+
+@electable_replicas_hold_what_is_committed.also
+def _and_none_loses_records_while_it_runs(begun: ReplicaBegun) -> Findings:
+    end, end_before = begun.log_end, begun.log_end_before
+    if end is not None and end_before is not None and end < end_before:
+        yield broken(
+            f"broker {begun.broker} lost records without a truncation: its log ends at {end}",
+            broker=begun.broker,
+        )
+
+
+@rule("B6", "Partition epochs never decrease on a broker",
+      source="KIP-497, KAFKA-13790; Partition.makeLeader, makeFollower",
+      evidence=Evidence.TRACE, tables=("partition_event",))  # fmt: skip
+def partition_epochs_never_decrease_on_a_broker(applied: PartitionEpochApplied) -> Findings:
+    """A running broker never applies an older partition epoch, and an equal partition epoch has the
+    same leader epoch."""
+    yield CASE
+    is_equal = applied.partition_epoch == applied.partition_epoch_before
+    if applied.partition_epoch < applied.highest_before or (
+        is_equal and applied.leader_epoch != applied.leader_epoch_before
+    ):
+        yield broken(
+            f"broker {applied.broker} applied an older partition epoch, or the same one with "
+            f"another leader epoch (event {applied.event})",
+            broker=applied.broker,
+        )
+
+
+@rule("B10", "The high watermark does not advance below min.insync.replicas",
+      source="KIP-966, KAFKA-15583; Partition.maybeIncrementLeaderHW", evidence=Evidence.TRACE,
+      tables=("partition_event",))  # fmt: skip
+def the_high_watermark_waits_for_min_isr(moved: HighWatermarkMoved) -> Findings:
+    """A leader's high watermark does not advance while its ISR is smaller than
+    min.insync.replicas."""
+    if moved.min_isr is None:
+        return
+    yield CASE
+    if moved.new > moved.old and len(moved.isr) < moved.min_isr:
+        yield broken(
+            f"leader {moved.broker} advanced its high watermark with the ISR {ids(moved.isr)}, "
+            f"below min.insync.replicas (event {moved.event})",
+            broker=moved.broker,
+        )
+
+
+@rule("E27", "A new replica begins empty",
+      source="KIP-516, KAFKA-14616; LogManager.isStrayKraftReplica", evidence=Evidence.TRACE,
+      tables=("partition_event",))  # fmt: skip
+def a_new_replica_begins_empty(begun: ReplicaBegun) -> Findings:
+    """A replica that a broker creates for the first time, or again after deleting it, begins with
+    an empty log."""
+    if not begun.is_new:
+        return
+    yield CASE
+    if begun.log_end is not None and begun.log_end > 0:
+        yield broken(
+            f"broker {begun.broker} created a new replica whose log ends at {begun.log_end}",
+            broker=begun.broker,
+        )
+
+
+@rule("F5", "Committed records are not truncated",
+      source="KIP-101, KIP-279; AbstractFetcherThread.truncate", evidence=Evidence.TRACE,
+      tables=("partition_event", "raft_event"))  # fmt: skip
+def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
+    """No replica truncates below the highest high watermark of its partition, except of what an
+    unclean election or the last ISR member has lost. A replica whose records are all older than the
+    epoch of that high watermark may have diverged there, and does not truncate below its own high
+    watermark."""
+    if truncated.excuse is not None:
+        yield exempt(truncated.excuse)
+        return
+    yield CASE
+    log_epoch, true_epoch = truncated.log_epoch, truncated.true_epoch
+    mark = truncated.true_high_watermark
+    lowest = mark
+    if log_epoch is not None and true_epoch is not None and log_epoch < true_epoch:
+        lowest = truncated.own_high_watermark or 0
+    if lowest is not None and truncated.to < lowest:
+        yield broken(
+            f"broker {truncated.broker} truncated below the high watermark {mark}",
+            broker=truncated.broker,
+        )
+
+
+@rule("F8", "acks=all waits for the whole maximal ISR",
+      source="KIP-497; Partition.checkEnoughReplicasReachOffset", evidence=Evidence.TRACE,
+      tables=("partition_event",))  # fmt: skip
+def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
+    """When a Produce with acks=all succeeds, every member of the maximal ISR holds its records, and
+    they are at least min.insync.replicas."""
+    if acknowledged.followers is None:
+        return
+    yield CASE
+    members, min_isr = acknowledged.maximal_isr, acknowledged.min_isr
+    log_ends = [follower.log_end for follower in acknowledged.waited_for]
+    if min((acknowledged.log_end, *log_ends)) <= acknowledged.offset or len(members) < (
+        1 if min_isr is None else min_isr
+    ):
+        yield broken(
+            f"leader {acknowledged.broker} acknowledged offset {acknowledged.offset} before all "
+            f"of {ids(members)} had it, or with fewer than min.insync.replicas",
+            broker=acknowledged.broker,
+        )
+
+
+@rule("F16", "One writer per leader epoch",
+      source="KIP-101, KIP-320; Partition.appendRecordsToLeader", evidence=Evidence.TRACE,
+      tables=("partition_event",))  # fmt: skip
+def one_writer_per_leader_epoch(written: WrittenByLeader) -> Findings:
+    """In each leader epoch of a partition one broker only appends records of clients."""
+    yield CASE
+    if not written.alone:
+        yield broken(
+            f"broker {written.broker} appended records in a leader epoch in which another broker "
+            f"did (event {written.event})",
+            broker=written.broker,
+        )
+
+
+@rule("F18", "A leader's high watermark does not decrease",
+      source="KIP-101, KIP-207; Partition.maybeIncrementLeaderHW, fetchOffsetForTimestamp",
+      evidence=Evidence.TRACE,
+      tables=("partition_event", "rpc", "client_record", "raft_event"))  # fmt: skip
+def a_leaders_high_watermark_does_not_decrease(moved: HighWatermarkMoved) -> Findings:
+    """While a broker leads an epoch its high watermark only advances, also as clients see it, and
+    consumers receive an end offset only once the high watermark has passed the start of the
+    epoch."""
+    yield CASE
+    if moved.new < moved.old:
+        yield broken(
+            f"leader {moved.broker} moved its high watermark back to {moved.new}",
+            broker=moved.broker,
+        )
+
+
+@no_isr_member_is_in_a_lost_directory.also
+def _nor_does_a_leader_write_to_one(leader: LeaderAfterFailure) -> Findings:
+    """No record shows it: the broker itself leads on."""
+    if leader.is_in_failed_directory:
+        yield broken(
+            f"broker {leader.broker} leads a partition in a directory of its own that has failed "
+            f"(event {leader.event})",
+            broker=leader.broker,
+        )
+
+
+@no_isr_member_is_in_a_lost_directory.also
+def _nor_is_a_leaders_log_in_one(log: LogAtEnd) -> Findings:
+    """The disks show it."""
+    if log.leads and not log.is_online:
+        yield broken(
+            f"broker {log.broker} leads a partition whose log lies in a directory that has failed",
+            broker=log.broker,
+        )

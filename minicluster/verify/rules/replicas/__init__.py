@@ -1,1 +1,0 @@
-"""Rules over the replicas' own events and logs."""

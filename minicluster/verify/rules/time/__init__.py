@@ -1,1 +1,0 @@
-"""Promises about time: what waits, for how long, and the rules over it."""

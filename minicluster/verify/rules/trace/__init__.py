@@ -1,1 +1,0 @@
-"""Rules over the trace of a run, beside its metadata log."""

@@ -1,1 +1,0 @@
-"""Rules over the transaction log of ZooKeeper; offsets are zxids."""

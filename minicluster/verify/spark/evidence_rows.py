@@ -1,0 +1,412 @@
+"""Evidence as rows: what the data source gives, the exchange carries and the judges take.
+
+One row is one event of one run. ``share`` says which of the judges of the run takes it; a row that
+all of them need is there once for each. Within a share rows are in the order of ``phase``, then of
+``place``. A record is its bytes as they lie on disk: no row has a list in it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from minicluster.errors import UserError
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.batch import HEADER_BYTES, LENGTH_END, RecordBatch
+from minicluster.log.record_scan import record_values
+from minicluster.verify.evidence.run import LogFacts, Run
+from minicluster.verify.share import share_of
+
+SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "share": pa.int32(),
+        "slot": pa.int32(),  # the partition in which the share is judged
+        "phase": pa.int32(),
+        "place": pa.int64(),  # the order within the phase
+        "node": pa.int32(),  # of a batch's header or a snapshot: the controller
+        "offset": pa.int64(),
+        "batch": pa.int64(),  # the place of the first record of its batch
+        "ends": pa.int64(),  # the last offset of its batch
+        "clean_from": pa.int64(),  # as in ``operations.Entry``; null for a partition's change
+        "unseen_from": pa.int64(),
+        "subject": pa.string(),  # the table of a trace's rows, the name of a snapshot
+        "record": pa.binary(),
+    }
+)
+# With the time of each record, for whom it matters.
+TIMED_SCHEMA = SCHEMA.append(pa.field("time", pa.int64()))
+_SQL = {
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+    pa.list_(pa.int32()): "array<int>",
+    pa.list_(pa.int64()): "array<bigint>",
+    pa.list_(pa.string()): "array<string>",
+}
+
+
+def sql_of(schema: pa.Schema) -> str:
+    """An Arrow schema as SQL has it."""
+    return ", ".join(f"`{column.name}` {_SQL[column.type]}" for column in schema)
+
+
+BATCH_ROWS = 2_000
+BATCH_BYTES = 1 << 20
+_EVERY = -1
+CHANGE = bytes((1, 5))  # frame version and type of a PartitionChangeRecord
+CHANGES = "partition changes"  # the subject of a row with several
+KEY = slice(3, 23)  # its partition (4 bytes) and topic id
+
+
+class DamagedWhileShown(UserError):
+    """A reader of a long log has found damage; it has to be read with more care."""
+
+    exit_code = 65
+
+
+class Phase(IntEnum):
+    """The kinds of rows, in the order in which a judge takes them.
+
+    ======== ==================================================================================
+    HEADING  what is known of the run before its events (``Heading``), pickled
+    DAMAGE   a reader has found bytes that no log has; the run has to be read with more care
+    START    the snapshot from which the committed log is judged: its bytes
+    RECORD   one record of the committed log: its value; or the changes of partitions that follow
+             each other in a batch (``CHANGES``)
+    BATCH    one batch of a controller's log: its header, all of it if it is a control batch
+    END      the first committed batch, and those with which snapshots end: likewise
+    SNAPSHOT one snapshot beside a log: its bytes
+    TRACE    some rows of one table of the trace, as Arrow writes them
+    ZNODES   some rows of the log of ZooKeeper, pickled
+    ======== ==================================================================================
+    """
+
+    HEADING = 0
+    DAMAGE = 1
+    START = 2
+    RECORD = 3
+    BATCH = 4
+    END = 5
+    SNAPSHOT = 6
+    TRACE = 7
+    ZNODES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What a judge has to know before the events of a run come.
+
+    Shapes:  run: without its contents; None where there is nothing to judge: ``refused`` is why.
+             start: end offset, epoch and file of the snapshot from which the log is judged.
+             in_files: batches are in the order of their files, since a run's histories look back at
+             them, or offsets go back from one file to the next; else they come by their offsets.
+    """
+
+    run: Run | None
+    shares: int
+    start: tuple[int, int, str] | None = None
+    logs: tuple[LogFacts, ...] = ()
+    in_files: bool = False
+    refused: tuple[type[UserError], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the rows of a run go: each of its shares has a slot.
+
+    Shapes:  shares: among which the changes of partitions are divided. folds: one more share gets
+             every record, and what is beside the log, since it folds all of it.
+    """
+
+    run: str
+    first_slot: int
+    shares: int
+    folds: bool = False
+
+    @property
+    def every(self) -> range:
+        """All shares."""
+        return range(self.shares + self.folds)
+
+
+class RowWriter:
+    """Collects rows of one run as columns, and gives them as Arrow batches.
+
+    Shapes:  phases: the kinds of rows that are wanted.
+    """
+
+    def __init__(
+        self, target: Target, *, timed: bool = False, phases: Container[Phase] = tuple(Phase)
+    ) -> None:
+        self._target = target
+        self._phases = phases
+        self._timed = timed
+        self._schema = TIMED_SCHEMA if timed else SCHEMA
+        self._filled = [name for name in self._schema.names if name not in ("run", "slot")]
+        self._columns = self._empty()
+        self._shares: dict[bytes, int] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._columns["share"])
+
+    def _empty(self) -> dict[str, list[Any]]:
+        return {name: [] for name in self._filled}
+
+    def add(
+        self,
+        phase: Phase,
+        record: bytes | None,
+        shares: Iterable[int],
+        *,
+        place: int = 0,
+        node: int | None = None,
+        offset: int | None = None,
+        ends: int | None = None,
+        subject: str | None = None,
+    ) -> None:
+        """Add a row, once for each of these shares."""
+        if phase not in self._phases:
+            return
+        for share in shares:
+            self._append(
+                share=share,
+                phase=phase,
+                place=place,
+                node=node,
+                offset=offset,
+                ends=ends,
+                subject=subject,
+                record=record,
+            )
+
+    def add_heading(self, heading: Heading) -> None:
+        """Add the heading of the run, which every share needs."""
+        self.add(Phase.HEADING, pickle.dumps(heading), self._target.every)
+
+    def add_batch(self, phase: Phase, batch: RecordBatch, place: int, node: int | None) -> None:
+        """Add the header of a batch: to the first share, or to the one that folds the log."""
+        record = batch.encoded if batch.is_control else batch.encoded[:HEADER_BYTES]
+        base, last = batch.base_offset, batch.last_offset
+        share = 0 if phase is Phase.BATCH else self._target.every[-1]
+        self.add(phase, record, (share,), place=place, node=node, offset=base, ends=last)
+
+    def add_records(self, batch: RecordBatch, place: int, control_from: int) -> None:
+        """Add the records of a committed batch, each to the shares that need it.
+
+        Shapes:  place: of the first. control_from: where the control batches right before begin.
+        Errors:  InvalidBatch.
+        """
+        if Phase.RECORD not in self._phases:
+            return
+        if self._timed:
+            self._add_timed(batch, place)
+            return
+        values, base = record_values(batch), batch.base_offset
+        begins = 0
+        for index, value in enumerate(values):
+            if value[:2] == CHANGE:
+                continue
+            if begins < index:
+                self._add_changes(batch, place, begins, values[begins:index])
+            clean_from = base + begins
+            is_first = begins == 0 and control_from >= 0
+            self._add_record(
+                batch, place, index, value, clean_from, control_from if is_first else clean_from
+            )
+            begins = index + 1
+        if begins < len(values):
+            self._add_changes(batch, place, begins, values[begins:])
+
+    def _add_timed(self, batch: RecordBatch, place: int) -> None:
+        """Add each record of a batch with its time, a change of a partition to its share alone."""
+        every = self._target.every
+        times = record_times(batch)
+        for index, (value, time) in enumerate(zip(record_values(batch), times, strict=True)):
+            share = self._share_of(value) if value[:2] == CHANGE else _EVERY
+            for one in every if share == _EVERY or self._target.shares == 1 else (share,):
+                self._append(
+                    share=one,
+                    phase=Phase.RECORD,
+                    place=place + index,
+                    offset=batch.base_offset + index,
+                    batch=place,
+                    ends=batch.last_offset,
+                    record=value,
+                    time=time,
+                )
+
+    def _add_record(
+        self,
+        batch: RecordBatch,
+        place: int,
+        index: int,
+        value: bytes,
+        clean_from: int,
+        unseen_from: int,
+    ) -> None:
+        for share in self._target.every:
+            self._append(
+                share=share,
+                phase=Phase.RECORD,
+                place=place + index,
+                offset=batch.base_offset + index,
+                batch=place,
+                ends=batch.last_offset,
+                clean_from=clean_from,
+                unseen_from=unseen_from,
+                record=value,
+            )
+
+    def _add_changes(
+        self, batch: RecordBatch, place: int, begins: int, values: Sequence[bytes]
+    ) -> None:
+        """Add changes of partitions that follow each other, one row for each share.
+
+        A row for each of them would cost Spark, which copies every row several times, four fifths
+        of its work on a long log.
+        """
+        to: dict[int, list[int]] = {}  # share -> indexes
+        target = self._target
+        if target.shares == 1 and not target.folds:
+            to[0] = list(range(len(values)))
+        else:
+            for index, share in enumerate(map(self._share_of, values)):
+                if share in to:
+                    to[share].append(index)
+                else:
+                    to[share] = [index]
+            if target.folds:
+                to[target.shares] = list(range(len(values)))
+            every = to.pop(_EVERY, ())
+            for share in range(target.shares) if every else ():
+                to[share] = sorted([*to.get(share, ()), *every])
+        offset = batch.base_offset + begins
+        for share, indexes in to.items():
+            self._append(
+                share=share,
+                phase=Phase.RECORD,
+                place=place + begins + indexes[0],
+                offset=offset,
+                batch=place,
+                ends=batch.last_offset,
+                subject=CHANGES,
+                record=packed(indexes, [values[index] for index in indexes]),
+            )
+
+    def _append(self, **row: Any) -> None:
+        for name, column in self._columns.items():
+            column.append(row.get(name))
+        self._bytes += len(row["record"] or b"")
+
+    def _share_of(self, value: bytes) -> int:
+        """The share that gets a change; the replicas of a first partition count for its topic."""
+        key = value[KEY]
+        share = self._shares.get(key)
+        if share is None:
+            share = share_of(key, self._target.shares) if any(key[:4]) else _EVERY
+            self._shares[key] = share
+        return share
+
+    def taken(self) -> pa.RecordBatch:
+        """The rows so far, which are forgotten here."""
+        columns, target = self._columns, self._target
+        self._bytes = 0
+        self._columns = self._empty()
+        count = len(columns["share"])
+        arrays: dict[str, pa.Array] = {
+            name: pa.array(values, self._schema.field(name).type)
+            for name, values in columns.items()
+        }
+        slots = pa.array([target.first_slot + share for share in columns["share"]], pa.int32())
+        arrays |= {"run": pa.array([target.run] * count, pa.string()), "slot": slots}
+        ordered = [arrays[name] for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
+
+    def taken_if_full(self) -> Iterator[pa.RecordBatch]:
+        """The rows so far, if they are many."""
+        if len(self) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
+            yield self.taken()
+
+
+def record_times(batch: RecordBatch) -> Sequence[int]:
+    """The time of each record of a batch."""
+    records = batch.records_in_memory
+    if records is not None:
+        return [record.timestamp for record in records]
+    at = batch.max_timestamp if batch.is_log_append_time else batch.base_timestamp
+    return [at] * batch.count
+
+
+T = TypeVar("T")
+
+
+def packed(places: Sequence[int], values: Sequence[bytes]) -> bytes:
+    """Several values in one: their number, places and sizes (4 bytes each), then the values."""
+    count = len(values)
+    sizes = map(len, values)
+    return struct.pack(f">{2 * count + 1}I", count, *places, *sizes) + b"".join(values)
+
+
+def unpacked(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The places and values of ``packed``."""
+    (count,) = struct.unpack_from(">I", content)
+    numbers = struct.unpack_from(f">{2 * count}I", content, 4)
+    begin = 8 * count + 4
+    for place, size in zip(numbers[:count], numbers[count:], strict=True):
+        yield place, content[begin : begin + size]
+        begin += size
+
+
+def in_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Sequences of at most so many."""
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """Some rows of a table of the trace."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+EventRow = tuple[Any, ...]
+NODE, OFFSET, BATCH, ENDS, SUBJECT, RECORD, TIME = map(
+    TIMED_SCHEMA.names.index, ("node", "offset", "batch", "ends", "subject", "record", "time")
+)
+"""Where the columns of a row are."""
+
+
+def by_phase(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[str, int, int, int, Iterator[EventRow]]]:
+    """Rows as a worker gets them: run, share, slot, phase, and the rows that follow each other."""
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        for key, rows in groupby(zip(*columns, strict=True), key=lambda row: row[:4]):
+            run, share, slot, phase = key
+            yield run, share, slot, phase, rows
+
+
+def batch_of(content: bytes) -> RecordBatch:
+    """A batch of a row: its header, the records of a control batch behind it."""
+    length = (len(content) - LENGTH_END).to_bytes(4, "big")
+    return RecordBatch.decode(content[:8] + length + content[LENGTH_END:], lenient=True)
+
+
+def rows_of(content: bytes) -> list[Mapping[str, Any]]:
+    """The rows that ``to_bytes`` has written."""
+    with pa.ipc.open_stream(content) as reader:
+        rows: list[Mapping[str, Any]] = reader.read_all().to_pylist()
+        return rows

@@ -1,0 +1,96 @@
+"""Judging a metadata log while it grows, as a Spark stream: findings within seconds of the commit.
+
+The stream reads each batch once, in order; the judge that takes them is the one of a running
+cluster (``live``) and stays in the process that has started the stream. So its memory is bounded by
+the cluster, and a stream that is started again begins where the log does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from minicluster.errors import UserError
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
+from minicluster.log.directory import locate
+from minicluster.log.heads import batch_heads
+from minicluster.verify.evidence.committed_log import no_start
+from minicluster.verify.evidence.reading import named_paths
+from minicluster.verify.live import LiveJudge
+from minicluster.verify.model import Finding
+from minicluster.verify.spark.evidence_rows import sql_of
+from minicluster.verify.spark.judging_worker import FINDING, RESULT
+from minicluster.verify.spark.travel import ship_package
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def follow_findings(
+    spark: SparkSession,
+    log: Path | str,
+    take: Callable[[DataFrame], None],
+    *,
+    every: str = "1 second",
+) -> Any:
+    """Start a Spark stream that judges a growing log; the caller stops the query.
+
+    ::
+
+        query = follow_findings(spark, log, lambda found: found.write.saveAsTable("findings"))
+
+    Shapes:  log: a path of one controller's log on this machine; what is in it counts as committed.
+             take: gets the findings that are new, as a data frame, whenever there are any.
+             every: how often the log is looked at.
+    Errors:  UserError for a path that holds no log, or one whose first state is not recorded.
+    """
+    from minicluster.verify.spark.evidence_source import FORMAT, EvidenceSource
+
+    ((path, name),) = named_paths([log])
+    judge = _judge_of(path, name)
+    ship_package(spark)
+    spark.dataSource.register(EvidenceSource)
+
+    def on_rows(rows: DataFrame, number: int) -> None:
+        found: list[Finding] = []
+        for row in rows.select("record").toLocalIterator():  # in the order of the log
+            found += judge.commit(RecordBatch.decode(bytes(row.record)))
+        if found:
+            take(_frame(rows.sparkSession, found))
+
+    return (
+        spark.readStream.format(FORMAT)
+        .option("follow", str(path.absolute()))
+        .load()
+        .writeStream.foreachBatch(on_rows)
+        .trigger(processingTime=every)
+        .start()
+    )
+
+
+def _judge_of(path: Path, name: str) -> LiveJudge:
+    """A judge of the log from where it begins."""
+    located = locate(path)
+    if len(located.logs) != 1:
+        raise UserError(f"{path}: a stream follows one controller's log")
+    judge = LiveJudge(name)
+    files = located.logs[0]
+    head = next(batch_heads(files.segments[0]), None) if files.segments else None
+    first = 0 if head is None else head.base_offset
+    if first == 0:
+        return judge
+    for file in sorted(files.checkpoints):
+        end, _ = parse_checkpoint_name(file.name) or (0, 0)
+        if end >= first:
+            judge.load(read_checkpoint(file, files.limits).records, end)
+            return judge
+    raise UserError(no_start(path, first))
+
+
+def _frame(spark: SparkSession, found: list[Finding]) -> DataFrame:
+    rows = [tuple(getattr(finding, name) for name in FINDING) for finding in found]
+    return spark.createDataFrame(rows, sql_of(pa.schema([RESULT.field(name) for name in FINDING])))

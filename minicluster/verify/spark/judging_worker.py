@@ -1,0 +1,529 @@
+"""The worker's side: histories and rules over the rows of evidence, as they stream by.
+
+A task gets the rows of some shares of runs, one share after the other, each in order. The records
+of a log are folded as they come, so that memory is bounded by the cluster that the log describes.
+The trace of a run is held while it is judged.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from minicluster.lazy_dataclass import dataclass
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import decode_snapshot
+from minicluster.log.errors import LogError
+from minicluster.metadata.errors import ReplayError
+from minicluster.own_folders import OwnFolder, temporary_folder
+from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.records import PartitionChangeRecord, decode_record
+from minicluster.verify.evidence.committed_log import committed_log
+from minicluster.verify.evidence.independent_fold import IndependentFold
+from minicluster.verify.evidence.operations import Entry, Operation, OperationDivider
+from minicluster.verify.evidence.operations import History as Operations
+from minicluster.verify.evidence.run import NodeLog, Problem, Run, Start
+from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
+from minicluster.verify.histories.committed_log import CommittedLog
+from minicluster.verify.histories.images import Images, images
+from minicluster.verify.histories.partitions import Change, Sets
+from minicluster.verify.histories.snapshots import SnapshotFile
+from minicluster.verify.histories.timeline import Timeline
+from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.judging import Judge, Tally
+from minicluster.verify.model import Evidence
+from minicluster.verify.promises import promises_of
+from minicluster.verify.rules.every import HISTORIES
+from minicluster.verify.rules.rule import Rule
+from minicluster.verify.share import Share
+from minicluster.verify.spark.evidence_rows import (
+    CHANGE,
+    CHANGES,
+    KEY,
+    NODE,
+    OFFSET,
+    RECORD,
+    SUBJECT,
+    EventRow,
+    Heading,
+    Phase,
+    batch_of,
+    by_phase,
+    rows_of,
+    unpacked,
+)
+from minicluster.verify.spark.progress import Meter
+
+RESULT = pa.schema(
+    {
+        "run": pa.string(),
+        "kind": pa.string(),  # count, exempt, finding, crash, problem, heading, refused, damaged
+        "rule": pa.string(),
+        "looked_at": pa.int64(),
+        "not_promised": pa.int64(),
+        "offset": pa.int64(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "broker": pa.int32(),
+        "message": pa.string(),  # of a finding; why something is exempt, crashed, or a problem
+        "heading": pa.binary(),  # the run without its contents
+    }
+)
+FINDING = ("run", "rule", "offset", "topic", "partition", "broker", "message")
+_SETS_MAX = 20_000  # of changes whose fields are remembered
+_METER_ROWS = 20_000  # between two marks of how far a share is
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What workers judge by.
+
+    Shapes:  rules: of this package. own_rules, own_histories: of a user's file, which is no module
+             that a worker could import. meters: the folder in which each slot leaves how far it is.
+    """
+
+    rules: tuple[Rule, ...]
+    own_rules: tuple[Rule, ...] = ()
+    own_histories: tuple[History, ...] = ()
+    own_module: ModuleType | None = None
+    meters: Path | None = None
+
+    @property
+    def histories(self) -> tuple[History, ...]:
+        """All histories, of which those without a rule cost nothing."""
+        return (*HISTORIES, *self.own_histories)
+
+    @property
+    def every_rule(self) -> tuple[Rule, ...]:
+        """All rules."""
+        return (*self.rules, *self.own_rules)
+
+    def pickled(self) -> bytes:
+        """The task for workers; what is a user's own goes by value."""
+        own = (tuple(map(_parts_of, self.own_rules)), self.own_histories)
+        if self.own_module is None:
+            return pickle.dumps((self.rules, pickle.dumps(own), self.meters))
+        from pyspark import cloudpickle
+
+        by_value: Any = cloudpickle
+        by_value.register_pickle_by_value(self.own_module)
+        return pickle.dumps((self.rules, by_value.dumps(own), self.meters))
+
+
+def _parts_of(rule: Rule) -> Mapping[str, Any]:
+    return vars(rule)
+
+
+def _rule_of(parts: Mapping[str, Any]) -> Rule:
+    rule = Rule.__new__(Rule)
+    vars(rule).update(parts)
+    return rule
+
+
+@cache
+def _task_of(pickled: bytes) -> Task:
+    """The task as a worker has it; a worker judges for several of Spark's tasks."""
+    rules, own, meters = pickle.loads(pickled)
+    own_rules, own_histories = pickle.loads(own)
+    return Task(rules, tuple(map(_rule_of, own_rules)), own_histories, None, meters)
+
+
+def judge_rows(pickled: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Judge the shares whose rows these are, one after the other.
+
+    Shapes:  rows of ``evidence_rows.SCHEMA``, in order -> rows of ``RESULT``.
+    """
+    task = _task_of(pickled)
+    judging: _Judging | None = None
+    for run, share, slot, phase, rows in by_phase(batches):
+        if judging is None or (judging.run, judging.share) != (run, share):
+            if judging is not None:
+                yield judging.result()
+            judging = _Judging(task, run, share, slot)
+        judging.take(phase, rows)
+    if judging is not None:
+        yield judging.result()
+
+
+class _Judging:
+    """One share of one run.
+
+    Shapes:  fold: that of the whole log up to its snapshots, in the share that folds it.
+    """
+
+    def __init__(self, task: Task, run: str, share: int, slot: int) -> None:
+        self.run, self.share = run, share
+        self._task = task
+        self._meter = Meter(None if task.meters is None else task.meters / str(slot))
+        self._judge = Judge(run, task.every_rule)
+        self._heading = Heading(run=None, shares=1)
+        self._is_damaged = False
+        self._rows = self._rows_metered = 0
+        self._timeline = Timeline()
+        self._log: CommittedLog | None = None
+        self._fold: _Fold | None = None
+        self._logs = ControllerLogs(self._judge)
+        self._begun: set[int] = set()
+        self._copies = Copies(self._judge, copied_batch)
+        self._divider = OperationDivider()
+        self._operations: list[Operation] = []
+        self._open_at: list[int] = []
+        self._markers: list[tuple[int, str]] = []
+        self._decoder = _Decoder(None)
+        self._entries: list[Entry] = []
+        self._batch, self._ends = -1, -1
+        self._start: Start | None = None
+        self._batches: dict[int, list[RecordBatch]] = {}
+        self._committed: list[RecordBatch] = []
+        self._snapshots: dict[tuple[int, str], bytes | None] = {}
+        self._tables: dict[str, list[Mapping[str, Any]]] = {}
+        self._znodes: list[Any] = []
+
+    @property
+    def _is_held(self) -> bool:
+        """It is a run, whose histories look back at all of it."""
+        run = self._heading.run
+        return run is not None and run.is_run
+
+    @property
+    def _folds(self) -> bool:
+        """This share gets every record, and judges what is beside the log."""
+        return self.share == self._heading.shares or self._heading.shares == 1
+
+    def take(self, phase: int, rows: Iterable[EventRow]) -> None:
+        """Take rows of one phase."""
+        if self._is_damaged:
+            return
+        try:
+            match phase:
+                case Phase.HEADING:
+                    self._begin(next(iter(rows))[RECORD])
+                case Phase.DAMAGE:
+                    self._is_damaged = True
+                case Phase.START:
+                    self._load(next(iter(rows)))
+                case Phase.RECORD:
+                    self._take_records(rows)
+                case Phase.BATCH:
+                    self._take_batches(rows)
+                case Phase.END:
+                    self._committed += (batch_of(row[RECORD]) for row in rows)
+                    if self._fold is not None:
+                        self._fold.begin(self._committed[0])
+                case Phase.SNAPSHOT:
+                    for row in rows:
+                        self._snapshots[row[NODE], row[SUBJECT]] = row[RECORD]
+                case Phase.TRACE:
+                    for row in rows:
+                        self._tables.setdefault(row[SUBJECT], []).extend(rows_of(row[RECORD]))
+                case Phase.ZNODES:
+                    for row in rows:
+                        self._znodes += pickle.loads(row[RECORD])
+        except (LogError, ProtocolError):
+            self._is_damaged = True  # who reads the run with more care finds the place
+
+    def _begin(self, pickled: bytes) -> None:
+        self._heading = heading = pickle.loads(pickled)
+        run = heading.run
+        if run is None or run.on_zookeeper:
+            return
+        if self._folds and not self._is_held:
+            ends = [end - 1 for log in heading.logs for end, _, _ in log.snapshots]
+            self._fold = _Fold(ends) if ends and self._judge.judges(SnapshotFile) else None
+        if self.share == heading.shares:
+            return
+        share = None if heading.shares == 1 else Share(self.share, heading.shares)
+        timeline = self._timeline if run.is_run else None
+        self._log = CommittedLog(
+            self._judge, promises_of(run.rules), share=share, timeline=timeline
+        )
+        if self._fold is None and not self._is_held:
+            self._decoder = _Decoder(self._log.partitions.sets_of)
+
+    def _load(self, row: EventRow) -> None:
+        assert self._heading.start is not None
+        end, epoch, file = self._heading.start
+        snapshot = decode_snapshot(row[RECORD], file)
+        self._start = Start(end_offset=end, epoch=epoch, snapshot=snapshot, file=file)
+        if self._fold is not None:
+            self._fold.load(self._start)
+        if self._log is not None:
+            self._log.load(snapshot.records, end)
+
+    # --- the committed log ------------------------------------------------------------------------
+
+    def _take_records(self, rows: Iterable[EventRow]) -> None:
+        decoded = self._decoder.decoded
+        for row in rows:
+            offset, batch, ends, clean_from, unseen_from, subject, content = row[OFFSET:]
+            if batch != self._batch:
+                self._end_batch()
+                self._batch, self._ends = batch, ends
+            entries = self._entries
+            before = len(entries)
+            if subject == CHANGES:  # where they begin, nobody asks of a change
+                entries += [
+                    Entry(at, *decoded(value), at, at)
+                    for at, value in ((offset + place, value) for place, value in unpacked(content))
+                ]
+            else:
+                entries.append(Entry(offset, *decoded(content), clean_from, unseen_from))
+            self._rows += len(entries) - before
+        self._mark()
+
+    def _end_batch(self) -> None:
+        """The batch in hand is whole: what it completes takes effect."""
+        if not self._entries:
+            return
+        divider = self._divider
+        operation = divider.on_entries(self._ends, self._entries)
+        self._entries = []
+        for offset, kind in divider.markers:
+            self._markers.append((offset, kind))
+            if self._log is not None and offset >= self._begins_at:
+                self._log.mark(offset, kind)
+        divider.markers.clear()
+        if divider.has_open_records and self._is_held:
+            self._open_at.append(self._ends)
+        if self._fold is not None:
+            self._fold.take(operation, self._ends, divider.has_open_records)
+        if operation is not None:
+            if self._is_held:
+                self._operations.append(operation)
+            if self._log is not None:
+                self._log.take(operation)
+
+    @property
+    def _begins_at(self) -> int:
+        return 0 if self._start is None else self._start.end_offset
+
+    def _mark(self) -> None:
+        """Leave the part that is done, now and then."""
+        run = self._heading.run
+        if self._rows - self._rows_metered < _METER_ROWS or run is None:
+            return
+        self._rows_metered = self._rows
+        expected = max(1, run.extent.records // self._heading.shares)
+        self._meter.done(min(0.99, self._rows / expected))
+
+    # --- what is beside it ------------------------------------------------------------------------
+
+    def _take_batches(self, rows: Iterable[EventRow]) -> None:
+        if self._heading.in_files:
+            for row in rows:
+                self._batches.setdefault(row[NODE], []).append(batch_of(row[RECORD]))
+            return
+        for row in rows:
+            node, batch = row[NODE], batch_of(row[RECORD])
+            if node not in self._begun:
+                self._begun.add(node)
+                begins_well = self._begins_well(node, batch.base_offset)
+                self._logs.begin(node, begins_well=begins_well)
+            self._logs.on_batch(node, batch)
+            self._copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
+
+    def _begins_well(self, node: int, offset: int) -> bool:
+        """A log may begin at an offset."""
+        for facts in self._heading.logs if offset else ():
+            if facts.node == node and not facts.alone:
+                return any(end >= offset for end, _, _ in facts.snapshots)
+        return True
+
+    def _evidence(self, folder: OwnFolder) -> Run:
+        """The run with as much of its contents as histories read here."""
+        run = self._heading.run
+        assert run is not None
+        logs: list[NodeLog] = []
+        for facts in self._heading.logs:
+            log = NodeLog(
+                node=facts.node,
+                files=facts.files,
+                batches=tuple(self._batches.get(facts.node, ())),
+                snapshots=facts.snapshots,
+                alone=facts.alone,
+                torn=facts.torn,
+            )
+            own = tuple(self._snapshot(folder, facts.node, *one) for one in facts.snapshots)
+            alone = log.begins_well  # without its snapshots nobody could tell
+            logs.append(replace(log, snapshots=own if self._folds else (), alone=alone))
+        committed = committed_log(logs)[0] if self._is_held else tuple(self._committed)
+        return replace(
+            run,
+            nodes=tuple(logs),
+            committed=committed,
+            history=Operations(
+                operations=tuple(self._operations),
+                markers=tuple(self._markers),
+                open_at=frozenset(self._open_at),
+            ),
+            start=self._start,
+            znodes=tuple(self._znodes),
+        )
+
+    def _snapshot(
+        self, folder: OwnFolder, node: int, end: int, epoch: int, file: Path
+    ) -> tuple[int, int, Path]:
+        """A snapshot as a file of this machine's, which histories read."""
+        content = self._snapshots.get((node, file.name))
+        path = folder.path / str(node) / file.name
+        if content is not None:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        return end, epoch, path
+
+    # --- what has come out ------------------------------------------------------------------------
+
+    def result(self) -> pa.RecordBatch:
+        """The counts and findings, once all rows have come."""
+        rows: list[Mapping[str, Any]]
+        try:
+            self._end_batch()
+            rows = self._judged() if not self._is_damaged and self._heading.run else []
+        except (LogError, ProtocolError):
+            self._is_damaged = True
+        if self._is_damaged:
+            why = "the log is damaged; verify finds the place and judges what is left"
+            rows = [{"kind": "damaged", "message": why}]
+        elif self._heading.refused is not None:
+            refused = pickle.dumps(self._heading.refused)
+            rows = [{"kind": "refused", "message": self._heading.refused[1], "heading": refused}]
+        self._meter.done(1.0)
+        return pa.RecordBatch.from_pylist([{"run": self.run, **row} for row in rows], RESULT)
+
+    def _judged(self) -> list[Mapping[str, Any]]:
+        judge, run = self._judge, self._heading.run
+        self._copies.finish()
+        assert run is not None
+        if self.share == 0 or self._folds:
+            with temporary_folder("judged") as folder:
+                traced = TracedRun(
+                    self._evidence(folder), self._tables, self._timeline, promises_of(run.rules)
+                )
+                if self._fold is not None:
+                    traced.provide(images, self._fold.images())
+                for history in self._task.histories:
+                    if run.is_run or not history.needs_trace:
+                        history(traced, judge)
+                judge.problems += traced.problems
+        if self._fold is not None and self._fold.problem is not None:
+            judge.problems.append(self._fold.problem)
+        rows: list[Mapping[str, Any]] = []
+        if self.share == 0:
+            rows.append({"kind": "heading", "heading": pickle.dumps(run)})
+        for problem in judge.problems:
+            pickled = pickle.dumps(problem)
+            rows.append({"kind": "problem", "message": problem.why, "heading": pickled})
+        for rule, why in judge.crashes.items():
+            rows.append({"kind": "crash", "rule": rule, "message": why})
+        for rule, tally in judge.tallies.items():
+            rows += _rows_of(rule, tally)
+        return rows
+
+
+class _Decoder:
+    """Decodes records; of changes of partitions, what many have in common once.
+
+    Shapes:  sets_of: None where whoever gets the records needs all of each.
+    """
+
+    def __init__(self, sets_of: Callable[[PartitionChangeRecord], Sets] | None) -> None:
+        self._sets_of = sets_of
+        self._places: dict[bytes, tuple[UUID, int]] = {}
+        self._sets: dict[bytes, Sets] = {}  # by the bytes around the key
+
+    def decoded(self, value: bytes) -> tuple[Any, int]:
+        """A record, or a ``Change``, and its version.
+
+        Errors:  ProtocolError.
+        """
+        if self._sets_of is None or value[:2] != CHANGE:
+            versioned = decode_record(value)
+            return versioned.record, versioned.version
+        around, key = value[2:3] + value[KEY.stop :], value[KEY]
+        sets = self._sets.get(around)
+        if sets is None or key not in self._places:
+            record = decode_record(value).record
+            assert isinstance(record, PartitionChangeRecord)
+            self._places[key] = record.topic_id, record.partition_id
+            if len(self._sets) >= _SETS_MAX:
+                self._sets.clear()
+            sets = self._sets[around] = self._sets_of(record)
+        return Change(*self._places[key], sets), value[2]
+
+
+class _Fold:
+    """The fold of a log as it comes, and its digest wherever a snapshot ends.
+
+    Shapes:  ends: the last offsets that snapshots hold.
+    """
+
+    def __init__(self, ends: Iterable[int]) -> None:
+        self._ends = sorted(set(ends))
+        self._fold = IndependentFold()
+        self._begins_at = 0
+        self._digests: dict[int, str | None] = {}
+        self._is_open = False
+        self.problem: Problem | None = None
+
+    def load(self, start: Start) -> None:
+        """Begin from a snapshot."""
+        self._begins_at = start.end_offset
+        self._fold = IndependentFold(start.records)
+        self._digests[self._begins_at - 1] = self._fold.digest()
+
+    def begin(self, batch: RecordBatch) -> None:
+        """The first batch of the log; with no snapshot before it the fold begins at its end."""
+        if not self._begins_at:
+            self._digests = {batch.last_offset: None, **self._digests}
+
+    def take(self, operation: Operation | None, ends: int, is_open: bool) -> None:
+        """Apply what a batch that ends at an offset completes."""
+        self._reach(ends)
+        self._is_open = is_open
+        offset = -1
+        try:
+            for entry in () if operation is None or self.problem else operation.entries:
+                offset = entry.offset
+                if offset >= self._begins_at:
+                    self._fold.apply(entry.record)
+        except ReplayError as error:
+            why = f"the log cannot be folded: offset {offset}: {error}"
+            self.problem = Problem(evidence=Evidence.IMAGES, why=why)
+
+    def _reach(self, offset: int) -> None:
+        """Note the digests of all that ends before an offset."""
+        while self._ends and self._ends[0] < offset:
+            end = self._ends.pop(0)
+            if end >= self._begins_at and self.problem is None:
+                self._digests[end] = None if self._is_open else self._fold.digest()
+
+    def images(self) -> Images:
+        """The digests, once the whole log has come."""
+        self._reach(2**63)
+        return Images(self._digests)
+
+
+def _rows_of(rule: str, tally: Tally) -> Iterator[Mapping[str, Any]]:
+    if tally.looked_at or tally.not_promised:
+        counts = {"looked_at": tally.looked_at, "not_promised": tally.not_promised}
+        yield {"kind": "count", "rule": rule, **counts}
+    for why, times in tally.exempt.items():
+        yield {"kind": "exempt", "rule": rule, "message": why, "looked_at": times}
+    for finding in sorted(set(tally.findings)):
+        yield {
+            "kind": "finding",
+            "rule": rule,
+            "offset": finding.offset,
+            "topic": finding.topic,
+            "partition": finding.partition,
+            "broker": finding.broker,
+            "message": finding.message,
+        }

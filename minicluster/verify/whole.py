@@ -1,0 +1,114 @@
+"""The driver over a whole run in this process: no JVM, and no Arrow but for reading Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from minicluster.log.batch import RecordBatch
+from minicluster.rules import Rules
+from minicluster.verify.evidence.operations import history_of
+from minicluster.verify.evidence.run import Problem, Run, Start, without_contents
+from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.histories.committed_log import CommittedLog
+from minicluster.verify.histories.timeline import Timeline
+from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.judged import Judged
+from minicluster.verify.judging import Judge
+from minicluster.verify.model import Evidence
+from minicluster.verify.promises import promises_of
+from minicluster.verify.rules.every import HISTORIES
+from minicluster.verify.rules.rule import Rule
+
+Tables = Mapping[str, Iterable[Mapping[str, Any]]]
+
+
+def judge_whole(run: Run, rules: Sequence[Rule], own_histories: Sequence[History] = ()) -> Judged:
+    """Judge a run that was read, with its trace from disk.
+
+    Shapes:  own_histories: of a user's rules.
+    """
+    tables, problems = read_trace(run)
+    run = replace(run, problems=(*run.problems, *problems))
+    judge = judge_run(run, rules, tables, own_histories)
+    run = replace(run, problems=(*run.problems, *judge.problems))
+    return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
+
+
+def judge_in_memory(
+    name: str,
+    rules: Sequence[Rule],
+    batches: Sequence[RecordBatch],
+    tables: Tables,
+    *,
+    played_by: Rules,
+    start: Start | None = None,
+    cleaned: Collection[tuple[str, int]] = (),
+) -> Judge:
+    """Judge a run that is not on disk: its committed batches, and the rows of its trace.
+
+    Shapes:  start: the snapshot from which its log begins. cleaned: partitions, by topic id, whose
+             logs do not show any more what they held: their records are not judged.
+    """
+    run = Run(
+        name=name,
+        path=Path(),
+        header=RunHeader(rules=played_by),
+        nodes=(),
+        committed=tuple(batches),
+        history=history_of(batches),
+        start=start,
+        uncommitted=0,
+    )
+    return judge_run(run, rules, tables, cleaned=cleaned)
+
+
+def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
+    """The rows of a run's trace by table, and a problem for each that cannot be read."""
+    from minicluster.verify.evidence.trace_tables import read_table
+
+    tables: dict[str, list[dict[str, Any]]] = {}
+    problems: list[Problem] = []
+    written = (run.header and run.header.written) or {}
+    for table, file in run.trace.items():
+        as_written = f"trace/{table}.parquet" in written
+        content, why = read_table(file, table, as_written=as_written)
+        if content is None:
+            problems.append(Problem(evidence=Evidence.TRACE, why=str(why), table=table))
+        else:
+            tables[table] = content.to_pylist()
+    return tables, problems
+
+
+def judge_run(
+    run: Run,
+    rules: Sequence[Rule],
+    tables: Tables,
+    own_histories: Sequence[History] = (),
+    cleaned: Collection[tuple[str, int]] = (),
+) -> Judge:
+    """Judge a run by its committed log, and by its trace if it has one.
+
+    Shapes:  tables: the rows of the trace by table. cleaned: as in ``judge_in_memory``.
+    """
+    judge = Judge(run.name, rules)
+    timeline = Timeline() if run.is_run else None
+    promises = promises_of(run.rules)
+    log = CommittedLog(judge, promises, timeline=timeline)
+    if run.foldable and not run.on_zookeeper:
+        if run.start is not None:
+            log.load(run.start.records, run.start.end_offset)
+        for operation in run.history.operations:
+            log.take(operation)
+        skip_to = 0 if run.start is None else run.start.end_offset
+        for offset, kind in run.history.markers:
+            if offset >= skip_to:
+                log.mark(offset, kind)
+    traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned)
+    for history in (*HISTORIES, *own_histories):
+        if run.is_run or not history.needs_trace:
+            history(traced, judge)
+    judge.problems += traced.problems
+    return judge

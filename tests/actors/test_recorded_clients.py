@@ -1,0 +1,207 @@
+"""Clients of an ordinary load: the recorder keeps small values of their requests, not the bodies.
+
+A run shows the first 50,000 rows of its clients. Beyond them, and beyond 16 MiB that producers have
+sent, a Produce may still wait for its followers: its response arrives when its body is long gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minicluster import MiniCluster, trace
+from minicluster.actors.network import Completion
+from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
+from minicluster.actors.recording.followers import LogChecks
+from minicluster.actors.recording.recorder import FOLD_AT_BYTES, Recorder
+from minicluster.actors.runtime.simulated import SimulatedRuntime
+from minicluster.log import Record, RecordBatch
+from minicluster.log.records import Records
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import FetchResponse, ProduceRequest, ProduceResponse
+
+VERSION = 9  # of a Produce, which names the topic
+LARGE = 50_000  # bytes of an ordinary record
+
+
+class Producer:
+    """One of Kafka's clients as the network sees it; it keeps the responses."""
+
+    def __init__(self, cluster: MiniCluster, topic: str) -> None:
+        self.cluster, self.topic = cluster, topic
+        self.responses: list[Any] = []
+
+    def deliver(self, completion: Completion) -> None:
+        self.responses.append(completion.response)
+
+    def send(self, values: list[bytes], *, part: int = 0, acks: int = -1) -> Exchange:
+        """Send a batch to the leader of a partition."""
+        return self.send_encoded(encoded(values), part=part, acks=acks)
+
+    def send_encoded(self, records: bytes, *, part: int = 0, acks: int = -1) -> Exchange:
+        leader = self.cluster.leader_id(self.topic, part)
+        assert leader is not None
+        return self.cluster.network.request(
+            src=OWN_CLIENT,
+            dst=leader,
+            body=produce(self.topic, part, records, acks=acks),
+            version=VERSION,
+            caller=self,
+            client_id="app-1",
+        )
+
+    def send_and_wait(self, values: list[bytes], *, part: int = 0, acks: int = -1) -> int:
+        """Send a batch; its offset."""
+        expected = len(self.responses) + 1
+        self.send(values, part=part, acks=acks)
+        self.cluster.wait_until(lambda: len(self.responses) >= expected, within="60s")
+        [responded] = self.responses[-1].responses[0].partition_responses
+        assert responded.error_code == ErrorCode.NONE
+        return int(responded.base_offset)
+
+
+def produce(topic: str, part: int, records: bytes, *, acks: int = -1) -> ProduceRequest:
+    data = ProduceRequest.PartitionProduceData(index=part, records=records)
+    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=(data,))
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=(topic_data,))
+
+
+def encoded(values: list[bytes]) -> bytes:
+    records = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
+    return RecordBatch.of(records, leader_epoch=-1).encoded
+
+
+def test_an_ordinary_producer_of_large_records_passes_both_limits() -> None:
+    """The client's rows reach their limit; then 20 MB of records follow while a Produce waits."""
+    with MiniCluster(seed=3, controllers=1) as cluster:
+        orders = cluster.create_topic("orders", partitions=2, min_isr=2)
+        cluster.wait_until(lambda: orders[0].high_watermark == orders[1].high_watermark == 0)
+        producer = Producer(cluster, "orders")
+        small = [b"%d" % number for number in range(10_000)]
+        for _ in range(trace.CLIENT_ROWS_MAX // len(small)):
+            producer.send_and_wait(small)
+        cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+        producer.send([b"w" * LARGE])
+        sent = 0
+        while sent <= FOLD_AT_BYTES + 50 * LARGE:
+            producer.send_and_wait([b"x" * LARGE], part=1, acks=1)
+            sent += LARGE
+        before = len(producer.responses)
+        cluster.release()
+        cluster.wait_until(lambda: len(producer.responses) > before, within="30s")
+        [responded] = producer.responses[-1].responses[0].partition_responses
+        assert responded.error_code == ErrorCode.NONE
+        assert responded.base_offset == trace.CLIENT_ROWS_MAX
+        rows = list(cluster.recorder.table("client_record"))
+        assert len(rows) == trace.CLIENT_ROWS_MAX
+        assert [rows[0]["value"], rows[-1]["value"]] == ["0", "9999"]
+        assert isinstance(cluster.live_checks, LogChecks)
+        judged = cluster.live_checks.judge._clients._partitions
+        highest = max(p.acknowledged for p in judged.values() if p.topic == "orders")
+        assert highest == trace.CLIENT_ROWS_MAX, "the late response was not judged"
+        assert not cluster.recorder.problems
+
+
+def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:
+    """Each request's body is dropped at once; the rows are the same as where none is."""
+    rows = []
+    for fold_at_bytes in (1, 1 << 30):
+        with MiniCluster(seed=3, controllers=1) as cluster:
+            cluster.recorder.fold_at_bytes = fold_at_bytes
+            cluster.recorder.fold_events = 1_000_000
+            orders = cluster.create_topic("orders", min_isr=2)
+            cluster.wait_until(lambda: orders[0].high_watermark == 0)  # noqa: B023
+            producer = Producer(cluster, "orders")
+            cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+            waits = producer.send([b"first", b"second"])
+            producer.send_and_wait([b"third"], acks=1)
+            assert waits.open
+            cluster.release()
+            cluster.wait_until(lambda: not waits.open, within="30s")  # noqa: B023
+            rows.append([*cluster.recorder.table("client_record")])
+    assert [(row["offset"], row["value"]) for row in rows[0]] == [
+        (2, "third"),
+        (0, "first"),
+        (1, "second"),
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_no_exchange_keeps_the_records_of_a_produce() -> None:
+    recorder = Recorder("run", SimulatedRuntime())
+    body = produce("orders", 0, encoded([b"x" * LARGE, b"y" * 10]))
+    exchange = Exchange(1, "Produce", VERSION, -2, 1, body, None, None, 1, None, "app-1", 7)
+    recorder.request(exchange, "")
+    kept = exchange.request.topic_data[0].partition_data[0].records
+    assert not isinstance(kept, bytes | Records) and len(kept) == len(
+        encoded([b"x" * LARGE, b"y" * 10])
+    )
+    assert exchange.sent is not None
+    [[batch]] = exchange.sent.values()
+    assert batch.count == 2 and batch.values is not None
+    assert [len(value or "") < 200 for value in batch.values] == [True, True]
+
+
+def test_a_response_that_was_folded_before_its_rows_were_made_has_them() -> None:
+    """On threads another actor folds between the two."""
+    runtime = SimulatedRuntime()
+    recorder = Recorder("run", runtime)
+    recorder.follower = _Folding(recorder)
+    for number in range(2):
+        body = produce("orders", 0, encoded([b"first"]))
+        exchange = Exchange(number, "Produce", VERSION, -2, 1, body, None, None, 1, None, "a", 7)
+        recorder.request(exchange, "")
+        kind = ProduceResponse
+        data = kind.PartitionProduceResponse(index=0, base_offset=5 + number)
+        topic = kind.TopicProduceResponse(name="orders", partition_responses=(data,))
+        recorder.response(exchange, kind(responses=(topic,)), "")
+    rows = [(row["offset"], row["value"]) for row in recorder.table("client_record")]
+    assert rows == [(5, "first"), (6, "first")]
+    assert recorder.follower.seen == [[5], [6]]
+
+
+class _Folding:
+    """A follower by whose time all events have been folded."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.seen: list[list[int]] = []
+
+    def on_partition_event(self, row: Any) -> None:
+        raise AssertionError
+
+    def on_raft_event(self, row: Any) -> None:
+        raise AssertionError
+
+    def on_response(self, exchange: Exchange, response: Any, rows: Any) -> None:
+        assert self.recorder.trace_hash
+        self.seen.append([row["offset"] for row in rows])
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_024, 1_025, LARGE])
+def test_a_long_value_is_a_digest_that_differs_from_others(size: int) -> None:
+    from minicluster.actors.recording.values import VALUE_BYTES_MAX, value_text
+
+    one, other = value_text(b"x" * size), value_text(b"x" * max(0, size - 1) + b"y")
+    assert one != other
+    assert len(one) <= max(VALUE_BYTES_MAX, 200)
+    assert (one == "x" * size) is (size <= VALUE_BYTES_MAX)
+
+
+def test_a_fetch_is_recorded_when_its_response_leaves() -> None:
+    """Its batches are those of the leader's log, which may delete them."""
+    recorder = Recorder("run", SimulatedRuntime())
+    from minicluster.protocol.messages import FetchRequest
+
+    exchange = Exchange(1, "Fetch", 12, -2, 1, FetchRequest(), None, None, 1, None, "app-1", 7)
+    recorder.request(exchange, "")
+    batch = RecordBatch.of([Record(0, 0, None, b"first")], leader_epoch=0)
+    data = FetchResponse.PartitionData(
+        partition_index=0, high_watermark=1, records=Records((batch,))
+    )
+    topic = FetchResponse.FetchableTopicResponse(topic="orders", partitions=(data,))
+    recorder.response(exchange, FetchResponse(responses=(topic,)), "")
+    assert recorder.trace_hash  # folds
+    found = [(row["f"], row["value"]) for row in recorder.table("client_record")]
+    assert found == [("fetch", None), ("read", "first")]

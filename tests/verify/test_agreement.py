@@ -1,0 +1,129 @@
+"""Live, whole and Spark: equal verdicts, cases and findings on every example and near miss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from minicluster.verify import Finding, verify
+from minicluster.verify.evidence.operations import history_of
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.evidence.run import Run
+from minicluster.verify.judging import Judge
+from minicluster.verify.live import AFTERWARDS, LIVE, is_judged_live
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.whole import judge_run, judge_whole
+from tests.verify import cases
+from tests.verify.build_run import RunBuilder
+from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run, play_rows
+from tests.verify.every_case import BAD, NEAR, TRACES_BAD, TRACES_NEAR, by_name
+from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
+
+LIVE_RULES = [rule for rule in RULES if is_judged_live(rule) and rule.evidence != Evidence.ZNODES]
+_LIVE = {module.__name__ for module in LIVE}
+WHOLLY_LIVE = {
+    rule.id
+    for rule in LIVE_RULES
+    if all(kind.__module__ in _LIVE and kind not in AFTERWARDS for kind, _ in rule.parts)
+}
+"""The rules of which no part needs to know what comes later."""
+TRACES = by_name(TRACES_BAD, TRACES_NEAR)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_run_is_judged_live_as_afterwards(name: str, tmp_path: Path) -> None:
+    """What is judged of values that the cluster's own client knows is judged at its end."""
+    written: RunBuilder = TRACES[name]()
+    run = read_run(written.write(tmp_path / "run"), "run")
+    live = play_rows(written, check_run(run), batches=())
+    whole = judge_whole(run, LIVE_RULES)
+    assert whole.crashes == {}
+    apart = {"F9"} if written.rows["history"] else set()
+    if len(run.nodes) > 1:  # live there is one log, of all controllers
+        apart |= {*OF_EACH_LOG}
+    if not run.foldable:  # as a cluster's log always is
+        apart |= {*OF_LOGS}
+    for rule in (rule for rule in LIVE_RULES if rule.id not in apart):
+        tally, afterwards = live.judge.tally(rule.id), whole.tallies[rule.id]
+        findings = {*tally.findings}
+        assert findings <= {*afterwards.findings}, rule
+        if rule.id in WHOLLY_LIVE:
+            assert findings == {*afterwards.findings}, rule
+            # A partition that may have lost records promises nothing, until all of it is seen.
+            seen = tally.looked_at + sum(tally.exempt.values())
+            assert seen == afterwards.looked_at + sum(afterwards.exempt.values()), rule
+
+
+def cut(run: Run, batches: int) -> Run:
+    """A log that ends earlier."""
+    committed = run.committed[:batches]
+    (node,) = run.nodes
+    return replace(
+        run,
+        committed=committed,
+        history=history_of(committed),
+        nodes=(replace(node, batches=node.batches[:batches]),),
+    )
+
+
+def judged_cut(run: Run, batches: int) -> dict[str, tuple[int, int, set[Finding]]]:
+    """Cases, not promised and findings by rule, equal live and afterwards."""
+
+    def counts(judge: Judge) -> dict[str, tuple[int, int, set[Finding]]]:
+        every = {rule: judge.tally(rule) for rule in OF_LOGS}
+        return {
+            rule: (tally.looked_at, tally.not_promised, {*tally.findings})
+            for rule, tally in every.items()
+        }
+
+    short = cut(run, batches)
+    live, whole = check_run(short).judge, judge_run(short, RULES, {})
+    assert counts(live) == counts(whole), f"{run.name} up to batch {batches}"
+    return counts(live)
+
+
+def check_cuts(run: Run, ends: list[int]) -> None:
+    """What is found in a log is found as well in each longer one."""
+    before: set[Finding] = set()
+    for end in ends:
+        findings = {one for *_, several in judged_cut(run, end).values() for one in several}
+        assert before <= findings
+        before = findings
+
+
+@pytest.mark.parametrize("name", by_name(cases.BAD, cases.NEAR))
+def test_a_log_that_ends_at_any_batch_is_judged_live_as_afterwards(
+    name: str, tmp_path: Path
+) -> None:
+    log = by_name(cases.BAD, cases.NEAR)[name]()
+    run = read_run(log.write(tmp_path / "log"), "log")
+    check_cuts(run, [*range(1, len(run.committed) + 1)])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_log_of_kafka_that_ends_at_any_batch_is_judged_live_as_afterwards(name: str) -> None:
+    run = read_run(KAFKA_LOGS / name, name)
+    if len(run.nodes) > 1:
+        run = replace(run, nodes=run.nodes[:1])
+    run = replace(run, committed=run.nodes[0].batches, history=history_of(run.nodes[0].batches))
+    chance = Random(name)
+    ends = sorted(chance.sample(range(1, len(run.committed) + 1), k=min(12, len(run.committed))))
+    print(f"{name} up to batches {ends}")
+    check_cuts(run, ends)
+
+
+@pytest.mark.spark
+def test_spark_judges_every_example_as_this_process(tmp_path: Path, spark: object) -> None:
+    every = by_name(*BAD, *NEAR)
+    paths = [case().write(tmp_path / name) for name, case in every.items()]
+    in_spark, here = verify(*paths), verify(*paths, engine="process")
+
+    for name, one, other in zip(every, in_spark.each, here.each, strict=True):
+        assert one.verdict == other.verdict, name
+        assert one.rules == other.rules, name
+    assert in_spark.rules == here.rules
+    assert len(in_spark.findings) > len(every) / 3

@@ -1,0 +1,89 @@
+"""What clients were acknowledged and read, where it is told apart from what only looks like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.judging import Tally
+from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.whole import judge_whole
+from tests.verify import trace_cases_clients as cases
+from tests.verify import trace_cases_groups as of_groups
+from tests.verify.build_run import TOPIC_ID, RunBuilder
+from tests.verify.trace_kit import plain_run
+
+
+def tally_of(rule: str, run: RunBuilder, folder: Path) -> Tally:
+    folder.mkdir()
+    judged = judge_whole(read_run(run.write(folder), "r"), [BY_ID[rule]])
+    assert judged.crashes == {}
+    return judged.tallies[rule]
+
+
+def log_at_the_end_of(run: RunBuilder, process: str, values: dict[int, str]) -> RunBuilder:
+    """The log that a process of broker 1 leaves when it ends."""
+    of_broker = {"broker": 1, "topic": "orders", "topic_id": TOPIC_ID, "part": 0, "at": "end"}
+    for offset, value in values.items():
+        row = {"incarnation": process, "offset": offset, "leader_epoch": 0, "value_id": value}
+        run.row("replica_log", {**of_broker, **row})
+    return run
+
+
+@pytest.mark.parametrize(("held", "lost"), [("b", 0), ("x", 1)])
+def test_the_last_leader_has_the_log_of_its_last_process(
+    held: str, lost: int, tmp_path: Path
+) -> None:
+    """Broker 1 was shut down with a record that was not committed, and has truncated it since."""
+    run = log_at_the_end_of(plain_run(), "first", {0: "a", 1: "x"})
+    cases.sent(cases.sent(cases.leads(run, end=2), 0, "a"), 1, "b")
+    log_at_the_end_of(run, "second", {0: "a", 1: held})
+    tally = tally_of("F1", run, tmp_path / "run")
+    assert (tally.looked_at, len(tally.findings)) == (2, lost)
+
+
+@pytest.mark.parametrize("kind", ["commit", "pending"])
+def test_a_group_whose_offset_another_client_sets_may_leave_records_out(
+    kind: str, tmp_path: Path
+) -> None:
+    left_out = tally_of("F10", of_groups.f10_bad(), tmp_path / "alone")
+    assert len(left_out.findings) == 1
+    run = cases.client(of_groups.f10_bad(), kind, group_id="g", offset=3, connection=5)
+    sought = tally_of("F10", run, tmp_path / "sought")
+    assert (sought.findings, sought.looked_at, sum(sought.exempt.values())) == ([], 0, 1)
+    of_another = cases.client(of_groups.f10_bad(), kind, group_id="h", offset=3, connection=5)
+    assert len(tally_of("F10", of_another, tmp_path / "another").findings) == 1
+
+
+OTHER = "AAAAAAAAAAAAAAAAAACryg"
+
+
+def test_a_name_that_two_topics_had_is_the_one_that_the_broker_had_by_then(tmp_path: Path) -> None:
+    def after_another(broker: int) -> RunBuilder:
+        again = plain_run()
+        again.partition("become_leader", topic_id=OTHER, broker=broker, leo=0)
+        for table in ("partition_event", "client_record"):
+            later = ({**row, "seq": row["seq"] + 1} for row in cases.f6_bad().rows[table])
+            again.rows[table] += later
+        return again
+
+    def found(run: RunBuilder, name: str) -> int:
+        return len(tally_of("F6", run, tmp_path / name).findings)
+
+    assert found(cases.f6_bad(), "one") == 1
+    assert found(after_another(1), "the later one of broker 1") == 1
+    assert found(after_another(2), "another broker is behind") == 1
+    of_none = cases.f6_bad()
+    for row in of_none.rows["partition_event"]:
+        row["broker"] = 2
+    assert found(of_none, "none") == 0
+
+
+def test_a_row_without_an_id_is_of_no_topic_where_several_had_the_name(tmp_path: Path) -> None:
+    """A trace of an earlier recorder does not say which, and the newest need not be the one."""
+    run = cases.f9_made_again()
+    for row in run.rows["client_record"]:
+        row["topic_id"] = None
+    assert tally_of("F9", run, tmp_path / "run").findings == []

@@ -1,0 +1,49 @@
+"""B2 while a cluster runs: on the hand-written runs, and on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from minicluster.actors.play.player import play
+from minicluster.scenario import load_scenario
+from minicluster.verify import LiveJudge
+from tests.verify import trace_cases as cases
+from tests.verify import trace_cases_logs as logs
+from tests.verify.build_run import RunBuilder
+
+Case = Callable[[], RunBuilder]
+ZOO = Path(__file__).resolve().parents[1] / "zoo"
+BY_OWN_LOGS = {
+    *(cases.b2_shorter_log, cases.b2_truncated_log),
+    *(logs.b2_other_records, logs.b2_lost_and_fetched),
+}
+
+
+def broken(case: Case) -> set[str]:
+    judge, run = LiveJudge(), case()
+    for batch in run.log.batches:
+        judge.commit(batch)
+    for row in sorted(run.rows["partition_event"], key=lambda row: row["seq"]):
+        judge.on_partition_event(row)
+    return {finding.rule for finding in judge.findings}
+
+
+@pytest.mark.parametrize("case", cases.BAD["B2"])
+def test_a_run_that_breaks_it_is_found(case: Case) -> None:
+    """The belief of a leader about its followers is judged afterwards."""
+    assert broken(case) == ({"B2"} if case in BY_OWN_LOGS else set())
+
+
+@pytest.mark.parametrize("case", cases.NEAR["B2"])
+def test_a_near_miss_passes(case: Case) -> None:
+    assert broken(case) == set()
+
+
+def test_a_leader_that_counts_what_is_not_held_ends_the_run(tmp_path: Path) -> None:
+    scenario = load_scenario(ZOO / "stopped_follower.yaml")
+    planted = play(replace(scenario, faults=("S56",)), runs=tmp_path)
+    assert planted.failure is not None and planted.failure.rule == "B2"

@@ -1,0 +1,47 @@
+"""E06 while a cluster runs: on the hand-written runs, and on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.verify import LiveJudge
+from tests.verify import trace_cases_logs, trace_cases_quorum
+from tests.verify.build_run import RunBuilder
+
+Case = Callable[[], RunBuilder]
+ONLY_AFTERWARDS = {"e06_past_epoch"}
+BAD = (*trace_cases_logs.BAD["E06"], *trace_cases_quorum.BAD["E06"])
+NEAR = (*trace_cases_logs.NEAR["E06"], *trace_cases_quorum.NEAR["E06"])
+
+
+def broken(case: Case) -> set[str]:
+    judge = LiveJudge()
+    for row in case().rows["raft_event"]:
+        judge.on_raft_event(row)
+    return {finding.rule for finding in judge.findings} & {"E06"}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_run_that_breaks_it_is_found(case: Case) -> None:
+    assert broken(case) == (set() if case.__name__ in ONLY_AFTERWARDS else {"E06"})
+
+
+@pytest.mark.parametrize("case", NEAR)
+def test_a_near_miss_passes(case: Case) -> None:
+    assert broken(case) == set()
+
+
+def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other node has its log, and every image is the fold of it."""
+    with MiniCluster(controllers=1, brokers=1, seed=3) as cluster:
+        cluster.create_topic("orders", replicas=1)
+        assert cluster.live_checks.looked_at["E06"] > 9
+
+    cluster = MiniCluster(controllers=1, brokers=1, seed=3).start()
+    monkeypatch.setattr("minicluster.quorum.state.node.QuorumNode.flush", lambda node: None)
+    with pytest.raises(InvariantViolated, match="rule E06 is broken at offset"), cluster:
+        cluster.create_topic("orders", replicas=1)

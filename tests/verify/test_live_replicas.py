@@ -1,0 +1,114 @@
+"""What is judged of replicas while a cluster runs: the same as afterwards, in bounded memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from minicluster.verify.histories.held_logs import HeldLogs
+from minicluster.verify.histories.isr_changes import IsrChanges
+from minicluster.verify.histories.replicas import Replicas
+from minicluster.verify.judging import Judge
+from minicluster.verify.rules.every import BY_ID
+from tests.verify import trace_cases as cases
+from tests.verify import trace_cases_replicas as replicas
+from tests.verify.build_run import RunBuilder
+
+Case = Callable[[], RunBuilder]
+# B3 and F18 have a live part as well; most of their examples break the others.
+RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14")]
+ON_ZOOKEEPER = {replicas.b2_near_left_out, replicas.f8_near_left_out}
+
+
+class Live:
+    """The histories of replicas as a running cluster gives them its rows."""
+
+    def __init__(self, *, in_log: bool = True) -> None:
+        self.judge = Judge("run", RULES)
+        self.histories = (
+            Replicas(self.judge, lambda place: in_log),
+            HeldLogs(self.judge),
+            IsrChanges(self.judge),
+        )
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        given = {name: value for name, value in row.items() if value is not None}
+        for one in self.histories:
+            one.on_partition_event(given)
+
+    def end(self) -> None:
+        self.histories[-1].end()
+
+
+def broken_live(case: Case) -> tuple[set[str], Mapping[str, str]]:
+    live = Live(in_log=case not in ON_ZOOKEEPER)
+    for row in sorted(case().rows["partition_event"], key=lambda row: row["seq"]):
+        live.take(row)
+    live.end()
+    return {found.rule for found in live.judge.take_new()}, live.judge.crashes
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(one.id, case) for one in RULES for case in cases.BAD[one.id]]
+)
+def test_a_cluster_that_breaks_a_rule_is_found_while_it_runs(rule: str, case: Case) -> None:
+    broken, crashes = broken_live(case)
+
+    assert rule in broken
+    assert rule not in crashes
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(one.id, case) for one in RULES for case in cases.NEAR[one.id]]
+)
+def test_a_near_miss_is_not(rule: str, case: Case) -> None:
+    broken, crashes = broken_live(case)
+
+    assert rule not in broken
+    assert rule not in crashes
+
+
+def topic_life(number: int) -> list[dict[str, Any]]:
+    """A partition with one replica is created, written to and deleted."""
+    first = 10 * number
+    common = {"topic": "orders", "topic_id": f"topic-{number}", "part": 0, "broker": 1}
+    state = {"incarnation": "1-1", "leader_epoch": 0, "partition_epoch": 0, "isr": [1]}
+    leads = {**common, **state, "maximal_isr": [1], "min_isr": 1, "follower_leos": "{}"}
+    return [
+        {**leads, "seq": first, "kind": "become_leader", "leo": 0, "hw_new": 0},
+        {**leads, "seq": first + 1, "kind": "append", "leo": 1, "offset": 0, "epochs": [0, 0]},
+        {**leads, "seq": first + 2, "kind": "hw", "leo": 1, "hw_old": 0, "hw_new": 1},
+        {**common, "incarnation": "1-1", "seq": first + 3, "kind": "delete"},
+    ]
+
+
+def size_of(value: Any, seen: set[int]) -> int:
+    """The bytes of an object and of all that it refers to."""
+    if id(value) in seen or isinstance(value, type | Judge) or callable(value):
+        return 0
+    seen.add(id(value))
+    parts: list[Any] = []
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set):
+        parts = [*value]
+    else:
+        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+        parts = [getattr(value, name, None) for name in (*slots, *getattr(value, "__dict__", ()))]
+    return sys.getsizeof(value) + sum(size_of(part, seen) for part in parts)
+
+
+def test_topics_that_come_and_go_cost_no_memory() -> None:
+    live = Live()
+    sizes: list[int] = []
+    for number in range(6_000):
+        for row in topic_life(number):
+            live.take(row)
+        if number in (2_000, 5_999):
+            sizes.append(sum(size_of(one, set()) for one in live.histories))
+
+    assert live.judge.tally("E27").looked_at == 6_000
+    assert sizes[1] < 1.05 * sizes[0]

@@ -1,0 +1,205 @@
+"""The live judge on hand-written logs and runs: each rule breaks where it should and only there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from minicluster.log.batch import metadata_batch
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.rules import Rules
+from minicluster.verify.histories.batches import FirstBatch
+from minicluster.verify.histories.brokers import BrokerRecord, Registration
+from minicluster.verify.histories.live_clients import LeaderBeside
+from minicluster.verify.judging import Judge
+from minicluster.verify.live import AFTERWARDS, LIVE, LiveJudge, LiveZnodeJudge, is_judged_live
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.rule import Broken, Findings, Judgement
+from tests.verify import cases, logs_beside_rules, znode_cases
+from tests.verify.build import Case, LogBuilder, change, cluster
+from tests.verify.check_run import OF_LOGS, play_rows
+from tests.verify.every_case import BAD, NEAR, TRACES_BAD, by_name
+
+
+def judged(log: LogBuilder, rules: Rules | None = None) -> LiveJudge:
+    live = LiveJudge(rules=rules)
+    for batch in log.batches:
+        live.commit(batch)
+    return live
+
+
+def rules_of(live: LiveJudge) -> set[str]:
+    return {finding.rule for finding in live.findings}
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
+)
+def test_a_log_that_breaks_a_rule_is_found(rule: str, case: Case) -> None:
+    assert rule in rules_of(judged(case()))
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
+)
+def test_a_near_miss_is_looked_at_and_passes(rule: str, case: Case) -> None:
+    live = judged(case())
+
+    assert live.looked_at[rule] > 0
+    assert rule not in rules_of(live)
+
+
+def test_every_rule_has_an_example_and_a_near_miss() -> None:
+    for tables in (BAD, NEAR):
+        assert {rule for table in tables for rule in table} == {rule.id for rule in RULES}
+    assert (
+        {*cases.BAD} == {*cases.NEAR} == {*OF_LOGS} - {"E09"}
+    )  # which needs a log without a start
+
+
+Part = tuple[str, type]
+ONLY_COUNT: set[Part] = {
+    ("A4", BrokerRecord),
+    ("A8", Registration),
+    ("E02", FirstBatch),
+    ("F1", LeaderBeside),
+}
+
+
+def noted(judge: Judge, parts: dict[Part, None]) -> None:
+    """Let a judge note the parts of rules that find something."""
+
+    def noting(part: Part, function: Judgement) -> Judgement:
+        def judged(step: Any) -> Findings:
+            for outcome in function(step):
+                if isinstance(outcome, Broken):
+                    parts[part] = None
+                yield outcome
+
+        return judged
+
+    for kind, several in judge._parts.items():
+        several[:] = [(rule, noting((rule, kind), function)) for rule, function in several]
+
+
+def test_every_part_of_every_rule_judged_live_finds_something() -> None:
+    """A rule of several parts is not covered by one of them."""
+    broken: dict[Part, None] = {}
+    for case in by_name(cases.BAD).values():
+        live = LiveJudge()
+        noted(live.judge, broken)
+        for batch in case().batches:
+            live.commit(batch)
+    no_leader = metadata_batch(0, 1, 0, cluster().batches[1].metadata_records)
+    for begins_well, first in ((False, cluster().batches[1]), (True, no_leader)):
+        live = LiveJudge(begins_well=begins_well)
+        noted(live.judge, broken)
+        live.commit(first)
+    for case in by_name(TRACES_BAD).values():
+        live = LiveJudge()
+        noted(live.judge, broken)
+        play_rows(case(), live)
+    alone = znode_cases.ZnodeRun().next().op("create", "/controller", "{}", by=2)
+    for run in (alone, *(znode_case() for znode_case in by_name(znode_cases.BAD).values())):
+        znodes = LiveZnodeJudge(InterBrokerProtocol.parse(run.protocol))
+        noted(znodes.judge, broken)
+        for line in run.lines:
+            znodes.on_line(line)
+        znodes.end(run.ms)
+
+    modules = {module.__name__ for module in LIVE}
+    parts = {
+        (rule.id, kind)
+        for rule in RULES
+        for kind, _ in rule.parts
+        if is_judged_live(rule) and kind.__module__ in modules and kind not in AFTERWARDS
+    }
+    assert {*broken} == parts - ONLY_COUNT
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        logs_beside_rules.aborted_transaction,
+        logs_beside_rules.transaction,
+        logs_beside_rules.merged_operations,
+    ],
+)
+def test_what_is_no_operation_end_is_not_judged(case: Case) -> None:
+    assert judged(case()).findings == []
+
+
+def test_what_was_not_promised_is_counted_apart() -> None:
+    live = judged(logs_beside_rules.below_the_promise())
+
+    assert live.findings == []
+    assert live.looked_at["A1"] == 0
+    assert live.not_promised["A1"] == 2
+
+
+def test_a_log_without_metadata_version_is_judged_as_3_0() -> None:
+    live = judged(logs_beside_rules.without_metadata_version())
+
+    assert live.findings == []
+    for rule in ("A1", "A2", "A3", "E17"):
+        assert live.looked_at[rule] == 0
+        assert live.not_promised[rule] > 0
+    assert live.looked_at["E20"] == 2
+
+
+def test_a_log_promises_from_its_first_metadata_version_on() -> None:
+    live = judged(logs_beside_rules.without_metadata_version_yet())
+
+    assert {finding.rule for finding in live.findings} == {"A1", "A3"}
+    assert judged(logs_beside_rules.epoch_of_nothing()).findings[0].rule == "E20"
+
+
+@pytest.mark.parametrize(
+    ("rules", "mv", "promised"),
+    [
+        (None, 21, False),
+        (None, 23, True),
+        (Rules.KAFKA_3_9, 21, False),
+        (Rules.KAFKA_3_9, 23, True),
+        (Rules.KAFKA_4_3, 7, True),
+        (Rules.KAFKA_4_3, 3, False),
+    ],
+)
+def test_a_new_incarnation_leaves_its_isrs_where_its_release_promises_it(
+    rules: Rules | None, mv: int, promised: bool
+) -> None:
+    """KAFKA-18106 is of 4.x; 3.9 removes it only where ELRs can be written."""
+    live = judged(cluster(mv=mv).register(3, incarnation=2), rules)
+
+    assert ("A8" in rules_of(live)) is promised
+    assert (live.looked_at["A8"], live.not_promised["A8"]) == (promised, not promised)
+
+
+def test_a_finding_comes_with_the_batch_that_breaks_the_rule() -> None:
+    log = cluster().op(change((2, 3)))
+    live = LiveJudge("r")
+    found = [live.commit(batch) for batch in log.batches]
+
+    assert all(not some for some in found[:-1])
+    assert [one.rule for one in found[-1]] == ["E10"]
+    assert found[-1][0].offset == log.offset - 1
+    assert found[-1][0].message == "leader 1 is not in the ISR [2, 3]"
+
+
+def test_a_member_that_stays_inactive_is_found_once() -> None:
+    live = judged(cluster().fence(3).fence(3))
+
+    assert len([one for one in live.findings if one.rule == "A1"]) == 1
+
+
+def test_the_live_judge_loads_neither_spark_nor_arrow() -> None:
+    script = (
+        "import sys; from minicluster.verify import LiveJudge; LiveJudge();"
+        "print([m for m in ('pyspark', 'pyarrow', 'py4j') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,135 @@
+"""The rules about logs over whole runs: on hand-written logs, on Kafka's own, and beside live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from minicluster.verify import Report, Verdict
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.live import LiveJudge
+from minicluster.verify.model import Evidence
+from minicluster.verify.rules.every import BY_ID
+from tests.verify import cases, cases_operations, logs_beside_rules
+from tests.verify.build import Case
+from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run
+from tests.verify.in_process import verified
+
+KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
+RUNS = sorted(path.name for path in KAFKA_LOGS.iterdir() if path.is_dir())
+EVERY_CASE = {
+    case.__name__: case
+    for several in (*cases.BAD.values(), *cases.NEAR.values())
+    for case in several
+} | {
+    case.__name__: case
+    for case in (
+        logs_beside_rules.below_the_promise,
+        logs_beside_rules.without_metadata_version,
+        logs_beside_rules.without_metadata_version_yet,
+        logs_beside_rules.epoch_of_nothing,
+        cases_operations.a8_of_kafka_3,
+        logs_beside_rules.aborted_transaction,
+        logs_beside_rules.transaction,
+        logs_beside_rules.merged_operations,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Every hand-written log in one report."""
+
+    folder: Path
+    report: Report
+
+    def verdict(self, rule: str, run: str) -> tuple[Verdict, int]:
+        found = {name: (word, looked) for name, word, looked in self.report.rule(rule).by_run}
+        return found[run]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    folder = tmp_path_factory.mktemp("cases")
+    for name, case in EVERY_CASE.items():
+        case().write(folder / name)
+    return Judged(folder, verified(*(folder / name for name in EVERY_CASE)))
+
+
+@pytest.fixture(scope="module")
+def real() -> Report:
+    return verified(*(KAFKA_LOGS / name for name in RUNS))
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
+)
+def test_a_log_that_breaks_a_rule_is_invalid(rule: str, case: Case, judged: Judged) -> None:
+    assert judged.verdict(rule, case.__name__)[0] is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
+)
+def test_a_near_miss_is_valid(rule: str, case: Case, judged: Judged) -> None:
+    verdict, looked_at = judged.verdict(rule, case.__name__)
+
+    assert verdict is Verdict.VALID
+    assert looked_at > 0
+
+
+def test_below_its_metadata_version_a_rule_promises_nothing(judged: Judged) -> None:
+    assert judged.verdict("A1", "below_the_promise") == (Verdict.NOT_PROMISED, 0)
+    assert judged.verdict("E10", "below_the_promise")[0] is Verdict.VALID
+    for rule in ("A1", "A3"):
+        assert judged.verdict(rule, "without_metadata_version") == (Verdict.NOT_PROMISED, 0)
+    assert judged.verdict("E20", "without_metadata_version") == (Verdict.VALID, 2)
+    assert judged.verdict("A8", "a8_of_kafka_3") == (Verdict.NOT_PROMISED, 0)
+
+
+def compare(live: LiveJudge, report: Report, run: str, rules: Sequence[str] = OF_LOGS) -> None:
+    afterwards = sorted(one for one in report.findings if one.run == run and one.rule in rules)
+    while_it_ran = sorted({one for one in live.findings if one.rule in rules})
+    cases = {
+        rule: looked_at
+        for rule in rules
+        for name, _, looked_at in report.rule(rule).by_run
+        if name == run
+    }
+
+    assert while_it_ran == afterwards
+    assert {rule: live.looked_at[rule] for rule in rules} == cases
+
+
+@pytest.mark.parametrize("name", EVERY_CASE)
+def test_a_hand_written_log_is_judged_live_as_afterwards(name: str, judged: Judged) -> None:
+    compare(check_run(read_run(judged.folder / name, name)), judged.report, name)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_log_of_kafka_is_judged_live_as_afterwards(name: str, real: Report) -> None:
+    run = read_run(KAFKA_LOGS / name, name)
+    apart = OF_EACH_LOG if len(run.nodes) > 1 else ()
+
+    compare(check_run(run), real, name, [rule for rule in OF_LOGS if rule not in apart])
+
+
+def test_no_log_of_kafka_is_called_invalid(real: Report) -> None:
+    assert real.findings == ()
+    assert real.valid
+
+
+def test_every_log_rule_has_cases_in_kafkas_logs(real: Report) -> None:
+    idle = [one.id for one in real.rules if one.id in OF_LOGS and not one.looked_at]
+
+    assert idle == []
+
+
+def test_rules_about_a_trace_do_not_apply_to_a_plain_log(real: Report) -> None:
+    run_only = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
+    others = {one.verdict for one in real.rules if BY_ID[one.id].evidence in run_only}
+
+    assert others <= {Verdict.NOT_APPLICABLE}

@@ -1,0 +1,238 @@
+"""Acknowledged records that are gone, and the exemptions of the rules about them, in played runs.
+
+All runs are judged in one job. The tests read verdicts, cases, reasons and headlines alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.play.campaign import outcome_of
+from minicluster.actors.play.player import play
+from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.scenario import parse_scenario
+from minicluster.verify import Report, Verdict, verify
+
+pytestmark = pytest.mark.spark
+
+LOST = 39
+ABOUT_RECORDS = ("F1", "F2", "F4", "F5", "F9")
+KILLED_LEADER = f"""
+name: a leader dies with what it alone has
+cluster: {{controllers: 1, brokers: 3, seed: 7}}
+faults: [S32]
+steps:
+  - {{do: create_topic, name: orders, assignment: [[1, 2, 3]], min_isr: 2}}
+  - {{until: "unfenced(brokers) and fully_in_sync(orders-0)", within: 30s}}
+  - {{do: produce, topic: orders, count: 10}}
+  - {{after: 1s, do: cut, src: broker(1), dst: [broker(2), broker(3)], both: true}}
+  - {{do: produce, topic: orders, count: {LOST}}}
+  - {{after: 1s, do: kill, node: broker(1)}}
+  - {{until: "leader(orders-0) != 1", within: 60s}}
+  - {{after: 1s, do: heal}}
+  - {{do: produce, topic: orders, count: {LOST}}}
+  - {{after: 5s, do: restart, node: broker(1)}}
+  - {{until: fully_in_sync(orders-0), within: 60s}}
+"""
+
+
+def killed_leader(cluster: MiniCluster) -> None:
+    """The scenario above, by methods; nobody watches while it runs."""
+    orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
+    cluster.wait_until(orders[0].fully_in_sync, within="30s")
+    cluster.produce(orders, count=10)
+    cluster.run_for("1s")
+    cluster.cut(1, [2, 3], both=True)
+    cluster.produce(orders, count=LOST)
+    cluster.kill(1)
+    cluster.wait_until(lambda: orders[0].leader not in (None, cluster.node(1)), within="60s")
+    cluster.heal()
+    cluster.produce(orders, count=LOST)
+    cluster.restart(1)
+    cluster.wait_until(orders[0].fully_in_sync, within="60s")
+
+
+def clean_restart(cluster: MiniCluster) -> None:
+    """All brokers restart while clients produce; no disk loses anything."""
+    orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
+    cluster.wait_until(orders[0].fully_in_sync, within="30s")
+    cluster.produce(orders, rate=200, lasting="60s")
+    cluster.run_for("1s")
+    cluster.cut([2, 3], 1, api="Fetch")  # so that 1 has a tail, which it truncates afterwards
+    cluster.run_for("100ms")
+    cluster.restart(cluster.brokers)
+    cluster.heal()
+    cluster.run_for("20s")
+    cluster.wait_until(orders[0].fully_in_sync, within="60s")
+    cluster.run_for("1s")
+    cluster.pause_load()
+    cluster.run_for("1s")
+
+
+def restart_then_loss(cluster: MiniCluster) -> None:
+    """The election after the clean restart was unclean, which excuses no later loss."""
+    orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
+    cluster.wait_until(orders[0].fully_in_sync, within="30s")
+    cluster.produce(orders, count=10)
+    cluster.run_for("1s")
+    cluster.restart(cluster.brokers)
+    cluster.run_for("20s")
+    cluster.wait_until(orders[0].fully_in_sync, within="60s")
+    killed_leader_of(cluster)
+
+
+def killed_leader_of(cluster: MiniCluster) -> None:
+    """S32: the leader acknowledges what it alone has, and dies."""
+    orders = cluster.topic("orders")
+    leader = orders[0].leader
+    assert leader is not None
+    others = [broker for broker in cluster.brokers if broker != leader]
+    cluster.run_for("1s")
+    cluster.cut(leader, others, both=True)
+    cluster.produce(orders, count=LOST)
+    cluster.kill(leader)
+    cluster.wait_until(lambda: orders[0].leader not in (None, leader), within="60s")
+    cluster.heal()
+    cluster.run_for("1s")
+
+
+def unclean_loss(cluster: MiniCluster) -> None:
+    """The one replica that is elected lacks 5 records, rightly; 5 more are produced after."""
+    orders = cluster.create_topic("orders", assignment=[[1, 2]], min_isr=1)
+    cluster.produce(orders, count=3)
+    cluster.cut(2, 1, api="Fetch")
+    cluster.produce(orders, count=3, acks=1)
+    cluster.wait_until(lambda: orders[0].isr == (cluster.node(1),), within="60s")
+    cluster.produce(orders, count=5)
+    cluster.kill(1)
+    cluster.wait_until(lambda: orders[0].leader is None, within="30s")
+    cluster.elect(["orders-0"], "UNCLEAN")
+    cluster.wait_until(lambda: orders[0].leader == cluster.node(2), within="5s")
+    cluster.produce(orders, count=5)
+    cluster.heal()
+    cluster.restart(1)
+    cluster.wait_until(orders[0].fully_in_sync, within="60s")
+
+
+def unclean_loss_then_more(cluster: MiniCluster) -> None:
+    """The loss by an unclean election excuses none that follows it."""
+    unclean_loss(cluster)
+    killed_leader_of(cluster)
+
+
+STORIES: dict[str, tuple[Callable[[MiniCluster], None], tuple[str, ...]]] = {
+    "killed-leader": (killed_leader, ("S32",)),
+    "clean-restart": (clean_restart, ()),
+    "restart-then-loss": (restart_then_loss, ("S32",)),
+    "unclean-loss": (unclean_loss, ()),
+}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """The report on each story, and on the scenario, by name."""
+    runs = tmp_path_factory.mktemp("runs")
+    for name, (story, faults) in STORIES.items():
+        with MiniCluster(seed=7, faults=faults, run_id=name, online=not faults) as cluster:
+            story(cluster)
+            cluster.save(runs / name)
+    played = play(parse_scenario(KILLED_LEADER), runs=runs)
+    paths = [*(runs / name for name in STORIES), played.path]
+    return dict(zip((*STORIES, "scenario"), verify(*paths).each, strict=True))
+
+
+@pytest.mark.parametrize("run", ["killed-leader", "scenario", "restart-then-loss"])
+def test_acknowledged_records_that_are_gone_are_the_headline(
+    reports: dict[str, Report], run: str
+) -> None:
+    report = reports[run]
+    headline = f"{LOST} acknowledged records lost"
+
+    assert report.rule("F1").verdict is Verdict.INVALID
+    assert len(report.rule("F1").findings) == LOST
+    assert report.headline == headline
+    assert report.to_text().startswith(f"INVALID {headline}\n")
+    assert report.to_text(every_rule=False).startswith(f"INVALID {headline}\n")
+    assert report.to_dict()["headline"] == headline
+    assert f"<h1>invalid: {headline}</h1>" in report.to_html()
+
+
+def test_two_values_at_one_offset_are_two_values_to_the_clusters_own_client(
+    reports: dict[str, Report],
+) -> None:
+    assert reports["killed-leader"].rule("F9").verdict is Verdict.INVALID
+    places = [finding.offset for finding in reports["killed-leader"].rule("F9").findings]
+    assert len(places) == LOST
+
+
+def test_a_clean_restart_of_all_brokers_excuses_nothing(reports: dict[str, Report]) -> None:
+    report = reports["clean-restart"]
+
+    for rule in ABOUT_RECORDS:
+        result = report.rule(rule)
+        assert (result.verdict, result.exempt) == (Verdict.VALID, {}), rule
+        assert result.looked_at > 0
+    assert report.headline is None
+    assert report.valid
+
+
+def test_what_an_unclean_election_loses_is_counted_as_exempt(reports: dict[str, Report]) -> None:
+    result = reports["unclean-loss"].rule("F1")
+    why = "an unclean election has lost records of the partition"
+
+    assert (result.verdict, result.looked_at) == (Verdict.VALID, 8)
+    assert result.exempt == {why: 5}
+    assert reports["unclean-loss"].valid
+    assert f"5 more cases of F1 exempted because {why}\n" in reports["unclean-loss"].to_text()
+
+
+def test_every_rule_without_cases_has_a_reason(reports: dict[str, Report]) -> None:
+    for report in reports.values():
+        text, page = report.to_text(width=10_000), report.to_html()
+        for result in report.rules:
+            if result.looked_at == 0 and result.verdict is not Verdict.UNKNOWN:
+                assert result.reasons, result.id
+                assert report.to_dict()["rules"][report.rules.index(result)]["reasons"]
+                for reason in result.reasons:
+                    assert reason in text
+                    assert reason in page
+
+
+def test_a_running_cluster_ends_at_the_election_that_loses_what_it_acknowledged() -> None:
+    with (
+        pytest.raises(InvariantViolated) as raised,
+        MiniCluster(seed=7, faults=["S32"]) as cluster,
+    ):
+        killed_leader(cluster)
+    assert raised.value.findings[0].rule == "F1"
+
+
+@pytest.mark.parametrize("story", [restart_then_loss])
+def test_while_it_runs_an_unclean_election_without_loss_excuses_nothing(
+    story: Callable[[MiniCluster], None],
+) -> None:
+    with (
+        pytest.raises(InvariantViolated) as raised,
+        MiniCluster(seed=7, faults=["S32"]) as cluster,
+    ):
+        story(cluster)
+    assert raised.value.findings[0].rule == "F1"
+
+
+@pytest.mark.parametrize("story", [clean_restart, unclean_loss])
+def test_nothing_is_found_in_a_running_cluster_that_kept_its_promises(
+    story: Callable[[MiniCluster], None],
+) -> None:
+    with MiniCluster(seed=7) as cluster:
+        story(cluster)
+
+
+def test_the_failure_of_a_campaign_counts_the_lost_records() -> None:
+    failure = outcome_of(parse_scenario(KILLED_LEADER)).failure
+
+    assert failure is not None
+    assert failure.rule == "F1"
+    assert failure.text.startswith(f"{LOST} acknowledged records lost")

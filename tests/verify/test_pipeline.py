@@ -1,0 +1,206 @@
+"""The pipeline of Spark, without Spark: equal to judging whole runs, in any number of shares."""
+
+from __future__ import annotations
+
+import random
+import sys
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minicluster.errors import UserError
+from minicluster.log import heads
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.verify.evidence.reading import named_paths, read_run
+from minicluster.verify.judged import Judged
+from minicluster.verify.own_rules import load_rules
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
+from minicluster.verify.spark.evidence_rows import packed, unpacked
+from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
+from minicluster.verify.spark.judging_worker import Task, judge_rows
+from tests.bench.verify_log import write_long_log
+from tests.verify.damage import Damage
+from tests.verify.in_pipeline import judged_in_shares, rows_here
+from tests.verify.in_process import judge_path
+from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
+from tests.verify.test_log_rules import EVERY_CASE, KAFKA_LOGS, RUNS
+from tests.verify.test_trace_rules import EVERY_CASE as TRACES
+
+
+@pytest.fixture
+def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every log counts as long: it is read in pieces of some batches, and judged in shares."""
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
+    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
+
+
+@pytest.fixture
+def shared_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every log is read by one task and judged in shares."""
+    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+
+
+def said(judged: Judged) -> dict[str, Any]:
+    """What the rules say."""
+    return {
+        rule: (tally.looked_at, tally.not_promised, tally.exempt, sorted(set(tally.findings)))
+        for rule, tally in judged.tallies.items()
+    }
+
+
+def check(paths: Sequence[Path], *shares: int) -> None:
+    """Both drivers say the same of every path."""
+    whole = [judge_path(path.absolute(), name, RULES) for path, name in named_paths(paths)]
+    for count in shares:
+        for one, other in zip(judged_in_shares(paths, count), whole, strict=True):
+            assert said(one) == said(other), (one.run.name, count)
+            assert one.crashes == other.crashes == {}
+            for field in fields(one.run):
+                expected = getattr(other.run, field.name)
+                assert getattr(one.run, field.name) == expected, (one.run.name, field.name)
+
+
+def logs_by_hand(folder: Path) -> list[Path]:
+    for name, case in EVERY_CASE.items():
+        case().write(folder / name)
+    batches = read_run(KAFKA_LOGS / "jbod", "jbod").committed
+    for seed in range(8):
+        Damage(batches, f"share-{seed}").write(folder / f"damaged-{seed}")
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.usefixtures("long_logs")
+def test_logs_in_pieces_are_judged_as_whole_ones(tmp_path: Path) -> None:
+    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)], 1, 2, 3)
+
+
+@pytest.mark.usefixtures("shared_logs")
+def test_logs_of_one_task_are_judged_in_shares_as_whole_ones(tmp_path: Path) -> None:
+    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)], 2, 3)
+
+
+def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
+    for name in sorted(TRACES)[::6]:
+        TRACES[name]().write(tmp_path / name)
+
+    check(sorted(tmp_path.iterdir()), 2)
+
+
+@pytest.mark.usefixtures("long_logs")
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 120), marks=pytest.mark.slow)])
+def test_copies_that_differ_by_chance_are_compared_by_their_headers(
+    seeds: range, tmp_path: Path
+) -> None:
+    batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
+    paths = []
+    for seed in seeds:
+        chance = random.Random(seed)
+        logs = [changed(batches, chance) for _ in range(chance.choice((2, 3, 3, 5)))]
+        paths.append(write(tmp_path / f"quorum-{seed}", logs))
+
+    check(paths, 2)
+
+
+@pytest.mark.usefixtures("long_logs")
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 300), marks=pytest.mark.slow)])
+def test_damaged_logs_are_left_out_with_the_same_words(seeds: range, tmp_path: Path) -> None:
+    batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
+    for seed in seeds:
+        chance = random.Random(seed)
+        count = chance.choice((1, 2, 3, 3, 5))
+        copy = changed(batches, chance) if chance.random() < 0.5 else batches
+        path = write(tmp_path / f"quorum-{seed}", [copy] * count)
+        segments = sorted(path.glob(f"controller-*/{HOME}/*.log"))
+        for segment in segments if chance.random() < 0.2 else segments[: 1 + count // 3]:
+            damage_bytes(segment, chance)
+        try:
+            read_run(path, path.name)
+        except UserError as error:
+            with pytest.raises(type(error)) as refused:
+                judged_in_shares([path], 2)
+            assert str(refused.value) == str(error)
+        else:
+            check([path], 2)
+
+
+@pytest.mark.usefixtures("long_logs")
+def test_a_segment_that_begins_below_the_end_of_the_one_before_is_held(tmp_path: Path) -> None:
+    batches = list(read_run(KAFKA_LOGS / "jbod", "jbod").committed)
+    path = write(tmp_path / "log", [batches])
+    home = path / "controller-1" / HOME
+    first = home / f"{0:020d}.log"
+    (home / f"{5:020d}.log").write_bytes(first.read_bytes())
+
+    check([path], 2)
+
+
+def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> None:
+    """A worker cannot import the file, so its rules go there by value."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from minicluster.verify.histories.partitions import PartitionStep\n"
+        "from minicluster.verify.rules.rule import CASE, Findings, broken, rule\n"
+        "@rule('MY1', 'Never one member', source='here')\n"
+        "def never_one_member(step: PartitionStep) -> Findings:\n"
+        "    'An ISR has more than one member.'\n"
+        "    yield CASE\n"
+        "    if step.after.isr and len(step.after.isr) == 1:\n"
+        "        yield broken('one member')\n"
+    )
+    own = load_rules(file)
+    task = Task((), own.rules, own.histories, own.module)
+    pickled = task.pickled()
+    del sys.modules[own.module.__name__]
+    item = Item(str(KAFKA_LOGS / "cluster"), "cluster", None, 0, 1)
+
+    rows = rows_here([item], task, DEFAULT_LIMITS, pickled)
+
+    (count,) = (row for row in rows if row.kind == "count")
+    assert count.rule == "MY1" and count.looked_at > 10
+
+
+def test_changes_in_one_row_come_back() -> None:
+    values = [b"", b"one", bytes(300)]
+
+    assert list(unpacked(packed([0, 2, 7], values))) == [(0, b""), (2, b"one"), (7, bytes(300))]
+    assert list(unpacked(packed([], []))) == []
+
+
+def most_memory(records: int, folder: Path) -> int:
+    """The most bytes that a task holds while it reads a log, or judges a share of it."""
+    path = write_long_log(records, folder / str(records))
+    item = Item(str(path), "long", None, 0, 1)
+    reader = EvidenceReader(Request((item,), DEFAULT_LIMITS, (), 1))
+    tracemalloc.start()
+    try:
+        rows = (batch for part in reader.partitions() for batch in reader.read(part))
+        assert len(list(judge_rows(Task(RULES).pickled(), _in_phases(rows)))) == 1
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def _in_phases(rows: Any) -> Any:
+    """The records alone, as they come from the one log: nothing has to be sorted."""
+    import pyarrow.compute as pc
+
+    for batch in rows:
+        yield batch.filter(pc.less(batch["phase"], 4))
+
+
+def test_memory_does_not_grow_with_the_length_of_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 64 << 10)
+    monkeypatch.setattr(evidence_rows, "BATCH_BYTES", 32 << 10)
+    most_memory(1_000, tmp_path / "first")  # loads what is loaded once
+    short, long = most_memory(3_000, tmp_path), most_memory(9_000, tmp_path)
+
+    assert long < 1.2 * short

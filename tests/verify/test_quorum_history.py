@@ -1,0 +1,126 @@
+"""The quorum's histories, taken one event or batch at a time, as a live and a divided judge do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from minicluster.log.batch import RecordBatch
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
+from minicluster.verify.histories.quorum import QuorumHistory
+from minicluster.verify.judging import Judge
+from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.whole import judge_run, read_trace
+from tests.verify import trace_cases, trace_cases_logs, trace_cases_quorum
+from tests.verify.build_run import RunBuilder
+from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
+
+Case = Callable[[], RunBuilder]
+EVENTS = ("E03", "E04", "E06", "E07", "E43")
+NEEDS_RESPONSES = {"e06_past_epoch"}
+MODULES = (trace_cases, trace_cases_logs, trace_cases_quorum)
+NAMED = (name for module in MODULES for name in (module.BAD, module.NEAR))
+TRACED = (trace_cases_quorum.TRACED_BAD, trace_cases_quorum.TRACED_NEAR)
+CASES = dict.fromkeys(
+    case for cases in (*NAMED, *TRACED) for rule in EVENTS for case in cases.get(rule, ())
+)
+SEVERAL = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) > 1]
+
+
+def without_nulls(row: dict[str, object]) -> dict[str, object]:
+    """A row as a running cluster gives it: the columns that it has, and no event number."""
+    return {name: value for name, value in row.items() if value is not None and name != "seq"}
+
+
+def sentences(judge: Judge, rules: Iterable[str]) -> set[tuple[str, int, str]]:
+    """What was found; the events that sentences name differ, for there is no trace to look into."""
+    return {
+        (finding.rule, finding.offset, finding.message.partition(" (event")[0])
+        for rule in rules
+        for finding in judge.tallies[rule].findings
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path) -> None:
+    run = read_run(case().write(tmp_path), "run")
+    rules = [BY_ID[rule] for rule in EVENTS]
+    afterwards = judge_run(run, rules, read_trace(run)[0])
+    live = Judge("run", rules)
+    history, logs = QuorumHistory(live), ControllerLogs(live)
+    for row in case().rows["raft_event"]:
+        history.on_raft_event(without_nulls(row))
+    for log in run.nodes:
+        for batch in log.batches:
+            logs.on_batch(log.node, batch)
+    expected = sentences(afterwards, EVENTS)
+    if case.__name__ in NEEDS_RESPONSES:
+        expected = {one for one in expected if one[0] != "E06"}
+    assert not live.crashes and not afterwards.crashes
+    assert sentences(live, EVENTS) == expected
+    for rule in EVENTS:
+        assert live.tallies[rule].looked_at == afterwards.tallies[rule].looked_at
+
+
+def changed(batches: list[RecordBatch], chance: random.Random) -> list[RecordBatch]:
+    """A controller's copy: it has another batch somewhere, a batch is lost, it begins later."""
+    copy, place = list(batches), chance.randrange(4, len(batches) - 1)
+    match chance.choice(("other", "lost", "same")):
+        case "other":
+            here = copy[place]
+            copy[place] = copy[place + 1].with_base(here.base_offset, here.leader_epoch)
+        case "lost":
+            del copy[place]
+    return copy[chance.randrange(4) :]
+
+
+def copies_found(batches: Iterable[tuple[int, RecordBatch]]) -> tuple[int, set[str]]:
+    """E05 over batches of nodes in the order of their offsets: cases, sentences."""
+    judge = Judge("run", [BY_ID["E05"]])
+    copies = Copies(judge, copied_batch)
+    for node, batch in sorted(batches, key=lambda one: one[1].base_offset):
+        copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
+    copies.finish()
+    tally = judge.tally("E05")
+    return tally.looked_at, {finding.message for finding in tally.findings}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_copies_are_compared_alike_in_any_number_of_shares(seed: int) -> None:
+    """Shares of the offsets, each with the batches of all controllers there."""
+    chance = random.Random(seed)
+    print(f"seed {seed}")
+    node = read_run(KAFKA_LOGS / SEVERAL[0], "run").nodes[0]
+    logs = [changed(list(node.batches), chance) for _ in range(3)]
+    every = [(number, batch) for number, log in enumerate(logs, 1) for batch in log]
+    whole = copies_found(every)
+    assert whole[0] > 0
+    count = chance.randrange(2, 6)
+    shares = [
+        copies_found(one for one in every if one[1].base_offset % count == share)
+        for share in range(count)
+    ]
+    assert (
+        sum(cases for cases, _ in shares),
+        set().union(*(found for _, found in shares)),
+    ) == whole
+
+
+def test_a_long_log_is_one_step_as_long_as_nothing_happens() -> None:
+    """What is kept of a log does not grow with it."""
+    batches = read_run(KAFKA_LOGS / SEVERAL[0], "run").nodes[0].batches
+    judge = Judge("run", [BY_ID["E01"], BY_ID["E02"], BY_ID["E03"]])
+    logs = ControllerLogs(judge)
+    for batch in batches:
+        logs.on_batch(1, batch)
+    last = batches[-1]
+    for _ in range(1_000):
+        last = last.with_base(last.last_offset + 1, last.leader_epoch)
+        logs.on_batch(1, last)
+    assert judge.tally("E01").looked_at == len(batches) + 1_000
+    assert judge.tally("E01").findings == []
+    assert len(judge._remembered) <= len({batch.leader_epoch for batch in batches})

@@ -1,0 +1,270 @@
+"""The tables that views read, made in this process by the functions that Spark's tasks run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+
+from minicluster.log.format.limits import DEFAULT_LIMITS
+from minicluster.protocol import records as r
+from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.shown.frames import rows_here
+from minicluster.verify.shown.states import STATE_TABLES
+from minicluster.verify.shown.worker import CLIENT_OPERATIONS, FOLDED, show_rows
+from minicluster.verify.spark import evidence_source
+from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter, Target
+from minicluster.verify.spark.evidence_source import Item, Request
+from minicluster.verify.spark.table_source import RECORDS, SNAPSHOT_RECORDS, reader_of
+from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster, partition
+from tests.verify.build_run import RunBuilder
+from tests.verify.in_process import judge_path
+from tests.verify.trace_cases_clients import BAD, NEAR
+from tests.verify.trace_kit import as_json
+
+KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
+Row = dict[str, Any]
+
+
+def rows(table: str, path: Path, shares: int = 1, *, careful: bool = False) -> list[Row]:
+    """The rows of a table, made of so many shares of a log."""
+    item = Item(str(path), "run", None, 0, shares, is_careful=careful)
+    request = Request((item,), DEFAULT_LIMITS, (), 4)
+    if table in FOLDED:
+        batches = rows_here(table, request)
+    else:
+        reader = reader_of(request, table)
+        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def values(found: list[Row], *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in columns) for row in found]
+
+
+@pytest.mark.parametrize("log", ["cluster", "trimmed", "jbod"])
+@pytest.mark.parametrize("table", STATE_TABLES)
+def test_shares_of_a_log_have_together_the_rows_of_the_whole(table: str, log: str) -> None:
+    whole, parts = rows(table, KAFKA_LOGS / log), rows(table, KAFKA_LOGS / log, shares=3)
+
+    assert sorted(map(repr, whole)) == sorted(map(repr, parts))
+    assert whole or table == "under_min_isr"
+
+
+@pytest.mark.parametrize("log", ["cluster", "trimmed", "divergent"])
+@pytest.mark.parametrize("table", [*FOLDED, RECORDS, SNAPSHOT_RECORDS])
+def test_a_long_log_that_is_read_in_pieces_has_the_same_rows(
+    table: str, log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = rows(table, KAFKA_LOGS / log)
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
+    pieces = rows(table, KAFKA_LOGS / log, shares=2)
+
+    assert sorted(map(repr, whole)) == sorted(map(repr, pieces))
+
+
+def test_a_state_lasts_until_the_next_record_of_its_partition(tmp_path: Path) -> None:
+    log = cluster()
+    shrunk = log.op(change((1, 2))).offset - 1
+    grown = log.op(change((1, 2, 3))).offset - 1
+
+    found = rows("partition_states", log.write(tmp_path))
+    last = values(found, "offset", "to_offset", "isr", "isr_before", "ms")[-2:]
+
+    assert last == [
+        (shrunk, grown, [1, 2], [1, 2, 3], 1000 + shrunk),
+        (grown, None, [1, 2, 3], [1, 2], 1000 + grown),
+    ]
+
+
+def test_records_of_a_transaction_have_their_own_times(tmp_path: Path) -> None:
+    """They take effect together, when the transaction ends."""
+    log = cluster()
+    log.op(r.BeginTransactionRecord(name="delete"))
+    shrunk = log.op(change((1, 2))).offset - 1
+    log.op(r.EndTransactionRecord())
+
+    last = rows("partition_states", log.write(tmp_path))[-1]
+
+    assert (last["offset"], last["ms"]) == (shrunk, 1000 + shrunk)
+
+
+def test_a_broker_has_its_rack(tmp_path: Path) -> None:
+    log = LogBuilder().op(r.RegisterBrokerRecord(broker_id=7, broker_epoch=2, rack="a"))
+
+    assert values(rows("broker_states", log.write(tmp_path)), "broker", "rack") == [(7, "a")]
+
+
+# --- configs --------------------------------------------------------------------------------------
+
+
+def config(value: str | None, *, topic: str = "", broker: str = "") -> r.ConfigRecord:
+    """min.insync.replicas of a topic, of a broker, or else of the cluster."""
+    kind, name = (2, topic) if topic else (4, broker)
+    return r.ConfigRecord(
+        resource_type=kind, resource_name=name, name="min.insync.replicas", value=value
+    )
+
+
+def test_configs_have_the_value_in_effect_over_time(tmp_path: Path) -> None:
+    log = cluster()
+    of_topic = log.op(config("3", topic="orders")).offset - 1
+    of_cluster = log.op(config("2")).offset - 1
+    removed = log.op(config(None, topic="orders")).offset - 1
+    other = log.op(config("1")).offset - 1
+    gone = log.op(r.RemoveTopicRecord(topic_id=TOPIC)).offset - 1
+
+    found = rows("config_states", log.write(tmp_path))
+    shown = values(found, "offset", "to_offset", "resource_type", "value", "effective", "source")
+
+    cluster_wide = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    assert sorted(shown, key=lambda row: row[0::2]) == [
+        (of_topic, removed, "topic", "3", "3", "TOPIC_CONFIG"),
+        (of_cluster, other, "cluster", "2", "2", cluster_wide),
+        (removed, other, "topic", None, "2", cluster_wide),
+        (other, None, "cluster", "1", "1", cluster_wide),
+        (other, gone, "topic", None, "1", cluster_wide),
+    ]
+
+
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    secret = r.ConfigRecord(
+        resource_type=4, resource_name="", name="ssl.key.password", value="hunter2"
+    )
+
+    (found,) = rows("config_states", cluster().op(secret).write(tmp_path))
+
+    assert (found["value"], found["effective"]) == ("[hidden]", "[hidden]")
+
+
+def test_a_partition_is_under_min_isr_by_what_is_in_effect(tmp_path: Path) -> None:
+    """The topic's own min.insync.replicas, else the leader's, else the cluster's; ISR [1, 2]."""
+    log = cluster()
+    log.op(change((1, 2)))
+    by_cluster = log.op(config("3")).offset - 1
+    by_leader = log.op(config("2", broker="1")).offset - 1
+    by_topic = log.op(config("3", topic="orders")).offset - 1
+    log.op(change((1,)))
+    filled = log.op(change((1, 2, 3))).offset - 1
+
+    found = rows("under_min_isr", log.write(tmp_path))
+    shown = values(found, "offset", "to_offset", "min_isr", "isr", "fewest", "leader")
+
+    assert shown == [
+        (by_cluster, by_leader, 3, [1, 2], 2, 1),
+        (by_topic, filled, 3, [1, 2], 1, 1),
+    ]
+
+
+def test_min_isr_is_at_most_the_replicas_and_ends_with_the_topic(tmp_path: Path) -> None:
+    log = cluster().topic(partition((1,), topic_id=OTHER_TOPIC), name="other", topic_id=OTHER_TOPIC)
+    log.op(config("9"))
+    low = log.op(change((1, 2))).offset - 1
+    gone = log.op(r.RemoveTopicRecord(topic_id=TOPIC)).offset - 1
+
+    found = rows("under_min_isr", log.write(tmp_path))
+
+    assert values(found, "topic", "offset", "to_offset", "min_isr") == [("orders", low, gone, 3)]
+
+
+def test_the_brokers_of_a_run_have_configs_of_their_own(tmp_path: Path) -> None:
+    log = cluster().op(change((1, 2)))
+    run = RunBuilder(log, config={"min.insync.replicas": 3}).write(tmp_path / "run")
+
+    assert values(rows("under_min_isr", run), "min_isr", "fewest") == [(3, 2)]
+
+
+# --- clients --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("build", [*BAD["F1"], *NEAR["F1"]], ids=lambda one: one.__name__)
+def test_a_record_is_lost_where_f1_accuses(build: Callable[[], RunBuilder], tmp_path: Path) -> None:
+    path = build().write(tmp_path / "run")
+    findings = judge_path(path, "run", [BY_ID["F1"]]).tallies["F1"].findings
+
+    lost = [row for row in rows(CLIENT_OPERATIONS, path) if row["lost"]]
+
+    accused = {(one.topic, one.partition, one.message.split(" offset ")[1]) for one in findings}
+    assert {row["outcome"] for row in lost} <= {"acknowledged"}
+    assert len({(row["topic"], row["partition"], row["offset"]) for row in lost}) == len(accused)
+
+
+def test_a_produce_that_failed_or_was_lost_is_an_operation(tmp_path: Path) -> None:
+    run = RunBuilder(cluster())
+    request = {
+        "acks": -1,
+        "topicData": [{"name": "orders", "partitionData": [{"index": 0}, {"index": 1}]}],
+    }
+    refused = {
+        "responses": [
+            {
+                "name": "orders",
+                "partitionResponses": [{"index": 0, "errorCode": 0}, {"index": 1, "errorCode": 19}],
+            }
+        ]
+    }
+    sent = as_json(request)
+    run.rpc("Produce", -1, request=sent, response=as_json(refused), client_id="app")
+    run.rpc("Produce", -1, request=sent, response=None, client_id="app")
+    run.rpc("Produce", -1, request=sent, response=None)  # the cluster's own client: see its history
+
+    found = rows(CLIENT_OPERATIONS, run.write(tmp_path / "run"))
+
+    assert values(found, "client", "partition", "outcome", "error", "acks") == [
+        ("app", 1, "failed", "NOT_ENOUGH_REPLICAS", -1),
+        ("app", 0, "unknown", None, -1),
+        ("app", 1, "unknown", None, -1),
+    ]
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+
+def test_a_long_log_has_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark asks a source without partitions once, for nothing."""
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
+    request = Request((Item(str(KAFKA_LOGS / "smoke"), "run", None, 0, 1),), DEFAULT_LIMITS, (), 4)
+    reader = reader_of(request, "rpc")
+
+    assert not reader.partitions()
+    assert not list(reader.read(InputPartition(None)))
+
+
+def test_the_records_of_a_table_are_those_of_the_log() -> None:
+    records = rows("records", KAFKA_LOGS / "trimmed")
+    in_snapshots = rows("snapshot_records", KAFKA_LOGS / "trimmed")
+
+    assert [row["offset"] for row in records] == sorted(row["offset"] for row in records)
+    assert records[0]["offset"] > 0
+    assert all(row["snapshot_end"] for row in in_snapshots)
+
+
+def test_a_log_that_is_damaged_while_it_is_shown_says_so() -> None:
+    writer = RowWriter(Target("run", 0, 1), timed=True)
+    writer.add(Phase.DAMAGE, b"bytes that no log has", (0,))
+
+    with pytest.raises(DamagedWhileShown, match="run: bytes that no log has"):
+        list(show_rows("partition_states", [writer.taken()]))
+
+
+@pytest.mark.parametrize("table", ["partition_states", RECORDS])
+def test_a_long_log_that_is_damaged_is_shown_with_more_care(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three controllers' logs one is damaged: the other two are a majority."""
+    path = tmp_path / "divergent"
+    shutil.copytree(KAFKA_LOGS / "divergent", path)
+    segment = next((path / "controller-101").rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    segment.write_bytes(bytes(content))
+    held = rows(table, path)
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
+
+    with pytest.raises(DamagedWhileShown, match=r"run: .*damaged at byte"):
+        rows(table, path)
+    assert rows(table, path, careful=True) == held != []
