@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -36,7 +36,6 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import decode, encode
 
 

@@ -7,9 +7,8 @@ beside their machines; the ones here are understood by every shell.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ switch changes the outcome, the machine returns ``effects.FaultHit``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 
 NO_FAULT = "is no planted fault; see minicluster list faults"
 

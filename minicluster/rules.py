@@ -7,12 +7,11 @@ fields are the text of docs/rules.md, ``-- so --`` its headings. Each field need
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import ClassVar
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 
 
 class FailedReplicas(StrEnum):

@@ -10,14 +10,13 @@ partition begins empty.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from uuid import UUID
 
 from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.log import Log

@@ -12,14 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.clients.produce import NUMBERLESS, produce_request
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import Record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

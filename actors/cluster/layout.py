@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.cluster.live import LiveFaults
@@ -13,7 +14,6 @@ from minicluster.configs.without_effect import reason_without_effect
 from minicluster.errors import NoEffectWarning, UserError, counted
 from minicluster.faults import Faults
 from minicluster.files import FILE_NAME_BYTES_MAX
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
-from minicluster.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
     from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker

@@ -13,13 +13,13 @@ copy of the metadata log is left out: a broker fetches it again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 from zipfile import ZipFile, ZipInfo
 
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.run_place import escaped_name
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.indexes.transaction_index import TransactionIndex
 from minicluster.log.log import Log
 from minicluster.log.properties import META_PROPERTIES_NAME, meta_properties_text

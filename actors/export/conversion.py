@@ -8,10 +8,9 @@ and epochs stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import (
     CODEC_MASK,
     HEADER_BYTES,

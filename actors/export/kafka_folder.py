@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -34,7 +34,6 @@ from minicluster.actors.export.server_properties import (
 from minicluster.actors.listeners.address import DEFAULT_PORT, LOOPBACK, PORT_MAX
 from minicluster.errors import UserError
 from minicluster.files import read_bytes
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.control import control_records

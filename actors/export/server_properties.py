@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from minicluster.actors.nodes.config import (
 )
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
 from minicluster.configs.definitions import broker_configs
-from minicluster.lazy_dataclass import dataclass
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
 PROPERTIES_NAME = "server.properties"

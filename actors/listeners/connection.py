@@ -10,9 +10,9 @@ Source:  Selector, SocketServer.Processor, RequestContext.parseRequest, KafkaApi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode, ProtocolError, encode
 from minicluster.protocol.api_keys import API_VERSIONS, APIS
 from minicluster.protocol.codec import decode, decode_prefix

@@ -12,10 +12,9 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from minicluster.configs.effective import BrokerLevels
-from minicluster.lazy_dataclass import dataclass
 
 NO_IDLE_TIMEOUT_MS = -1
 

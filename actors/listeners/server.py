@@ -17,6 +17,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,7 +38,6 @@ from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 
 BACKLOG = 1024
 ACCEPT_RETRY_MS = 100

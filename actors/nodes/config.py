@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import broker_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.compression import Codec
 from minicluster.scenario.bounds import (
     DIGITS_MAX,

@@ -9,12 +9,11 @@ keeps the small files: identity and votes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 
 LoseTail = Literal["none", "torn", "unflushed", "all"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.batch_loader import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster import effects as fx
@@ -44,7 +45,6 @@ from minicluster.controller.effects import (
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.mutation_quotas import QuotaClient
 from minicluster.controller.settings import ControllerSettings
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot

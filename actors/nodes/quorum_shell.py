@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,6 @@ from minicluster.actors.recording.raft_trace import (
 )
 from minicluster.actors.runtime import chance
 from minicluster.effects import FaultHit
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState

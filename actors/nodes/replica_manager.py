@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.links import Packet
@@ -16,7 +16,6 @@ from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (

@@ -9,6 +9,7 @@ performs the effects that the machine returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,7 +22,6 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.rules import Rules
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minicluster.actors.cluster.cluster import ZOOKEEPER
@@ -26,7 +26,6 @@ from minicluster.actors.play.sights import sights_of
 from minicluster.actors.recording.followers import LogChecks
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds

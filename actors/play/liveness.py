@@ -6,12 +6,12 @@ Source:  the liveness properties G1-G7 and their bounds in virtual time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.time_bounds import time_bounds
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
-from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.to_controller.controller_channel import REQUEST_TIMEOUT_MS
 from minicluster.rules import UncleanRecovery

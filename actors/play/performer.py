@@ -10,7 +10,7 @@ or the time is over, and sends True or False; meanwhile it may perform other ste
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms
@@ -22,7 +22,6 @@ from minicluster.actors.play.liveness import converge, promises
 from minicluster.actors.play.zookeeper_liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import ScenarioError, Step, holds, select
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector

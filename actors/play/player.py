@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from minicluster.actors.recording.run_place import (
 )
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import WaitTimeout
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.actors.play.campaign import AT_END, broken_at_end
 from minicluster.actors.play.player import Played, play
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
 from minicluster.scenario.reading import scenario_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout, counted
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.step_text import parse_step

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pykka
 
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.shared_folds import SharedFolds

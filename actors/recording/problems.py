@@ -11,9 +11,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
-
-from minicluster.lazy_dataclass import dataclass
 
 _TEXT_MAX = 300  # characters of an error
 

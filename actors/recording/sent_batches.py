@@ -6,11 +6,11 @@ Its response may come when the request has long been folded into the hash and it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from minicluster.actors.recording.values import value_text
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol.messages import ProduceRequest

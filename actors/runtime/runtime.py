@@ -18,6 +18,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cache, update_wrapper
 from types import FunctionType, TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -26,7 +27,6 @@ import pykka
 from pykka import messages
 
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 
 P = ParamSpec("P")
 A = TypeVar("A", bound="ClusterActor")

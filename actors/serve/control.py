@@ -12,6 +12,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.listeners.address import LOOPBACK
@@ -19,7 +20,6 @@ from minicluster.actors.listeners.endpoints import shown_address
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.actors.serve.control_lines import LINE_BYTES_MAX, Response, read_request
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.scenario import Step
 
 CONNECTIONS_MAX = 32

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hmac
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.bounds import checked_text
 from minicluster.scenario.scenario import Step
 from minicluster.scenario.step_text import parse_step

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -25,7 +25,6 @@ from minicluster.actors.serve.session import EXIT_INVALID, EXIT_UNKNOWN, Session
 from minicluster.actors.serve.status import Status
 from minicluster.actors.serve.stopping import Parent, Signals, Stopped
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 

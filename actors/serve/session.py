@@ -11,7 +11,7 @@ import threading
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.play.performer import (
@@ -26,7 +26,6 @@ from minicluster.actors.serve.control import Command
 from minicluster.actors.serve.control_lines import Response
 from minicluster.actors.serve.outcome_text import outcome_text, shortened
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.bounds import STEPS_MAX
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure

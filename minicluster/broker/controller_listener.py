@@ -11,6 +11,7 @@ Source:  ControllerApis, SimpleApiVersionManager, ApiKeys.apisForListener (CONTR
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,6 @@ from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
 from minicluster.controller.controller_apis import CONTROLLER_APIS
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_versions import limited_versions

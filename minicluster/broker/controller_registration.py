@@ -10,10 +10,10 @@ Source:  ControllerRegistrationManager.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.effects import Effect, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode

@@ -8,10 +8,10 @@ the network had been slow. After a limit it is Kafka's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.messages import FindCoordinatorRequest
 
 TIMER = "coordinator-lookups"

@@ -6,9 +6,9 @@ Source:    EnvelopeUtils.handleEnvelopeRequest, RequestChannel.Request.buildResp
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode, ProtocolError, decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS

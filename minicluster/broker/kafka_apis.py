@@ -12,6 +12,7 @@ Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -37,7 +38,6 @@ from minicluster.broker.requests.security import refuse_acls, refuse_delegation_
 from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.coordinator.internal_topics import creatable_topic
 from minicluster.effects import Effect, Respond
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m

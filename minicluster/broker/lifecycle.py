@@ -11,12 +11,11 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image.directory_id import java_order
 from minicluster.metadata.image.metadata_image import MetadataImage

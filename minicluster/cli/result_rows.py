@@ -11,13 +11,13 @@ import datetime
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len
 
 from minicluster.cli.options import JSON, TEXT
 from minicluster.errors import printable
-from minicluster.lazy_dataclass import dataclass
 
 CSV, MARKDOWN = "csv", "markdown"
 FORMS = (TEXT, JSON, CSV, MARKDOWN)

@@ -6,6 +6,7 @@ member ──assignment──▶ committed offsets ──▶ reads ──records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from minicluster.clients.classic_member import ClassicMember
@@ -15,7 +16,6 @@ from minicluster.clients.member import Member
 from minicluster.clients.offsets import Membership, commit_offsets, fetch_offsets
 from minicluster.clients.reader import ConsumedRecord, Reader
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 GroupProtocol = Literal["classic", "consumer"]

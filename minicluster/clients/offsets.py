@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, GROUP, Client, TopicPartition
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     OffsetCommitRequest,

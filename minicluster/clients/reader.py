@@ -9,11 +9,11 @@ Source:  CompletedFetch (consumeAbortedTransactionsUpTo, isBatchAborted), FetchC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from minicluster.clients.client import BACKOFF_MS, Client, TopicPartition
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from minicluster.clients.client import (
@@ -30,7 +30,6 @@ from minicluster.clients.client import (
 from minicluster.clients.offsets import Membership, first_error, transactional_commit
 from minicluster.clients.produce import produce_request
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.error_codes import ErrorCode
 
 Value = bool | int | float | str | list[str] | None

@@ -9,10 +9,10 @@ Source:  DeferredEventQueue, ControllerWriteEvent.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.lazy_dataclass import dataclass
 from minicluster.planting import step
 
 

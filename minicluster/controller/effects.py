@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.errors import Refusal, Refused
 from minicluster.effects import Effect, Respond
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.records import VersionedRecord
 
 

@@ -14,10 +14,10 @@ Source:  the log lines of ReplicationControlManager and ClusterControlManager; A
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.controller.errors import Refused
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.quotas import ClientQuotasImage, Entity
 from minicluster.protocol import ErrorCode
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import MIN_ISR
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"

@@ -5,7 +5,7 @@ Source:  AuthorizableRequestContext.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress

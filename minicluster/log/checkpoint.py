@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.control import control_batch, control_records
 from minicluster.log.errors import LogCorruption

@@ -9,9 +9,9 @@ Source:  ControlRecordType, ControlRecordUtils.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import CONTROL_BIT, Record, RecordBatch
 from minicluster.protocol.records import VersionedRecord, decode_control, encode_control
 

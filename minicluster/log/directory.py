@@ -12,12 +12,11 @@ Source:  KafkaRaftLog, LogManager, MetaProperties.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
 from minicluster.files import UnusableFile, check_regular
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import (
     BOOTSTRAP_NAME,

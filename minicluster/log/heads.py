@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import CONTROL_BIT, HEADER_BYTES, LENGTH_END
 
 NO_LIMIT = 2**63 - 1

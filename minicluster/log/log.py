@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
 from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex

@@ -8,10 +8,10 @@ Source:  QuorumStateData, FileQuorumStateStore.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.errors import LogError
 from minicluster.log.textfile import read_text, write_atomically
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid, parse_uuid

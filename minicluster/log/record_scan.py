@@ -9,7 +9,8 @@ Source:  DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.framing import plain_values

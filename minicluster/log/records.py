@@ -6,8 +6,8 @@ Source:  MemoryRecords, ByteBufferLogInputStream.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import CODEC_MASK, LENGTH_END, RecordBatch
 from minicluster.log.format.compression import Codec, compress
 

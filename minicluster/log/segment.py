@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.errors import counted
 from minicluster.files import UnusableFile, read_bytes
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import (
     CRC_START,
     HEADER_BYTES,

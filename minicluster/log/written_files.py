@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.heads import batch_heads
 from minicluster.log.segment import LOG_SUFFIX

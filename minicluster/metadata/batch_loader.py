@@ -13,11 +13,11 @@ Source:  KIP-868; MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.effects import Effect
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta

@@ -6,9 +6,9 @@ Source:  KIP-778, KIP-868, KIP-966; ActivationRecordsGenerator, BootstrapMetadat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all

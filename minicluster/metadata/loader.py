@@ -12,11 +12,11 @@ Source:  KIP-868, KAFKA-15389; MetadataLoader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.errors import MiniclusterError
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.batch_loader import (
     BatchLoader,

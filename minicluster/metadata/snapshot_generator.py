@@ -7,8 +7,9 @@ Source:  KIP-630, KIP-876; SnapshotGenerator.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot import image_records

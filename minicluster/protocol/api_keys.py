@@ -9,7 +9,8 @@ Source:  org.apache.kafka.common.protocol.ApiKeys, ApiMessageType.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.protocol import messages as m
 from minicluster.protocol.codec import check_version
 from minicluster.protocol.schema import Message

@@ -11,9 +11,9 @@ Source:  KIP-497, KIP-704; kafka.zk.TopicPartitionStateZNode.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.errors import ProtocolError
 
 _NAME = "partition state"

@@ -24,10 +24,10 @@ import dataclasses
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.protocol.versions import NONE, parse_versions
 

@@ -6,8 +6,9 @@ response that grants it leaves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.effects import Effect, Send
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState

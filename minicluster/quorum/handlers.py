@@ -11,9 +11,9 @@ Source:  KafkaRaftClient.handleInboundMessage, handleRequest, handleResponse, ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     AddRaftVoterRequest,

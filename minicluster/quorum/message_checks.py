@@ -10,7 +10,8 @@ Source:  KafkaRaftClient.hasValidClusterId, validateVoterOnlyRequest, validateLe
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
 from minicluster.quorum.effects import RequestInvalid

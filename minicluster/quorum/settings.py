@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 OBSERVER_SESSION_TIMEOUT_MS = 5 * 60 * 1000
 CAUGHT_UP_WITHIN_MS = 60 * 60 * 1000

@@ -6,10 +6,9 @@ Source:  KRaftMetadataCache.getAliveBrokerEpoch, isBrokerFenced, isBrokerShuttin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import field
-
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass, field
 
 REPLICA_LAG_TIME_MAX_MS = 30_000
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 

@@ -6,11 +6,11 @@ Source:  LogConfig; ReplicaManager.updateLogConfig.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from minicluster.configs.definitions import TOPIC_SYNONYMS
 from minicluster.configs.effective import BrokerLevels, effective_topic_config
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.compression import Codec
 
 _LONGEST = (1 << 63) - 1

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Log
 from minicluster.log.directory import METADATA_DIRECTORY
 

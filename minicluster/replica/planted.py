@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import minicluster.replica.planted_transactions  # noqa: F401  (registers its faults)
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition

@@ -8,11 +8,11 @@ Then the names are looked up: the brokers, controllers and topics that no part o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, PARTITIONS, Selector
 from minicluster.scenario.actions.topics import CreateTopic

@@ -8,10 +8,8 @@ had a case. A seed that saw something new is worth a variation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from minicluster.lazy_dataclass import dataclass
 
 Sight = tuple[str, str]  # kind, name
 MISSED_SHOWN = 12

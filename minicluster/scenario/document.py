@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from minicluster.lazy_dataclass import dataclass
 
 QUOTE_HINT = "a value with a bracket or a comma needs quotes"
 Path = tuple[str | int, ...]

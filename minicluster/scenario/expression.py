@@ -11,10 +11,9 @@ up in the cluster when its step fires.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.bounds import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.view import ClusterView
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.expression import Expression
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from minicluster.errors import counted
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock

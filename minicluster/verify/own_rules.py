@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.rules.rule import Rule

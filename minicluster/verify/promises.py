@@ -5,7 +5,8 @@ A plain log does not record its release, so it is judged as the least that any r
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.rules import FailedReplicas, Rules
 from minicluster.verify.model import FROM_3_3, FROM_ELR
 

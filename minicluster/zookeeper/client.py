@@ -18,11 +18,10 @@ Source:  org.apache.zookeeper.ClientCnxn; kafka.zookeeper.ZooKeeperClient,
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Send, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.zookeeper.messages import (
     VERSION,
     ZooKeeperCloseRequest,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.effects import Effect
-from minicluster.lazy_dataclass import dataclass
 from minicluster.zookeeper.operations import Code, Operation
 from minicluster.zookeeper.state.tree import Change
 from minicluster.zookeeper.state.watches import WatchEvent

@@ -5,7 +5,8 @@ Source:  org.apache.zookeeper.proto (ConnectRequest, RequestHeader, WatcherEvent
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.zookeeper.operations import Request, Result
 from minicluster.zookeeper.state.watches import WatchEvent
 

@@ -25,7 +25,6 @@ BOTTOM = (
     "faults",
     "files",
     "java_order",
-    "lazy_dataclass",
     "own_folders",
     "planting",
     "rules",

@@ -10,13 +10,12 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.actions.requests import NoResponse, RequestRefused, refuse
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
@@ -16,7 +17,6 @@ from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
 from minicluster.actors.cluster.views import Topic
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared

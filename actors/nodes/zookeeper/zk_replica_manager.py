@@ -7,7 +7,7 @@ From IBP 2.7-IV2 on, ISR changes go to the controller (KIP-497), in the version 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster import effects as fx
@@ -15,7 +15,6 @@ from minicluster.actors.network import Completion
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.broker.zookeeper.by_protocol import request_by_protocol, response_with_ids
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.messages import (
     AllocateProducerIdsRequest,

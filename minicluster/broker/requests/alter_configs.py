@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.broker.state.api_state import ApiState
@@ -20,7 +20,6 @@ from minicluster.configs.config_def import InvalidConfig, java_int, java_split
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs
 from minicluster.configs.loggers import check_logger_changes
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,

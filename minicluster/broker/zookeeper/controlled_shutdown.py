@@ -10,10 +10,10 @@ Source:  kafka.server.KafkaServer.controlledShutdown; controlled.shutdown.max.re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
 

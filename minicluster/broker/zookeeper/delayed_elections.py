@@ -10,11 +10,10 @@ Source:  kafka.server.DelayedElectLeader, ReplicaManager.electLeaders.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from minicluster.controller.zookeeper.effects import RespondOnceLed
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode

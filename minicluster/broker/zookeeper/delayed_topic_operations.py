@@ -11,11 +11,10 @@ Source:  kafka.server.DelayedCreatePartitions, DelayedDeleteTopics, ZkAdminManag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode

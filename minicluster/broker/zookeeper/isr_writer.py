@@ -11,11 +11,10 @@ Source:  KIP-497; kafka.server.ZkAlterPartitionManager,
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from minicluster.controller.zookeeper.process import Process
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import Planted, step
 from minicluster.protocol import ErrorCode

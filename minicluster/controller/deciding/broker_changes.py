@@ -20,7 +20,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from minicluster.controller.deciding.leader_election import Election
@@ -33,7 +33,6 @@ from minicluster.controller.deciding.reassignment import without
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import (
     FENCE,
     IN_CONTROLLED_SHUTDOWN,

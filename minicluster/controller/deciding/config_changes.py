@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 from minicluster.configs.config_def import ConfigDef, InvalidConfig, java_int, java_split
@@ -24,7 +25,6 @@ from minicluster.configs.validation import (
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,

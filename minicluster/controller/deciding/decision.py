@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.errors import Refusal
 from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.offline_replicas import ReplicaStateChange
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsrChange
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.records import VersionedRecord
 
 

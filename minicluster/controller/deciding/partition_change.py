@@ -10,7 +10,7 @@ Source:  KIP-455, KIP-704, KIP-841, KIP-858, KIP-966; PartitionChangeBuilder.bui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from minicluster.controller.deciding.leader_election import Candidates, Election, elect_leader
@@ -21,7 +21,6 @@ from minicluster.controller.deciding.reassignment import (
 )
 from minicluster.controller.state.cluster_state import Gates
 from minicluster.java_order import java_set_order
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import (
     NO_LEADER,
     NO_LEADER_CHANGE,

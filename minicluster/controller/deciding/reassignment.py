@@ -6,7 +6,7 @@ Source: KIP-455; PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 Replicas = tuple[int, ...]
 

@@ -11,13 +11,13 @@ import ipaddress
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from minicluster.protocol.records import ClientQuotaRecord, VersionedRecord

@@ -27,13 +27,14 @@ tests/controller/test_alter_partition.py has every refusal alone, and every pair
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import (
     NO_LEADER_CHANGE,
     RECOVERED,

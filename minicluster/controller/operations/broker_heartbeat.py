@@ -23,6 +23,8 @@ fetch from it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.controller.deciding.broker_changes import (
     Records,
     broker_fenced,
@@ -40,7 +42,6 @@ from minicluster.controller.state.broker_heartbeat_manager import (
     Touch,
 )
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode

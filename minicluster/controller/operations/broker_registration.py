@@ -7,13 +7,13 @@ Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond know
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Refused
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.metadata_version import FEATURE_NAME, MINIMUM

@@ -11,9 +11,9 @@ Source:  BrokerHeartbeatManager, BrokerHeartbeatTracker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.records import (
     BrokerRegistrationChangeRecord,

@@ -8,6 +8,7 @@ the cluster. Only the active controller reads the indexes, so those of a standby
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault, Reason, Refused
@@ -21,7 +22,6 @@ from minicluster.controller.state.indexes import Indexes, TopicPartition
 from minicluster.controller.state.offline_replicas import OfflineReplicas
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED

@@ -11,9 +11,9 @@ incarnation outlives a registration (tests/controller/test_alter_replica_state.p
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration
 
 TopicPartition = tuple[UUID, int]

@@ -7,8 +7,7 @@ proposes it again.
 from __future__ import annotations
 
 from collections import deque
-
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

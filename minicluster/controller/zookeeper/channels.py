@@ -6,12 +6,11 @@ Source:  kafka.controller.ControllerChannelManager, RequestSendThread.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.controller.zookeeper.effects import CloseChannel, ControlRequest, OpenChannel
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.lazy_dataclass import dataclass
 
 BACKOFF_MS = 100
 REQUEST_TIMEOUT_MS = 30_000

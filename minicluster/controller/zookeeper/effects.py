@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect, Respond
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.zookeeper.operations import Request
 

@@ -5,9 +5,9 @@ Source:  kafka.controller.ControllerEvent.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 
 

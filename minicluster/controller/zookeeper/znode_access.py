@@ -9,14 +9,13 @@ Source:  KAFKA-6082; kafka.zk.KafkaZkClient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from minicluster.controller.zookeeper.errors import ControllerMoved, ZooKeeperFailure
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr, Leadership
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.protocol.errors import ProtocolError

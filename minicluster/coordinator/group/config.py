@@ -5,10 +5,10 @@ Source:  GroupCoordinatorConfig.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.configs.effective import BrokerLevels
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage

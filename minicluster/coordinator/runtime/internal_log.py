@@ -9,10 +9,10 @@ Source:  PartitionWriter, CoordinatorPartitionWriter, CoordinatorLoaderImpl.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.replica.producers.verification import VerificationGuard

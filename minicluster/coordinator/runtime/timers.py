@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
-from minicluster.lazy_dataclass import dataclass
 
 RETRY_BACKOFF_MS = 500
 Task = Callable[[int], None]

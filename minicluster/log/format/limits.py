@@ -9,7 +9,8 @@ Source:  KafkaRaftClient.MAX_BATCH_SIZE_BYTES; metadata.log.max.record.bytes.bet
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log.errors import UndecodableBatch
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import NO_TIMESTAMP, RecordBatch
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 

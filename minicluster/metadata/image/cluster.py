@@ -6,11 +6,10 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-919, KIP-1066; ClusterImage, ClusterCont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass, replace
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.tables import Fold, Table

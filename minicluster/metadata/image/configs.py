@@ -5,9 +5,8 @@ Source:  ConfigurationsImage, ConfigurationsDelta.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.tables import Fold, GroupedTable
 from minicluster.protocol.records import ConfigRecord
 

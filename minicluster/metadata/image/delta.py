@@ -10,13 +10,12 @@ Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
 from rpds import HashTrieMap
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from minicluster.metadata.image.configs import TOPIC, Resource
 from minicluster.metadata.image.folded_run import FoldedRun

@@ -5,10 +5,9 @@ Source:  KIP-584, KIP-778; FeaturesImage, FeaturesDelta.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError, UnknownMetadataVersion
 from minicluster.metadata.image.tables import Fold, Table, fingerprint
 from minicluster.metadata.metadata_version import (

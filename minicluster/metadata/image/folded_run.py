@@ -10,11 +10,10 @@ applies them. An image for each record would cost more than the changes themselv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder

@@ -11,11 +11,10 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from minicluster.lazy_dataclass import dataclass, replace
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import cluster, configs, features, quotas, security, topics
 from minicluster.metadata.image.cluster import ClusterImage

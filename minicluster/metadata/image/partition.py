@@ -6,9 +6,9 @@ Source:  KIP-497, KIP-704, KIP-858, KIP-966; PartitionRegistration.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import MetadataLost, ReplayError
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.metadata_version import MetadataVersion

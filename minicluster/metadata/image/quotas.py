@@ -5,9 +5,8 @@ Source:  KIP-546, KIP-730; ClientQuotasImage, ProducerIdsImage.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.tables import Fold, GroupedTable, fingerprint
 from minicluster.protocol.records import ClientQuotaRecord, ProducerIdsRecord
 

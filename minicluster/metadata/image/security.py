@@ -5,9 +5,9 @@ Source:  KIP-801, KIP-900, KIP-48; AclsImage, ScramImage, DelegationTokenImage.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.tables import Fold, Table
 from minicluster.protocol.records import (

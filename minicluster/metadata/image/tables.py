@@ -8,13 +8,11 @@ digest is at hand after every commit, whatever the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 from rpds import HashTrieMap
-
-from minicluster.lazy_dataclass import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -6,13 +6,12 @@ Source:  TopicsImage, TopicsDelta, ReplicationControlManager.replay.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
 from rpds import HashTrieMap
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.tables import (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.coordinator_records.framing import (
     GROUP_RECORDS,
     TRANSACTION_RECORDS,

@@ -9,8 +9,8 @@ Source:  CoordinatorRecordSerde, GroupCoordinatorRecordSerde.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.codec import decode, encode
 from minicluster.protocol.coordinator_records import (
     classic_group,

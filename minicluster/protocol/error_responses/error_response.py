@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.error_responses.plans import NAMES, PLANS, Each, Plan, Text
 from minicluster.protocol.error_responses.texts import TEXTS

@@ -9,11 +9,9 @@ Source:  the getErrorResponse methods of Kafka's requests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
-
-from minicluster.lazy_dataclass import dataclass
 
 NAMES = frozenset(
     {

@@ -10,8 +10,8 @@ Source:  KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessag
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.codec import decode, decode_prefix, encode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import (

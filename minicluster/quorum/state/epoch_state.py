@@ -9,11 +9,10 @@ Source:  EpochState, NomineeState and their implementations, EpochElection; KIP-
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import SnapshotId
 from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey

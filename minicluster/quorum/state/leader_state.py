@@ -6,10 +6,9 @@ Source:  LeaderState; its maybeUpdateHighWatermark, updateCheckQuorumForFollowin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.quorum.errors import VoteRefusal
 from minicluster.quorum.settings import (
     CAUGHT_UP_WITHIN_MS,

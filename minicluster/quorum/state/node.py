@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.planting import step

@@ -5,9 +5,9 @@ Source:  RaftLog, KafkaRaftLog.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Log, SnapshotId, snapshot_order
 
 BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)

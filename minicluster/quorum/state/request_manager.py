@@ -10,9 +10,9 @@ Source:  RequestManager, ConnectionState; order of the scan: that of Java's Hash
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from minicluster.java_order import hash_map_order, string_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.quorum.state.voters import Node
 
 

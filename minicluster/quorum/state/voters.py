@@ -8,10 +8,10 @@ Source:  ReplicaKey, VoterSet, Endpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.records import VotersRecord
 from minicluster.protocol.uuids import ZERO_UUID
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode

@@ -5,7 +5,8 @@ Source:  ByteBufferLogInputStream.nextBatch, ProduceRequest.validateRecords.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log import InvalidBatch, RecordBatch, Records
 from minicluster.log.batch import CODEC_MASK, HEADER_BYTES, LENGTH_END
 from minicluster.log.format.compression import Codec

@@ -6,8 +6,8 @@ Source:  Cleaner.cleanInto, shouldRetainRecord, MemoryRecords.filterTo, buildRet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import (
     CONTROL_BIT,

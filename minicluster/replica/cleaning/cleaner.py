@@ -15,8 +15,8 @@ Source:     LogCleanerManager.grabFilthiestCompactedLog, cleanableOffsets, LogTo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.log import Segment
 from minicluster.replica.cleaning.batch_filter import BatchFilter
 from minicluster.replica.cleaning.segments import SegmentView, segments_of

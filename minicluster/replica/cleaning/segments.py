@@ -5,7 +5,8 @@ Source:  LogSegment, LogSegments.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log import Log, RecordBatch
 from minicluster.log.batch import NO_TIMESTAMP
 

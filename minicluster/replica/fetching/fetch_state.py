@@ -6,8 +6,8 @@ Source:  PartitionFetchState, ReplicaState (Truncating, Fetching).
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.epochs import UNDEFINED_EPOCH
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key

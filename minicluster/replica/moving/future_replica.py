@@ -6,8 +6,8 @@ Source:  Partition.futureLog, ReplicaAlterLogDirsThread.
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Log
 
 REPLICA_FETCH_MAX_BYTES = 1024 * 1024

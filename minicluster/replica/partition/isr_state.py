@@ -15,9 +15,9 @@ Source:  PartitionState, CommittedPartitionState, PendingExpandIsr, PendingShrin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 

@@ -7,8 +7,8 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from minicluster.lazy_dataclass import replace
 from minicluster.log import Records
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.planting import step

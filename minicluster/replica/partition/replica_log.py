@@ -12,8 +12,8 @@ Source:     UnifiedLog, LocalLog.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Log, RecordBatch, Records
 from minicluster.log.batch import NO_TIMESTAMP
 from minicluster.log.indexes.transaction_index import AbortedTransaction

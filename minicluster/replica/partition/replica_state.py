@@ -5,7 +5,7 @@ Source:  Replica, ReplicaState.
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 UNKNOWN_OFFSET = -1
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log import Records
 from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.protocol import ErrorCode

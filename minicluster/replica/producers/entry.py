@@ -5,9 +5,8 @@ Source:  ProducerStateEntry, BatchMetadata.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 

@@ -9,8 +9,8 @@ Source:  EndTransactionMarker, ControlRecordType, MemoryRecords.withEndTransacti
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import InvalidBatch, Record, RecordBatch
 from minicluster.log.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 

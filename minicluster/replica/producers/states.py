@@ -11,8 +11,8 @@ Source:  KIP-98; ProducerStateManager, TxnMetadata, CompletedTxn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import RecordBatch
 from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from minicluster.protocol import ErrorCode

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 TopicPartition = tuple[str, int]

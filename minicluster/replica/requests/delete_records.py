@@ -6,9 +6,9 @@ Source:   KIP-107; ReplicaManager.deleteRecords, DelayedDeleteRecords.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteRecordsResponse

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import Records
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID

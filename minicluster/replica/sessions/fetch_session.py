@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 RECHECK_MS = 100

@@ -11,11 +11,10 @@ Source:   AddPartitionsToTxnManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.effects import Send
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AddPartitionsToTxnRequest
 from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC

@@ -7,12 +7,12 @@ a selector that has been parsed; reading what has been read changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from minicluster.durations import LONGEST_MS, format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.faults import NO_FAULT, Faults
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.api_keys import BY_NAME
 from minicluster.rules import Rules
 from minicluster.scenario import bounds

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Duration, Rate, Text, TopicName, whole

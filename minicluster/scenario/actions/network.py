@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     Apis,

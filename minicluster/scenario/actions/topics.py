@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
 from minicluster.scenario.actions.arguments import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 
 TOPICS = ("alpha", "beta")  # three replicas, of which two have to be in sync

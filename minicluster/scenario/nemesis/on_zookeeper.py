@@ -9,10 +9,10 @@ has: a quorum of servers loses nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.lazy_dataclass import dataclass
 from minicluster.scenario.nemesis.draws import (
     TOPICS,
     Draws,

@@ -12,11 +12,11 @@ import re
 import tempfile
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import RUN_NAME
 from minicluster.own_folders import temporary_folder
 

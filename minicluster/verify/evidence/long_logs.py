@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint

@@ -9,9 +9,9 @@ one operation over any number of batches; an aborted one has no effect, an open 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.protocol.records import (
     AbortTransactionRecord,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile, read_bytes
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.directory import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol

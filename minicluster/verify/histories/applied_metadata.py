@@ -11,8 +11,8 @@ yields                    ``AppliedState``; ``ActionOfLeader``, ``DeletedReplica
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

@@ -16,8 +16,8 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage

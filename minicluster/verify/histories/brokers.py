@@ -13,9 +13,9 @@ Bounded by the brokers and their directories.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.verify.histories.cluster import Broker, Cluster

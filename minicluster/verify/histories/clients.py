@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import itemgetter
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

@@ -20,10 +20,9 @@ Bounded by the brokers and by the topics that ever were.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol import records as r
 from minicluster.verify.model import WITHOUT_RECORD

@@ -8,9 +8,9 @@ come first, and are not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.operations import Operation, OperationDivider

@@ -14,8 +14,8 @@ Bounded by the log directories.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.replica_logs import logs_at_end
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

@@ -16,7 +16,8 @@ Bounded by the replicas of topics that are not deleted, and by the leader epochs
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.log.epochs import LeaderEpochs
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

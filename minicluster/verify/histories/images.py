@@ -14,9 +14,9 @@ uses. Bounded by the state of the cluster, and one digest for each batch.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.errors import ReplayError
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem, Run

@@ -21,9 +21,9 @@ Bounded by the replicas of topics that are not deleted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,

@@ -20,10 +20,9 @@ with the log of the last leader, is judged afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.histories.clients import (
     ALL_REPLICAS,

@@ -18,9 +18,9 @@ Bounded by the partitions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.directory_id import LOST, is_online, is_reserved
 from minicluster.verify.histories.cluster import Cluster
 from minicluster.verify.histories.partitions import (

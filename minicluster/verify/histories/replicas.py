@@ -19,8 +19,8 @@ the appends.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,

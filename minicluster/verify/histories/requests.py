@@ -17,9 +17,9 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
 from minicluster.verify.histories.partitions import RECOVERED, RECOVERING, PartitionStep

@@ -10,9 +10,9 @@ yields                    ``SnapshotFile``
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.errors import LogError
 from minicluster.log.format.limits import ReadLimits

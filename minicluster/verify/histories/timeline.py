@@ -6,9 +6,9 @@ Kept for runs, whose logs are short; a log alone is folded without it. Bounded b
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.records import ConfigRecord
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster

@@ -16,10 +16,10 @@ A history that reads no table of the trace is told of plain logs as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.timeline import Timeline

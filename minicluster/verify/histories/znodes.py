@@ -14,9 +14,9 @@ Offsets are zxids. The rows are what people query; a step is a row by the names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.histories.partitions import NO_LEADER
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

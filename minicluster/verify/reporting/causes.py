@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from minicluster.errors import counted
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.causes import Cause, Chains, Line

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.verify.evidence.run import Run

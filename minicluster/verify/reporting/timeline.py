@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.verify.evidence.run import Run

@@ -8,8 +8,9 @@ on ZooKeeper; times are when the record was written, or of a run's virtual clock
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.errors import UserError, instead
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.spark.rows import COLUMNS
 
 Column = tuple[str, str, str]  # name, type, meaning

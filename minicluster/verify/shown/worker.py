@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.control import control_records
 from minicluster.log.errors import LogError

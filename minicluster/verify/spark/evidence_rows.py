@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeVar
@@ -17,7 +18,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from minicluster.errors import UserError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import HEADER_BYTES, LENGTH_END, RecordBatch
 from minicluster.log.record_scan import record_values
 from minicluster.verify.evidence.run import LogFacts, Run

@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict, gravest
 

@@ -7,10 +7,9 @@ Shapes:  a line is what ``zookeeper/log.jsonl`` has: zxid, ms, session, broker, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol.partition_state import PartitionState

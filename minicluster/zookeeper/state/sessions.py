@@ -5,7 +5,7 @@ Source:  org.apache.zookeeper.server.SessionTrackerImpl, ExpiryQueue (deadlines 
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 FIRST_SESSION = 0x10000000000
 

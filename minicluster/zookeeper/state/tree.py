@@ -8,9 +8,8 @@ Source:  org.apache.zookeeper.server.DataTree, PrepRequestProcessor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.zookeeper.operations import (
     ANY_VERSION,
     Check,

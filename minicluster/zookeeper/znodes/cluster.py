@@ -7,10 +7,9 @@ Source:  KIP-584; kafka.zk.BrokerIdZNode, ControllerZNode, ControllerEpochZNode,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -34,7 +34,6 @@ from kazoo.protocol.states import Callback, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
-from minicluster.lazy_dataclass import dataclass
 from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.machine import EXPIRY
 from minicluster.zookeeper.operations import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,6 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.controller.errors import Refused
 from minicluster.controller.zookeeper.process import Process
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.zookeeper.operations import Check, Code, Exists, Multi, SetData

@@ -6,12 +6,11 @@ Source:  KIP-460, KIP-704; kafka.controller.Election, PartitionLeaderElectionAlg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from minicluster.controller.zookeeper.state.controller_state import ControllerState
 from minicluster.controller.zookeeper.state.leader_and_isr import LeaderAndIsr
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step

@@ -9,9 +9,8 @@ Source:  KIP-497, KIP-704; org.apache.kafka.metadata.LeaderAndIsr, LeaderIsrAndC
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol.partition_state import PartitionState
 

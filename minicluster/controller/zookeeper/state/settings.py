@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 
 

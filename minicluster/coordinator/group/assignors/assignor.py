@@ -6,10 +6,10 @@ Source:  GroupSpec, MemberSubscription, SubscribedTopicDescriber, GroupAssignmen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.errors import MiniclusterError
-from minicluster.lazy_dataclass import dataclass
 
 Assignment = dict[str, dict[UUID, set[int]]]
 """The partitions of each member, by topic id."""

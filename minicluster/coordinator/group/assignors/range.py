@@ -7,10 +7,10 @@ Source:  RangeAssignor.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.coordinator.group.assignors.assignor import Assignment, GroupSpec
-from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import hash_map_order, string_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.codec import decode_prefix
 from minicluster.protocol.errors import ProtocolError

@@ -9,7 +9,7 @@ Source:  CurrentAssignmentBuilder; KIP-848.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from minicluster.coordinator.group.consumer.member import (
 )
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import copied_map_order, hash_map_order, hash_set_order, java_set_order
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 
 Owned = Sequence[Any] | None

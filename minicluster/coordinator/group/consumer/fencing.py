@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
@@ -23,7 +24,6 @@ from minicluster.coordinator.group.migration.downgrade import (
 )
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import Result
-from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

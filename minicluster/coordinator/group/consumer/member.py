@@ -6,12 +6,11 @@ Source:  ConsumerGroupMember, ModernGroupMember, MemberState.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import messages as m
 from minicluster.protocol.coordinator_records.consumer_group import (
     ConsumerGroupMemberMetadataValue,

@@ -6,10 +6,10 @@ Source:  TopicRegexResolver, Utils.throwIfRegularExpressionIsInvalid.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from minicluster.coordinator.regular_expressions import compiled
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 
 

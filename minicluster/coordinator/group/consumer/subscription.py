@@ -6,8 +6,7 @@ Source:  SubscriptionCount, ConsumerGroup.subscriptionType, ModernGroup.computeS
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from minicluster.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

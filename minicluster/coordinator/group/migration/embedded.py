@@ -7,13 +7,13 @@ Source:  ConsumerProtocol; Utils.toConsumerProtocolAssignment, toTopicPartitionM
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from minicluster.coordinator.group.consumer.group import TopicHash
 from minicluster.coordinator.group.consumer.member import Partitions
 from minicluster.java_order import hash_map_order
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.codec import decode_prefix, encode
 from minicluster.protocol.errors import ProtocolError

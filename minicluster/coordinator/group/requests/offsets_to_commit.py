@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
@@ -15,7 +16,6 @@ from minicluster.coordinator.group.consumer.offsets import validate_partition
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
 from minicluster.java_order import utf16_length
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.uuids import ZERO_UUID

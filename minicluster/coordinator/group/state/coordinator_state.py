@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.client_context import ClientContext
@@ -20,7 +21,6 @@ from minicluster.coordinator.runtime.timers import ShardTimers, Timers
 from minicluster.effects import Effect, FaultHit, Respond, Trace
 from minicluster.faults import Faults
 from minicluster.java_order import hash_map_order, topic_partition_hash, uuid_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import GROUP_VERSION
 from minicluster.protocol.coordinator_records.classic_group import GroupMetadataKey

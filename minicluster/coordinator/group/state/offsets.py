@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
-from minicluster.lazy_dataclass import dataclass
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from minicluster.protocol.uuids import ZERO_UUID

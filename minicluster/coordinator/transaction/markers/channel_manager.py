@@ -17,7 +17,7 @@ Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHand
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.coordinator.runtime.timers import Timer, Timers
@@ -32,7 +32,6 @@ from minicluster.coordinator.transaction.state.transaction_metadata import (
 )
 from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
 from minicluster.effects import Effect, Send
-from minicluster.lazy_dataclass import dataclass
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version

@@ -5,13 +5,14 @@ Source:  PendingCompleteTxn, TxnMarkerEntry.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.coordinator.transaction.state.transaction import Transaction
 from minicluster.coordinator.transaction.state.transaction_metadata import (
     TopicPartition,
     TransactionMetadata,
 )
 from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
-from minicluster.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

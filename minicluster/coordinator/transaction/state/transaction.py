@@ -16,6 +16,7 @@ Source:  KIP-98, KIP-360, KIP-890; TransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.transaction.state.transaction_metadata import (
@@ -29,7 +30,6 @@ from minicluster.coordinator.transaction.state.transaction_metadata import (
     TransactionState,
     supports_epoch_bump,
 )
-from minicluster.lazy_dataclass import replace
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol import ErrorCode
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from minicluster.java_order import hash_map_order, topic_partition_hash
-from minicluster.lazy_dataclass import dataclass
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.coordinator_records.transaction import (
