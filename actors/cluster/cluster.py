@@ -391,8 +391,12 @@ class Cluster:
     def is_up(self) -> bool:
         """True if the brokers that run from the start on are registered and unfenced.
 
-        Those that go on from a log are so at once: there, a controller has to be active as well.
+        Those that continue from a log are so at once: there, a controller has to be active as well.
+        With ports each broker has to know it: the first client may ask any of them, and a broker
+        with an older image would answer with a part of the cluster.
         """
+        if self.listen_address is not None and not self._published(self.starting):
+            return False
         if self.adopted is None:
             return self.all_unfenced()
         is_committed = self.committed.offset >= self.adopted.end.end_offset
@@ -405,12 +409,13 @@ class Cluster:
     def _unfenced(self, broker_ids: Iterable[int]) -> bool:
         if self.mode == ZOOKEEPER and not self._all_known():
             return False
-        brokers = self.image.cluster.brokers.rows
-        for broker_id in broker_ids:  # a loop: a wait evaluates this at each instant
-            broker = brokers.get(broker_id)
-            if broker is None or broker.fenced:
-                return False
-        return True
+        return _all_unfenced(self.image, broker_ids)
+
+    def _published(self, broker_ids: Iterable[int]) -> bool:
+        """True if the image that each of these brokers has published shows all of them unfenced."""
+        ids = tuple(broker_ids)
+        publishers = [self.processes[broker_id].publisher for broker_id in ids]
+        return all(p is None or _all_unfenced(p.image, ids) for p in publishers)
 
     # Time.
 
@@ -483,3 +488,12 @@ class Cluster:
                 "directory": directory,
             },
         )
+
+
+def _all_unfenced(image: MetadataImage, broker_ids: Iterable[int]) -> bool:
+    brokers = image.cluster.brokers.rows
+    for broker_id in broker_ids:  # a loop: a wait evaluates this at each instant
+        broker = brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return False
+    return True

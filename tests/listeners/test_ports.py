@@ -47,6 +47,17 @@ def test_a_client_finds_every_broker_at_its_real_port(cluster: MiniCluster) -> N
     assert addresses == cluster.bootstrap_servers
 
 
+def test_every_broker_knows_all_of_them_before_the_first_client_comes(
+    cluster: MiniCluster,
+) -> None:
+    """Otherwise a Metadata response of the first second names a part of the cluster."""
+    for process in cluster.processes.values():
+        if process.publisher is not None:
+            brokers = process.publisher.image.cluster.brokers.rows.values()
+            unfenced = sorted(broker.id for broker in brokers if not broker.fenced)
+            assert unfenced == list(cluster.broker_ids)
+
+
 def test_threads_sockets_and_ports_are_free_after_the_stop() -> None:
     before, descriptors = set(threading.enumerate()), open_descriptors()
     with MiniCluster(seed=3, listeners=True, brokers=1, controllers=1) as cluster:
