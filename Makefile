@@ -67,7 +67,7 @@ wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environ
 bench: $(VENV)/.installed-dev  ## measure; results as ratios, with the machine named
 	@$(BIN)/python -m pytest -q tests/bench --benchmark-only
 
-docs: $(VENV)/.installed-dev  ## write docs/conformance.md and docs/coverage.md anew
+docs: $(VENV)/.installed-dev  ## write docs/reference/conformance.md and docs/reference/coverage.md anew
 	@$(BIN)/python -m tests.house.write_docs
 
 clean:  ## forget everything that was built

@@ -1,7 +1,7 @@
 """The release of Kafka: every difference and every known bug is one named field.
 
 No rule anywhere compares release numbers; it reads a field of this value. The comments above the
-fields are the text of docs/rules.md, ``-- so --`` its headings. Each field needs a test.
+fields are the text of docs/reference/rules.md, ``-- so --`` its headings. Each field needs a test.
 """
 
 from __future__ import annotations
@@ -302,7 +302,9 @@ class Rules:
             raise UserError(f"rules: {name} is one of {', '.join(kind)}, not {text!r}")
         if type(default) is int and text.isdecimal():
             return name, int(text)
-        raise UserError(f"rules: {setting!r} sets no field of the rules; see docs/rules.md")
+        raise UserError(
+            f"rules: {setting!r} sets no field of the rules; see docs/reference/rules.md"
+        )
 
     @classmethod
     def bugs(cls) -> tuple[str, ...]:

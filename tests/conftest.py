@@ -107,7 +107,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
         for name, value in report.user_properties:
             if name == PROPERTY and report.when == "call":
-                terminalreporter.section("conformance with Apache Kafka (docs/conformance.md)")
+                terminalreporter.section(
+                    "conformance with Apache Kafka (docs/reference/conformance.md)"
+                )
                 for line in short_table(str(value)):
                     terminalreporter.write_line(line)
                 return

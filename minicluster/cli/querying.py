@@ -60,7 +60,7 @@ def sql_command(
     parquet: Path | None,
     limits: ReadLimits,
 ) -> int:
-    """Run QUERY, a SELECT over the views of PATH (docs/views.md lists them).
+    """Run QUERY, a SELECT over the views of PATH (docs/reference/views.md lists them).
 
     Without a query: a prompt, which reads queries from standard input.
     """

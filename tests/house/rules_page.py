@@ -1,4 +1,4 @@
-"""docs/rules.md, from the fields of ``Rules`` and the comments above them."""
+"""docs/reference/rules.md, from the fields of ``Rules`` and the comments above them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def described() -> Iterator[Described]:
 
 
 def rules_parts() -> dict[str, str]:
-    """The generated parts of docs/rules.md."""
+    """The generated parts of docs/reference/rules.md."""
     rows: dict[str, list[tuple[str, ...]]] = {part: [] for part in PARTS.values()}
     metadata = {f.name: f.metadata for f in fields(Rules)}
     old, new = Rules.KAFKA_3_9, Rules.KAFKA_4_3

@@ -13,7 +13,7 @@ from tests.house.sources import ROOT, nodes_of, sources, tree_of
 TABLES = ("minicluster/protocol/messages/", "minicluster/protocol/records/")
 """Declarations: all of Kafka's, whether a machine uses them or not."""
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 """A name on a page is for users."""
 
 CALLED_BY_LIBRARIES = {

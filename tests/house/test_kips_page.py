@@ -1,4 +1,4 @@
-"""docs/kips.md names only files, tests and rules that exist."""
+"""docs/reference/kips.md names only files, tests and rules that exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minicluster.rules import Rules
 from tests.house.pages import DOCS
 from tests.house.references import is_there
 
-PAGE = (DOCS / "kips.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference/kips.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line[1:-1].split("|")]
     for line in PAGE.splitlines()

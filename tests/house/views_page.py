@@ -1,4 +1,4 @@
-"""The generated part of docs/views.md: the columns of each view."""
+"""The generated part of docs/reference/views.md: the columns of each view."""
 
 from __future__ import annotations
 

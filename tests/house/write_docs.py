@@ -10,11 +10,11 @@ from tests.house.pages import DOCS, with_parts
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "scenarios.md": vocabulary.scenario_parts,
     "cli.md": vocabulary.cli_parts,
-    "coverage.md": coverage.parts,
-    "rules.md": rules_page.rules_parts,
-    "zoo.md": zoo_page.parts,
-    "views.md": views_page.parts,
-    "conformance.md": lambda: conformance.measure().parts,
+    "reference/coverage.md": coverage.parts,
+    "reference/rules.md": rules_page.rules_parts,
+    "reference/zoo.md": zoo_page.parts,
+    "reference/views.md": views_page.parts,
+    "reference/conformance.md": lambda: conformance.measure().parts,
 }
 
 

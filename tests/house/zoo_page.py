@@ -1,4 +1,4 @@
-"""docs/zoo.md: every planted fault, where it acts, what shows it, which rule finds it."""
+"""docs/reference/zoo.md: every planted fault, where it acts, what shows it, which rule finds it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@
 kind       subjects
 =========  ==========================================================================
 examples   the hand-written logs and runs of tests/verify, and damaged run folders
-zoo        the stories of docs/zoo.md, each without a fault and with each of its faults
+zoo        the stories of docs/reference/zoo.md, each without a fault and with each of its faults
 logs       Apache Kafka's logs and recordings of real brokers on ZooKeeper (tests/data)
 chaos      what seeds 1 to 200 draw for KRaft
 zookeeper  what seeds 1 to 40 draw for brokers on ZooKeeper

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-logs/smoke"
 TRIMMED = ROOT / "tests/data/kafka-logs/trimmed"
-PAGE = (ROOT / "docs/views.md").read_text()
+PAGE = (ROOT / "docs/reference/views.md").read_text()
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.S)
 
 

@@ -12,7 +12,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
         for name, value in report.user_properties:
             if name == "kill_table" and report.when == "call":
-                terminalreporter.section("planted faults (docs/zoo.md)")
+                terminalreporter.section("planted faults (docs/reference/zoo.md)")
                 for line in json.loads(str(value)):
                     terminalreporter.write_line(line.rstrip())
                 return

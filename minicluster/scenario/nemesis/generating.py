@@ -100,7 +100,7 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
 
 
 def _has_more_kinds(draws: Draws) -> bool:
-    # The number leaves the seeds as they are at which docs/zoo.md has found a fault.
+    # The number leaves the seeds as they are at which docs/reference/zoo.md has found a fault.
     return draws.flip("more kinds 5914", MORE_KINDS)
 
 

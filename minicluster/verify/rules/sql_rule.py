@@ -29,7 +29,7 @@ class SqlRule(Rule):
 
 
 def sql_rule(id: str, title: str, *, promise: str = "", cases: str, findings: str) -> SqlRule:
-    """Declare a rule in SQL over the views of docs/views.md.
+    """Declare a rule in SQL over the views of docs/reference/views.md.
 
     ::
 
