@@ -3,8 +3,8 @@
 Every planted fault meets the first seed of ``chaos``, then those that no primary rule has found
 meet the second, and so on, so that the table is of use wherever it ends. A seed is judged while
 it plays, then as ``chaos`` judges it, and by other rules where the fault has acted. The results go
-to ``campaign.json`` beside this file, the source of the table in docs/reference/zoo.md; the next call plays
-what is left. Faults that are named meet the seeds alone.
+to ``campaign.json`` beside this file, the source of the table in docs/reference/zoo.md; the next
+call plays what is left. Faults that are named meet the seeds alone.
 
 Few faults act at every seed. Those that seldom do are planted all at once, with Kafka's own, whose
 acts are not counted: where nothing acted and nothing broke, each of them alone would have been
