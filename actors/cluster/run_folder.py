@@ -87,7 +87,7 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
         # Not loaded by a cluster of KRaft.
-        from minicluster.controller.zookeeper.state.settings import ReleaseRules
+        from minicluster.zookeeper.controller.state.settings import ReleaseRules
 
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)

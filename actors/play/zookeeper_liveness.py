@@ -12,10 +12,10 @@ from minicluster.actors.play.liveness import (
     promised,
     uncommitted,
 )
-from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, MAX_DELAY_MS
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, MAX_DELAY_MS
 
 
 def promises_on_zookeeper(config: ClusterConfig, at_most_ms: int) -> tuple[Promise, ...]:

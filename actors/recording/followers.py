@@ -150,8 +150,8 @@ class ZnodeChecks(LiveChecks):
     def __init__(
         self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
     ) -> None:
-        from minicluster.controller.zookeeper.state.settings import ReleaseRules
         from minicluster.verify.live import LiveZnodeJudge
+        from minicluster.zookeeper.controller.state.settings import ReleaseRules
 
         super().__init__(rt, problems)
         refused = ReleaseRules.of(protocol.release).ineligible_members_refused

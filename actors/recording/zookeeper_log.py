@@ -15,8 +15,8 @@ from minicluster.actors.recording.problems import Problems
 from minicluster.trace import ZNODES
 
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
-    from minicluster.zookeeper.effects import LogTransaction
-    from minicluster.zookeeper.state.tree import Change
+    from minicluster.zookeeper.server.effects import LogTransaction
+    from minicluster.zookeeper.server.state.tree import Change
 
 
 class ZooKeeperLog:
@@ -51,7 +51,7 @@ class ZooKeeperLog:
                 line["deleted"] = [change.path for change in transaction.changes]
             self.lines.append(line)
             return
-        from minicluster.zookeeper.operations import Check, Code
+        from minicluster.zookeeper.server.operations import Check, Code
 
         count = len(transaction.operations)
         changes = iter(transaction.changes)

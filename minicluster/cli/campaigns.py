@@ -192,7 +192,8 @@ def _draw(mode: str, protocol: str | None) -> Draw:
     Errors:  UserError for a level of brokers that are not on ZooKeeper, or none.
     """
     from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-    from minicluster.scenario.nemesis import generate, generate_on_zookeeper
+    from minicluster.scenario.nemesis import generate
+    from minicluster.zookeeper.nemesis import generate_on_zookeeper
 
     if mode == "zookeeper":
         level = None if protocol is None else str(InterBrokerProtocol.parse(protocol))

@@ -121,7 +121,7 @@ def show_log(path: Path, form: str, limits: ReadLimits) -> int:
     from minicluster.log.dump import dump_json, dump_text
     from minicluster.verify.evidence.file_systems import local_copy
     from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
-    from minicluster.verify.zookeeper.text import log_lines
+    from minicluster.zookeeper.log.text import log_lines
 
     with local_copy(path) as here:
         if (here / LOG_PATH).is_file():

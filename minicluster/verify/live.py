@@ -38,7 +38,7 @@ from minicluster.verify.model import Finding
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
-from minicluster.verify.zookeeper.reader import Line
+from minicluster.zookeeper.log.reader import Line
 
 Row = Mapping[str, Any]
 LIVE = (batches, brokers, clients, committed_log, held_logs, live_clients, memberships,

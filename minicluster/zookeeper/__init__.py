@@ -1,1 +1,1 @@
-"""ZooKeeper as Kafka used it: znodes, sessions, watches and transactions, and Kafka's znodes."""
+"""Kafka on ZooKeeper, 2.6 to 3.9: the server, znodes, the controller, the broker, the log."""

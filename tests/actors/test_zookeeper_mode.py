@@ -11,13 +11,13 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.play.zookeeper_liveness import behind
-from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.errors import UserError
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages import UpdateFeaturesRequest
 from minicluster.rules import FailedReplicas, Rules
+from minicluster.zookeeper.broker.refusals import refusal_of
 
 LEVELS = ("2.6", "2.7-IV2", "3.9")
 CONFIG = {"zookeeper.session.timeout.ms": 6_000, "replica.lag.time.max.ms": 4_000}

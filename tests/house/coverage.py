@@ -9,13 +9,13 @@ from pathlib import Path
 
 from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
-from minicluster.broker.zookeeper.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.controller.controller_apis import CONTROLLER_APIS
-from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api_keys import APIS, Api
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import handlers as quorum_handlers
+from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
+from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
 from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
 from tests.house.pages import table, versions
 

@@ -207,9 +207,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "test_a_leader_without_update_voter_gets_the_request_once_or_for_ever",
     ),
     "own_state_write_is_refused": (
-        "tests/controller/zookeeper/test_alter_partition.py::"
+        "tests/zookeeper/controller/test_alter_partition.py::"
         "test_a_write_whose_response_was_lost_is_recognized",
-        "tests/controller/zookeeper/test_alter_partition.py::"
+        "tests/zookeeper/controller/test_alter_partition.py::"
         "test_as_kafka_shipped_it_the_leader_gets_a_refusal_and_waits_for_the_next_epoch",
     ),
     "kept_member_is_forgotten": (

@@ -66,9 +66,9 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
     """
     start = "from minicluster import MiniCluster\nwith MiniCluster():\n    pass"
     unused = [
-        "minicluster.zookeeper.machine",
-        "minicluster.broker.zookeeper",
-        "minicluster.controller.zookeeper",
+        "minicluster.zookeeper.server.machine",
+        "minicluster.zookeeper.broker",
+        "minicluster.zookeeper.controller",
         "minicluster.verify.whole",
         "minicluster.scenario.reading",
         "minicluster.protocol.coordinator_records",

@@ -21,7 +21,8 @@ from minicluster.actors.play.campaign import broken_at_end
 from minicluster.actors.play.player import play, play_once, run_name
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario import Scenario, load_scenario
-from minicluster.scenario.nemesis import generate, generate_on_zookeeper
+from minicluster.scenario.nemesis import generate
+from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.verify import (
     cases_lifecycles,
     cases_operations,

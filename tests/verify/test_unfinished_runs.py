@@ -16,11 +16,12 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.player import place_of, play_once
 from minicluster.actors.recording.followers import ZnodeChecks
-from minicluster.scenario.nemesis import generate, generate_on_zookeeper
+from minicluster.scenario.nemesis import generate
 from minicluster.scenario.scenario import Scenario
 from minicluster.verify import Verdict
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
+from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS
 from tests.verify.in_process import verified
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minicluster.actors.nodes.metadata_publisher import Published
-from minicluster.broker.zookeeper.control_requests import ControlRequests
-from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -25,6 +23,8 @@ from minicluster.protocol.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from minicluster.zookeeper.broker.control_requests import ControlRequests
+from minicluster.zookeeper.controller.state.settings import ReleaseRules
 
 Configs = dict[str, dict[str, str]]  # by topic, as the znodes have them
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.controller.zookeeper.state.settings import (
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.rules import FailedReplicas
+from minicluster.zookeeper.controller.state.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )
-from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.rules import FailedReplicas
 
 
 def controller_settings(

@@ -40,39 +40,7 @@ from minicluster.actors.nodes.zookeeper.zk_replica_manager import (
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.state.api_state import KafkaApisConfig, OnZooKeeper
-from minicluster.broker.zookeeper import planted as planted  # in place before a start
-from minicluster.broker.zookeeper.administration.admin_requests import (
-    ADMIN_REQUESTS,
-    process_admin,
-)
-from minicluster.broker.zookeeper.administration.admin_state import AdminState
-from minicluster.broker.zookeeper.administration.alter_configs import preprocessed
-from minicluster.broker.zookeeper.control_requests import NO_GIVEN_EPOCH
-from minicluster.broker.zookeeper.controlled_shutdown import TIMER as SHUTDOWN_TIMER
-from minicluster.broker.zookeeper.controlled_shutdown import ControlledShutdown, LeadershipsMoved
-from minicluster.broker.zookeeper.delayed_elections import TIMER as ELECTIONS_TIMER
-from minicluster.broker.zookeeper.delayed_elections import DelayedElections, all_partitions
-from minicluster.broker.zookeeper.delayed_topic_operations import TIMER as OPERATIONS_TIMER
-from minicluster.broker.zookeeper.delayed_topic_operations import DelayedTopicOperations
-from minicluster.broker.zookeeper.isr_writer import CHECK_INTERVAL_MS, IsrWriter
-from minicluster.broker.zookeeper.isr_writer import TIMER as ISR_TIMER
-from minicluster.broker.zookeeper.process_lane import ProcessLane
-from minicluster.broker.zookeeper.producer_ids import allocate_producer_ids
-from minicluster.broker.zookeeper.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
-from minicluster.broker.zookeeper.registration import (
-    REGISTER_AGAIN,
-    REGISTER_BACKOFF_MS,
-    changed_topics,
-    read_configs,
-    register,
-)
 from minicluster.configs.effective import BrokerLevels
-from minicluster.controller.zookeeper import effects as cx
-from minicluster.controller.zookeeper.channels import TIMER_PREFIX, ControllerChannels
-from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
-from minicluster.controller.zookeeper.process import Process
-from minicluster.controller.zookeeper.processing.requests import CONTROLLER_REQUESTS
-from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.supported_features import supported_features
 from minicluster.metadata.topic_partition import TopicPartition
@@ -85,15 +53,47 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from minicluster.zookeeper.client import TIMER as SESSION_TIMER
-from minicluster.zookeeper.client import (
+from minicluster.zookeeper.broker import planted as planted  # in place before a start
+from minicluster.zookeeper.broker.administration.admin_requests import (
+    ADMIN_REQUESTS,
+    process_admin,
+)
+from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
+from minicluster.zookeeper.broker.control_requests import NO_GIVEN_EPOCH
+from minicluster.zookeeper.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
+from minicluster.zookeeper.broker.controlled_shutdown import ControlledShutdown, LeadershipsMoved
+from minicluster.zookeeper.broker.delayed_elections import TIMER as ELECTIONS_TIMER
+from minicluster.zookeeper.broker.delayed_elections import DelayedElections, all_partitions
+from minicluster.zookeeper.broker.delayed_topic_operations import TIMER as OPERATIONS_TIMER
+from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
+from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, IsrWriter
+from minicluster.zookeeper.broker.isr_writer import TIMER as ISR_TIMER
+from minicluster.zookeeper.broker.process_lane import ProcessLane
+from minicluster.zookeeper.broker.producer_ids import allocate_producer_ids
+from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
+from minicluster.zookeeper.broker.registration import (
+    REGISTER_AGAIN,
+    REGISTER_BACKOFF_MS,
+    changed_topics,
+    read_configs,
+    register,
+)
+from minicluster.zookeeper.controller import effects as cx
+from minicluster.zookeeper.controller.channels import TIMER_PREFIX, ControllerChannels
+from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
+from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
+from minicluster.zookeeper.server.client import TIMER as SESSION_TIMER
+from minicluster.zookeeper.server.client import (
     Results,
     SessionExpired,
     SessionOpened,
     ZooKeeperClient,
 )
-from minicluster.zookeeper.messages import ZooKeeperWatchRequest, ZooKeeperWatchResponse
-from minicluster.zookeeper.operations import Create
+from minicluster.zookeeper.server.messages import ZooKeeperWatchRequest, ZooKeeperWatchResponse
+from minicluster.zookeeper.server.operations import Create
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
 from minicluster.zookeeper.znodes.notifications import encode_log_dir_event

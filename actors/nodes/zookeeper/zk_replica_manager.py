@@ -14,7 +14,6 @@ from minicluster import effects as fx
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.broker.zookeeper.by_protocol import request_by_protocol, response_with_ids
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.messages import (
     AllocateProducerIdsRequest,
@@ -23,6 +22,7 @@ from minicluster.protocol.messages import (
     AlterPartitionResponse,
 )
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
+from minicluster.zookeeper.broker.by_protocol import request_by_protocol, response_with_ids
 
 
 @dataclass(frozen=True, slots=True)

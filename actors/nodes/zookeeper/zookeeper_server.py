@@ -12,9 +12,9 @@ from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.effects import Respond
 from minicluster.log.batch import metadata_batch
-from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
-from minicluster.zookeeper.machine import ZooKeeperMachine
-from minicluster.zookeeper.messages import (
+from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch
+from minicluster.zookeeper.server.machine import ZooKeeperMachine
+from minicluster.zookeeper.server.messages import (
     VERSION,
     ZooKeeperCloseRequest,
     ZooKeeperConnectRequest,
@@ -24,8 +24,8 @@ from minicluster.zookeeper.messages import (
     ZooKeeperPingRequest,
     ZooKeeperWatchRequest,
 )
-from minicluster.zookeeper.operations import Result
-from minicluster.zookeeper.znode_image import ZnodeImage
+from minicluster.zookeeper.server.operations import Result
+from minicluster.zookeeper.znodes.image import ZnodeImage
 
 WATCH_TIMEOUT_MS = 1_000
 EPOCH = 1  # of the batches that tests and rules read: there is one ZooKeeper server

@@ -34,7 +34,7 @@ from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHe
 from minicluster.verify.evidence.trace_tables import file_damage
 from minicluster.verify.evidence.znode_log import LOG_PATH, DamagedZnodeLog, read_znodes
 from minicluster.verify.model import Evidence
-from minicluster.verify.zookeeper.reader import Named
+from minicluster.zookeeper.log.reader import Named
 
 _OFFSET_MAX = 2**63 - 1
 

@@ -15,8 +15,8 @@ from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.model import Evidence
-from minicluster.verify.zookeeper.columns import COLUMNS, OPERATIONS
-from minicluster.verify.zookeeper.reader import Named
+from minicluster.zookeeper.log.columns import COLUMNS, OPERATIONS
+from minicluster.zookeeper.log.reader import Named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

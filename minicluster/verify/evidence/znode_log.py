@@ -10,7 +10,7 @@ from minicluster.errors import UserError
 from minicluster.files import UnusableFile, read_bytes
 from minicluster.protocol.errors import ProtocolError
 from minicluster.verify.evidence.run_header import RunHeader
-from minicluster.verify.zookeeper.reader import Line, Named, ZnodeLogReader
+from minicluster.zookeeper.log.reader import Line, Named, ZnodeLogReader
 
 LOG_PATH = "zookeeper/log.jsonl"
 

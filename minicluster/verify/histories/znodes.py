@@ -22,8 +22,8 @@ from minicluster.verify.histories.partitions import NO_LEADER
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Finding
-from minicluster.verify.zookeeper.columns import COLUMNS
-from minicluster.verify.zookeeper.reader import Line, Named, ZnodeLogReader
+from minicluster.zookeeper.log.columns import COLUMNS
+from minicluster.zookeeper.log.reader import Line, Named, ZnodeLogReader
 
 Ids = tuple[int, ...]
 

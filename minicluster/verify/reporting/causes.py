@@ -21,8 +21,8 @@ from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, story_of
 from minicluster.verify.reporting.trace_text import Event, numbered_events
-from minicluster.verify.zookeeper.columns import OPERATIONS
-from minicluster.verify.zookeeper.text import operation_text
+from minicluster.zookeeper.log.columns import OPERATIONS
+from minicluster.zookeeper.log.text import operation_text
 from minicluster.zookeeper.znodes import paths
 
 BEFORE = 3  # states of the partition

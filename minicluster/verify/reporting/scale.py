@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.zookeeper.columns import OPERATIONS
+from minicluster.zookeeper.log.columns import OPERATIONS
 
 WIDTH = 1000
 LEFT = 76

@@ -14,7 +14,7 @@ from minicluster.verify.histories.znodes import (
 )
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.rule import CASE, Findings, broken, ids, rule
-from minicluster.verify.zookeeper.reader import NOTIFIED_WITHIN_MS
+from minicluster.zookeeper.log.reader import NOTIFIED_WITHIN_MS
 
 
 @rule("K1", "A controller epoch has one writer",

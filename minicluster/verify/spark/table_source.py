@@ -38,7 +38,7 @@ from minicluster.verify.spark.evidence_source import (
     Whole,
 )
 from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
-from minicluster.verify.zookeeper.columns import COLUMNS as ZNODE_COLUMNS
+from minicluster.zookeeper.log.columns import COLUMNS as ZNODE_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

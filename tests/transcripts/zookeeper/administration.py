@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.broker.zookeeper.administration.admin_requests import process_admin
-from minicluster.broker.zookeeper.administration.admin_state import AdminState
-from minicluster.broker.zookeeper.control_requests import ControlRequests
-from minicluster.broker.zookeeper.refusals import refusal_of
 from minicluster.configs.effective import BrokerLevels
-from minicluster.controller.zookeeper.process import Process
-from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.operations import Exists, GetChildren, GetData, Request, Result
+from minicluster.zookeeper.broker.administration.admin_requests import process_admin
+from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.control_requests import ControlRequests
+from minicluster.zookeeper.broker.refusals import refusal_of
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.server.operations import Exists, GetChildren, GetData, Request, Result
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import decode_controller
 from minicluster.zookeeper.znodes.topics import TopicAssignment

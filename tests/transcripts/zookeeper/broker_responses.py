@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from minicluster.broker.zookeeper.control_requests import ControlRequests
-from minicluster.controller.zookeeper.state.settings import ReleaseRules
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -19,6 +17,8 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from minicluster.zookeeper.broker.control_requests import ControlRequests
+from minicluster.zookeeper.controller.state.settings import ReleaseRules
 from minicluster.zookeeper.znodes import paths
 from tests.transcripts.report import AGREE, DIFFER, Outcome
 from tests.transcripts.zookeeper.forms import comparable, read_message

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.zookeeper.effects import ControlRequest, RequestZooKeeper
-from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
-from minicluster.controller.zookeeper.state.context import Context
-from minicluster.controller.zookeeper.state.settings import (
+from minicluster.effects import Effect, Respond
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
+from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
+from minicluster.zookeeper.controller.state.context import Context
+from minicluster.zookeeper.controller.state.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )
-from minicluster.effects import Effect, Respond
-from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.zookeeper.operations import (
+from minicluster.zookeeper.server.operations import (
     Code,
     Exists,
     GetChildren,

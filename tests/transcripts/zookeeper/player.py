@@ -13,14 +13,14 @@ from itertools import permutations
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.zookeeper.machine import ZooKeeperControllerMachine
-from minicluster.controller.zookeeper.state.controller_state import AUTO_REBALANCE
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.operations import GetChildren
-from minicluster.zookeeper.state.watches import WatchEvent
+from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
+from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
+from minicluster.zookeeper.server.operations import GetChildren
+from minicluster.zookeeper.server.state.watches import WatchEvent
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome

@@ -4,8 +4,8 @@ difference does not make many.
 
 from __future__ import annotations
 
-from minicluster.controller.zookeeper.changing.partition_states import initialize_partition_states
-from minicluster.controller.zookeeper.znode_access import read_known_states
+from minicluster.zookeeper.controller.changing.partition_states import initialize_partition_states
+from minicluster.zookeeper.controller.znode_access import read_known_states
 from tests.transcripts.zookeeper.controllers import Controller, machine_of
 from tests.transcripts.zookeeper.recording import Recording
 

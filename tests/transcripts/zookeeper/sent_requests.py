@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minicluster.controller.zookeeper.effects import ControlRequest
+from minicluster.zookeeper.controller.effects import ControlRequest
 from tests.transcripts.report import AGREE, DIFFER, NOT_LOGGED, Outcome
 from tests.transcripts.zookeeper.controllers import Controller
 from tests.transcripts.zookeeper.forms import NAMES, comparable, read_message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.zookeeper.operations import (
+from minicluster.zookeeper.server.operations import (
     Check,
     Create,
     Delete,
@@ -15,8 +15,8 @@ from minicluster.zookeeper.operations import (
     Result,
     SetData,
 )
-from minicluster.zookeeper.state.tree import Change, Tree
-from minicluster.zookeeper.state.watches import Watches, WatchEvent
+from minicluster.zookeeper.server.state.tree import Change, Tree
+from minicluster.zookeeper.server.state.watches import Watches, WatchEvent
 from tests.transcripts.zookeeper.recording import Entry, Transaction
 
 _NEVER = Check("/", 1 << 30)

@@ -34,9 +34,9 @@ from kazoo.protocol.states import Callback, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
-from minicluster.zookeeper.effects import LogTransaction, NotifyWatch
-from minicluster.zookeeper.machine import EXPIRY
-from minicluster.zookeeper.operations import (
+from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch
+from minicluster.zookeeper.server.machine import EXPIRY
+from minicluster.zookeeper.server.operations import (
     Check,
     Code,
     Create,
@@ -51,9 +51,9 @@ from minicluster.zookeeper.operations import (
     SetData,
     Stat,
 )
-from minicluster.zookeeper.state.sessions import Sessions
-from minicluster.zookeeper.state.tree import Change
-from minicluster.zookeeper.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.server.state.sessions import Sessions
+from minicluster.zookeeper.server.state.tree import Change
+from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
 from tests.kafka.process import LOOPBACK, free_port
 from tests.zookeeper.real.server import ServerProcess
 

@@ -9,7 +9,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.nodes.zookeeper import zookeeper_server
-from minicluster.zookeeper.operations import GetChildren, GetData
+from minicluster.zookeeper.server.operations import GetChildren, GetData
 from tests.zookeeper.real.kazoo_machine import KazooMachine
 from tests.zookeeper.real.server import ServerProcess
 

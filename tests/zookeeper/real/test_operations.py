@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from minicluster.effects import Effect, Respond
-from minicluster.zookeeper.effects import NotifyWatch
-from minicluster.zookeeper.machine import ZooKeeperMachine
-from minicluster.zookeeper.operations import (
+from minicluster.zookeeper.server.effects import NotifyWatch
+from minicluster.zookeeper.server.machine import ZooKeeperMachine
+from minicluster.zookeeper.server.operations import (
     Check,
     Create,
     Delete,

@@ -1,0 +1,75 @@
+"""The view of an administrator's request: this broker's metadata, its configs, its controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.effective import BrokerLevels
+from minicluster.controller.errors import Refused
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.zookeeper.broker.administration.replica_assignment import Racks
+from minicluster.zookeeper.broker.registration import create_recursively
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.server.operations import Check, Code, Exists, Multi, SetData
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.topics import encode_config
+
+
+@dataclass(frozen=True, slots=True)
+class AdminState:
+    """The objects that every operation needs."""
+
+    controller: ControllerState
+    image: MetadataImage
+    broker: BrokerLevels
+    new_topic_id: Callable[[], UUID]
+
+    def racks(self) -> Racks:
+        """The brokers that are alive, with their racks."""
+        return {id_: row.rack for id_, row in sorted(self.image.cluster.brokers.rows.items())}
+
+    def count(self, config: str) -> int:
+        """The value of a numeric config of this broker."""
+        return int(self.broker.value(config) or 0)
+
+    def set_configs(self, topic: str, configs: dict[str, str]) -> Process[None]:
+        """Set the configs of a topic, or create them; with a check of /controller since KIP-866.
+
+        Errors:  Refused without a controller, with one that changes meanwhile, and without a
+                 session.
+        Source:  kafka.zk.KafkaZkClient.setOrCreateEntityConfigs.
+        """
+        path, data = paths.topic_config(topic), encode_config(configs)
+        write: Any = SetData(path, data)
+        if self.controller.settings.release.controller_checked_for_configs:
+            (active,) = yield (Exists(paths.CONTROLLER),)
+            if active.stat is None:
+                raise Refused(
+                    ErrorCode.STALE_CONTROLLER_EPOCH,
+                    f"Cannot set entity configs for topics {topic} when there is no controller.",
+                )
+            write = Multi((Check(paths.CONTROLLER, active.stat.version), write))
+        (result,) = yield (write,)
+        code = result.parts[-1].code if result.parts else result.code
+        if code is Code.NONODE:
+            yield from create_recursively(path, data)
+        elif code is not Code.OK:
+            raise failed(code)
+
+
+def failed(code: Code) -> Refused:
+    """The refusal where ZooKeeper fails."""
+    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper responded {code.name}.")
+
+
+def refused(invalid: InvalidConfig, where: str = "") -> Refused:
+    """The refusal of a config; ``where`` comes before a text that names no resource itself."""
+    if invalid.error is not None:
+        return Refused(invalid.error, invalid.message)
+    return Refused(ErrorCode.INVALID_CONFIG, where + invalid.message)

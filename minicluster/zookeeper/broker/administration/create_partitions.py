@@ -1,0 +1,127 @@
+"""CreatePartitions (37) of a broker on ZooKeeper.
+
+Versions:  0-3; the version decides nothing here.
+Source:    KIP-195; ZkAdminManager.createPartitions, AdminZkClient.createNewPartitionsAssignment,
+           KafkaApis.handleCreatePartitionsRequest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from minicluster.controller.errors import Refused
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed
+from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.server.operations import GetData, SetData
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
+
+Wanted = CreatePartitionsRequest.CreatePartitionsTopic
+Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+
+
+def create_partitions(
+    state: AdminState, request: CreatePartitionsRequest
+) -> Process[CreatePartitionsResponse]:
+    """Add partitions to topics, each by itself.
+
+    Errors:  per topic; a topic that is reassigned is refused, since the controller would write
+             the same znode.
+    """
+    names = [topic.name for topic in request.topics]
+    results = {}
+    for topic in request.topics:
+        try:
+            if names.count(topic.name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            yield from _create(state, topic, request.validate_only)
+            results[topic.name] = Result(name=topic.name, error_message=None)
+        except Refused as refusal:
+            results[topic.name] = Result(
+                name=topic.name, error_code=refusal.error, error_message=refusal.message
+            )
+    return CreatePartitionsResponse(results=tuple(results.values()))
+
+
+def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[None]:
+    name = topic.name
+    if state.controller.context.is_queued_for_deletion(name):
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+    (found,) = yield (GetData(paths.topic(name)),)
+    if not found.ok:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    before = TopicAssignment.decode(found.data)
+    if any(assignment.is_being_reassigned for assignment in before.partitions.values()):
+        raise Refused(
+            ErrorCode.REASSIGNMENT_IN_PROGRESS,
+            f"A partition reassignment is in progress for the topic '{name}'.",
+        )
+    new = _new_partitions(state, topic, before)
+    if not validate_only:
+        added = {index: ReplicaAssignment(replicas) for index, replicas in new.items()}
+        grown = replace(before, partitions={**before.partitions, **added})
+        (written,) = yield (SetData(paths.topic(name), grown.encode()),)
+        if not written.ok:
+            raise failed(written.code)
+
+
+def _new_partitions(
+    state: AdminState, topic: Wanted, before: TopicAssignment
+) -> dict[int, tuple[int, ...]]:
+    count, racks = len(before.partitions), state.racks()
+    more = topic.count - count
+    if more < 0:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic currently has {count} partitions, which is higher than the requested "
+            f"{topic.count}.",
+        )
+    if more == 0:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+    if 0 not in before.partitions:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
+    first = before.partitions[0].replicas
+    if topic.assignments is None:
+        at_or_after = [index for index, broker in enumerate(racks) if broker >= first[0]]
+        start = at_or_after[0] if at_or_after else 0
+        return assign_replicas(racks, more, len(first), start_index=start, first_partition=count)
+    given = [tuple(one.broker_ids) for one in topic.assignments]
+    unknown = dict.fromkeys(id_ for replicas in given for id_ in replicas if id_ not in racks)
+    problem = None
+    if unknown:
+        problem = f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}."
+    elif len(given) != more:
+        problem = (
+            f"Increasing the number of partitions by {more} but {len(given)} assignments provided."
+        )
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    new = {count + place: replicas for place, replicas in enumerate(given)}
+    _refuse_replicas(new, len(first))
+    return new
+
+
+def _refuse_replicas(new: dict[int, tuple[int, ...]], replication_factor: int) -> None:
+    """Refuse what AdminZkClient.validateReplicaAssignment refuses."""
+    problem = None
+    for partition, replicas in new.items():
+        if not replicas:
+            problem = f"Cannot have replication factor of 0 for partition id {partition}."
+        elif len(set(replicas)) != len(replicas):
+            problem = (
+                "Duplicate brokers not allowed in replica assignment: "
+                f"{', '.join(map(str, replicas))} for partition id {partition}."
+            )
+        if problem is not None:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    other = {p: len(replicas) for p, replicas in new.items() if len(replicas) != replication_factor}
+    if other:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Inconsistent replication factor between partitions, partition 0 has "
+            f"{replication_factor} while partitions [{', '.join(map(str, other))}] have "
+            f"replication factors [{', '.join(map(str, other.values()))}], respectively.",
+        )

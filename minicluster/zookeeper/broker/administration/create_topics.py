@@ -1,0 +1,178 @@
+"""CreateTopics (19) of a broker on ZooKeeper.
+
+Versions:  0-7; the version decides nothing here.
+Source:    ZkAdminManager.createTopics, AdminZkClient.validateTopicCreate,
+           KafkaApis.handleCreateTopicsRequest.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster.configs.config_def import InvalidConfig
+from minicluster.configs.effective import effective_topic_configs
+from minicluster.configs.validation import validate_topic_configs
+from minicluster.controller.errors import Refused
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from minicluster.protocol.topics import (
+    METADATA_TOPIC,
+    has_collision_chars,
+    invalid_name_reason,
+    unify_collision_chars,
+)
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, refused
+from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.server.operations import Code, Create, Exists, GetChildren
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
+
+CreatableTopic = CreateTopicsRequest.CreatableTopic
+TopicResult = CreateTopicsResponse.CreatableTopicResult
+NOT_GIVEN = -1
+
+
+def create_topics(state: AdminState, request: CreateTopicsRequest) -> Process[CreateTopicsResponse]:
+    """Create topics, each by itself: the configs first, then the assignment.
+
+    Errors:  per topic; the first of: sizes and assignment, name, existence, collision, configs.
+    """
+    names = [topic.name for topic in request.topics]
+    results = []
+    for topic in request.topics:
+        try:
+            if topic.name == METADATA_TOPIC:
+                raise Refused(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
+                )
+            if names.count(topic.name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+            result = yield from _create(state, topic, request.validate_only)
+        except Refused as refusal:
+            result = TopicResult(
+                name=topic.name, error_code=refusal.error, error_message=refusal.message
+            )
+        results.append(result)
+    return CreateTopicsResponse(topics=tuple(results))
+
+
+def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Process[TopicResult]:
+    name = topic.name
+    if state.image.topics.named(name) is not None:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        raise Refused(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
+        )
+    assignment = _assignment(state, topic)
+    configs = {config.name: config.value or "" for config in topic.configs}
+    yield from _refuse_name(state, name)
+    _refuse_assignment(assignment)
+    try:
+        validate_topic_configs(configs, {}, state.broker)
+    except InvalidConfig as invalid:
+        raise refused(invalid) from None
+    if 0 not in assignment:  # with a negative index the sum may be right, and Kafka fails
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
+    topic_id = None
+    if not validate_only:
+        topic_id = yield from _write(state, name, configs, assignment)
+    return TopicResult(
+        name=name,
+        topic_id=topic_id or ZERO_UUID,
+        error_message=None,
+        num_partitions=len(assignment),
+        replication_factor=len(assignment[0]),
+        configs=_described_configs(state, configs),
+    )
+
+
+def _write(
+    state: AdminState, name: str, configs: dict[str, str], assignment: dict[int, tuple[int, ...]]
+) -> Process[UUID | None]:
+    """Write the znodes; returns the topic's id, None below IBP 2.8."""
+    yield from state.set_configs(name, configs)
+    uses_ids = state.controller.settings.protocol.topic_ids_supported
+    topic_id = state.new_topic_id() if uses_ids else None
+    partitions = {index: ReplicaAssignment(ids) for index, ids in assignment.items()}
+    znode = TopicAssignment(partitions, topic_id)
+    (created,) = yield (Create(paths.topic(name), znode.encode()),)
+    if created.code is Code.NODEEXISTS:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if not created.ok:
+        raise failed(created.code)
+    return topic_id
+
+
+def _assignment(state: AdminState, topic: CreatableTopic) -> dict[int, tuple[int, ...]]:
+    """The replicas that the request gives, or those that are placed.
+
+    A broker that does not exist may be given: it may come later.
+    """
+    sizes = (topic.num_partitions, topic.replication_factor)
+    if topic.assignments:
+        if sizes != (NOT_GIVEN, NOT_GIVEN):
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                "Both cannot be used at the same time.",
+            )
+        return {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
+    partitions, factor = sizes
+    if partitions == NOT_GIVEN:
+        partitions = state.count("num.partitions")
+    if factor == NOT_GIVEN:
+        factor = state.count("default.replication.factor")
+    return assign_replicas(state.racks(), partitions, factor)
+
+
+def _refuse_name(state: AdminState, name: str) -> Process[None]:
+    reason = invalid_name_reason(name)
+    if reason is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+    (marked, existing) = yield (Exists(paths.delete_topic(name)), Exists(paths.topic(name)))
+    if marked.ok and state.controller.settings.release.marked_topics_refused:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+    if existing.ok:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if has_collision_chars(name):
+        (topics,) = yield (GetChildren(paths.TOPICS),)
+        unified = unify_collision_chars(name)
+        colliding = [other for other in topics.children if unify_collision_chars(other) == unified]
+        if colliding:
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
+            )
+
+
+def _refuse_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
+    problem = None
+    if len({len(replicas) for replicas in assignment.values()}) != 1:
+        problem = "All partitions should have the same number of replicas"
+    elif any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
+        problem = f"Duplicate replica assignment found: {assignment}"
+    elif sum(one for one in assignment if one >= 0) != sum(range(len(assignment))):
+        problem = "partitions should be a consecutive 0-based integer sequence"
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _described_configs(
+    state: AdminState, configs: dict[str, str]
+) -> tuple[CreateTopicsResponse.CreatableTopicConfigs, ...]:
+    """Every config of the new topic with where its value comes from (KIP-525)."""
+    return tuple(
+        CreateTopicsResponse.CreatableTopicConfigs(
+            name=config.key.name,
+            value=config.value,
+            config_source=config.source,
+            is_sensitive=config.key.is_sensitive,
+        )
+        for config in effective_topic_configs(configs, state.broker)
+    )

@@ -1,0 +1,104 @@
+"""Responses to ElectLeaders that wait until this broker's metadata has the new leaders.
+
+A client that has elected a leader sends to it at once. The metadata arrives later, by
+UpdateMetadata.
+
+Units:   the timeout is that of the request, from its arrival on.
+Errors:  REQUEST_TIMED_OUT for the partitions whose leader is not there in time.
+Source:  kafka.server.DelayedElectLeader, ReplicaManager.electLeaders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
+from minicluster.metadata.image.topics import TopicsImage
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
+from minicluster.zookeeper.controller.effects import RespondOnceLed
+
+TIMER = "leader-elections"
+
+
+@dataclass(slots=True, eq=False)
+class _Delayed:
+    effect: RespondOnceLed
+    waiting: dict[TopicPartition, int]
+
+
+class DelayedElections:
+    """The responses of one broker that wait, in the order of their elections."""
+
+    def __init__(self) -> None:
+        self._delayed: list[_Delayed] = []
+
+    def add(self, effect: RespondOnceLed, topics: TopicsImage, now_ms: int) -> list[Effect]:
+        """Respond as soon as the metadata has had every new leader."""
+        if not effect.leaders:
+            return [Respond(effect.token, effect.response)]
+        self._delayed.append(_Delayed(effect, dict(effect.leaders)))
+        return self.on_metadata(topics, now_ms)
+
+    def on_metadata(self, topics: TopicsImage, now_ms: int) -> list[Effect]:
+        """Respond where the metadata has had the new leaders, or the time has passed."""
+        if not self._delayed:
+            return []
+        effects: list[Effect] = []
+        kept = []
+        for one in self._delayed:
+            one.waiting = {
+                partition: leader
+                for partition, leader in one.waiting.items()
+                if _leader(topics, partition) != leader
+            }
+            if one.waiting and now_ms < one.effect.expires_ms:
+                kept.append(one)
+            else:
+                response = _timed_out(one.effect.response, one.waiting)
+                effects.append(Respond(one.effect.token, response))
+        self._delayed = kept
+        next_ms = min((one.effect.expires_ms for one in kept), default=None)
+        effects.append(CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms))
+        return effects
+
+
+def all_partitions(topics: TopicsImage) -> tuple[ElectLeadersRequest.TopicPartitions, ...]:
+    """The partitions of a request that names none."""
+    return tuple(
+        ElectLeadersRequest.TopicPartitions(
+            topic=topic.name, partitions=tuple(number for number, _ in topic.items())
+        )
+        for topic in topics.by_id.values()
+    )
+
+
+def _leader(topics: TopicsImage, partition: TopicPartition) -> int | None:
+    topic = topics.named(partition.topic)
+    found = None if topic is None else topic.partitions.get(partition.partition)
+    return None if found is None else found.leader
+
+
+def _timed_out(
+    response: ElectLeadersResponse, waiting: dict[TopicPartition, int]
+) -> ElectLeadersResponse:
+    """The response with REQUEST_TIMED_OUT for these partitions."""
+    if not waiting:
+        return response
+    code = ErrorCode.REQUEST_TIMED_OUT
+    return replace(
+        response,
+        replica_election_results=tuple(
+            replace(
+                topic,
+                partition_result=tuple(
+                    replace(one, error_code=code)
+                    if TopicPartition(topic.topic, one.partition_id) in waiting
+                    else one
+                    for one in topic.partition_result
+                ),
+            )
+            for topic in response.replica_election_results
+        ),
+    )

@@ -1,0 +1,80 @@
+"""Writes of a broker to ZooKeeper when it starts: the paths, the cluster's id, its own znode.
+
+Source:  kafka.server.KafkaServer.startup; kafka.zk.KafkaZkClient.createTopLevelPaths,
+         createOrGetClusterId, registerBroker, CheckedEphemeral.getAfterNodeExists.
+"""
+
+from __future__ import annotations
+
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.server.operations import (
+    Code,
+    Create,
+    GetChildren,
+    GetData,
+    Multi,
+    SetData,
+)
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration, encode_cluster_id
+from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
+
+REGISTER_AGAIN = "register-again"
+REGISTER_BACKOFF_MS = 500  # the znode of the session before is gone when that has timed out
+
+
+def register(
+    broker: int, registration: BrokerRegistration, cluster_id: str, session: int
+) -> Process[int | None]:
+    """Create what is missing, then the ephemeral znode; returns the broker epoch, its czxid.
+
+    None means that the znode of an earlier session is still there: to be tried again. One of this
+    session is from a write whose response was lost.
+    """
+    for path in paths.PERSISTENT:
+        yield from create_recursively(path)
+    yield from create_recursively(paths.CLUSTER_ID, encode_cluster_id(cluster_id))
+    path = paths.broker_id(broker)
+    (result,) = yield (
+        Multi((Create(path, ephemeral=True), SetData(path, registration.encode(), 0))),
+    )
+    if result.code is Code.NODEEXISTS:
+        (held,) = yield (GetData(path),)
+        own = held.stat is not None and held.stat.ephemeral_owner == session
+        return held.found[1].czxid if own else None
+    if not result.ok:
+        return None
+    stat = result.parts[1].stat  # that of the create has none
+    assert stat is not None, result
+    return stat.czxid
+
+
+def create_recursively(path: str, data: bytes | None = None) -> Process[None]:
+    """Create a persistent znode, and those above it that are missing."""
+    (result,) = yield (Create(path, data),)
+    if result.code is Code.NONODE:
+        yield from create_recursively(path.rpartition("/")[0])
+        yield (Create(path, data),)
+
+
+def read_configs(topics: list[str]) -> Process[dict[str, dict[str, str]]]:
+    """The configs of topics."""
+    if not topics:
+        return {}
+    results = yield tuple(GetData(paths.topic_config(topic)) for topic in topics)
+    return {
+        topic: decode_config(result.data) if result.ok else {}
+        for topic, result in zip(topics, results, strict=True)
+    }
+
+
+def changed_topics(seen: set[str]) -> Process[list[str]]:
+    """The topics that config changes name which were not seen before; the watch is set again."""
+    (children,) = yield (GetChildren(paths.CONFIG_CHANGES, watch=True),)
+    new = [name for name in children.children if name not in seen]
+    seen.update(new)
+    if not new:
+        return []
+    results = yield tuple(GetData(f"{paths.CONFIG_CHANGES}/{name}") for name in new)
+    entities = [decode_config_change(result.data) for result in results if result.ok]
+    return [entity.removeprefix("topics/") for entity in entities if entity.startswith("topics/")]

@@ -1,0 +1,180 @@
+"""The state machine of replicas: new, online, offline, and on the way to their deletion.
+
+Source:  kafka.controller.ZkReplicaStateMachine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minicluster.metadata.image.partition import NO_LEADER
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.planting import step
+from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.state.context import Replica, ReplicaStatus
+from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.state.leader_and_isr import (
+    LeaderAndIsr,
+    Leadership,
+)
+from minicluster.zookeeper.controller.state.request_batch import RequestBatch
+from minicluster.zookeeper.controller.znode_access import read_states, write_states
+
+_S = ReplicaStatus
+_PRESENT = (_S.NEW, _S.ONLINE, _S.OFFLINE, _S.DELETION_INELIGIBLE)
+_VALID_BEFORE = {
+    _S.NEW: (_S.NON_EXISTENT,),
+    _S.ONLINE: _PRESENT,
+    _S.OFFLINE: _PRESENT,
+    _S.DELETION_STARTED: (_S.OFFLINE,),
+    _S.DELETION_SUCCESSFUL: (_S.DELETION_STARTED,),
+    _S.DELETION_INELIGIBLE: (_S.OFFLINE, _S.DELETION_STARTED),
+    _S.NON_EXISTENT: (_S.DELETION_SUCCESSFUL,),
+}
+
+
+def start_replica_states(state: ControllerState) -> Process[None]:
+    """The states at fail-over: replicas that are online, then those that are not."""
+    context = state.context
+    replicas = context.replicas_of(context.partitions())
+    online = [r for r in replicas if context.is_online(r[1], r[0])]
+    offline = [r for r in replicas if not context.is_online(r[1], r[0])]
+    context.replica_states.update(dict.fromkeys(online, ReplicaStatus.ONLINE))
+    # A replica of a topic to be deleted fails to be deleted while its broker is dead.
+    context.replica_states.update(dict.fromkeys(offline, ReplicaStatus.DELETION_INELIGIBLE))
+    yield from change_replicas(state, online, ReplicaStatus.ONLINE)
+    yield from change_replicas(state, offline, ReplicaStatus.OFFLINE)
+
+
+def change_replicas(
+    state: ControllerState, replicas: Sequence[Replica], target: ReplicaStatus
+) -> Process[None]:
+    """Bring replicas into a state, broker by broker, and notify the brokers.
+
+    Errors:  ControllerMoved; any other failure leaves the replicas where they are.
+    """
+    if not replicas:
+        return
+    batch = RequestBatch(state)
+    try:
+        for broker in sorted({broker for _, broker in replicas}):
+            partitions = [partition for partition, on in replicas if on == broker]
+            yield from _change(state, batch, broker, partitions, target)
+    except ControllerMoved:
+        raise
+    except FAILURES:
+        return
+    batch.send()
+
+
+def _change(
+    state: ControllerState,
+    batch: RequestBatch,
+    broker: int,
+    partitions: Sequence[TopicPartition],
+    target: ReplicaStatus,
+) -> Process[None]:
+    context, states = state.context, state.context.replica_states
+    for partition in partitions:
+        states.setdefault((partition, broker), ReplicaStatus.NON_EXISTENT)
+    valid = [p for p in partitions if states[p, broker] in _VALID_BEFORE[target]]
+    if target is ReplicaStatus.OFFLINE:
+        yield from _take_offline(state, batch, broker, valid)
+        return
+    for partition in valid:
+        if target is ReplicaStatus.NEW:
+            if not _start_new(state, batch, broker, partition):
+                continue
+        elif target is ReplicaStatus.ONLINE:
+            _bring_online(state, batch, broker, partition)
+        elif target is ReplicaStatus.DELETION_STARTED:
+            batch.add_stop_replica(broker, partition, delete=True)
+        elif target is ReplicaStatus.NON_EXISTENT:
+            context.assign(partition, context.assignment(partition).remove(broker))
+            del states[partition, broker]
+            continue
+        states[partition, broker] = target
+
+
+def _start_new(
+    state: ControllerState, batch: RequestBatch, broker: int, partition: TopicPartition
+) -> bool:
+    context = state.context
+    leadership = context.leaderships.get(partition)
+    if leadership is None:
+        return True
+    if leadership.leader_and_isr.leader == broker:
+        return False  # a leader cannot be new
+    assignment = context.assignment(partition)
+    batch.add_leader_and_isr((broker,), partition, leadership, assignment, is_new=True)
+    return True
+
+
+def _bring_online(
+    state: ControllerState, batch: RequestBatch, broker: int, partition: TopicPartition
+) -> None:
+    context = state.context
+    if context.replica_states[partition, broker] is ReplicaStatus.NEW:
+        return  # it has got LeaderAndIsr when it became new
+    leadership = context.leaderships.get(partition)
+    if leadership is not None:
+        assignment = context.assignment(partition)
+        batch.add_leader_and_isr((broker,), partition, leadership, assignment, is_new=False)
+
+
+def _take_offline(
+    state: ControllerState, batch: RequestBatch, broker: int, partitions: Sequence[TopicPartition]
+) -> Process[None]:
+    """Stop replicas and remove them from their ISRs; the others learn the new ISR."""
+    context = state.context
+    for partition in partitions:
+        batch.add_stop_replica(broker, partition, delete=False)
+    with_leadership = [p for p in partitions if p in context.leaderships]
+    removed: dict[TopicPartition, Leadership] = {}
+    remaining: Sequence[TopicPartition] = with_leadership
+    while remaining:
+        remaining = yield from _remove_from_isr(state, broker, remaining, removed)
+    for partition, leadership in removed.items():
+        if not context.is_queued_for_deletion(partition.topic):
+            assignment = context.assignment(partition)
+            others = [one for one in assignment.replicas if one != broker]
+            batch.add_leader_and_isr(others, partition, leadership, assignment, is_new=False)
+        context.replica_states[partition, broker] = ReplicaStatus.OFFLINE
+    for partition in partitions:
+        if partition not in context.leaderships:
+            batch.add_metadata(context.broker_epochs, (partition,))
+            context.replica_states[partition, broker] = ReplicaStatus.OFFLINE
+
+
+def _remove_from_isr(
+    state: ControllerState,
+    broker: int,
+    partitions: Sequence[TopicPartition],
+    removed: dict[TopicPartition, Leadership],
+) -> Process[Sequence[TopicPartition]]:
+    """Remove a broker from ISRs once; what another writer was faster with is returned."""
+    context = state.context
+    found = yield from read_states(state, partitions)
+    updates, unchanged = {}, {}
+    for partition, leadership in found.items():
+        if not isinstance(leadership, Leadership) or leadership.controller_epoch > context.epoch:
+            continue  # without a state, or written by a newer controller
+        if broker in leadership.leader_and_isr.isr:
+            updates[partition] = without_member(state, leadership.leader_and_isr, broker)
+        else:
+            unchanged[partition] = leadership.leader_and_isr
+    result = yield from write_states(state, updates)
+    for partition, leader_and_isr in (unchanged | dict(result.written)).items():
+        leadership = Leadership(leader_and_isr, context.epoch)
+        context.leaderships[partition] = removed[partition] = leadership
+    return result.retry
+
+
+@step
+def without_member(state: ControllerState, current: LeaderAndIsr, broker: int) -> LeaderAndIsr:
+    """The state without a member: the last one stays in the ISR, a leader leaves none behind."""
+    leader = NO_LEADER if current.leader == broker else current.leader
+    if len(current.isr) == 1:
+        return current.elect(leader)
+    return current.elect(leader, [one for one in current.isr if one != broker])

@@ -1,0 +1,91 @@
+"""The planted faults of the controller on ZooKeeper (``minicluster.planting``).
+
+``machine`` imports this module, so that the faults are in place before a controller starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from minicluster.metadata.image.partition import NO_LEADER
+from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.planting import plant
+from minicluster.zookeeper.controller import znode_access
+from minicluster.zookeeper.controller.changing import elections, reassignment, replica_states
+from minicluster.zookeeper.controller.changing.elections import Election
+from minicluster.zookeeper.controller.processing import alter_partition, topic_change
+from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.state.leader_and_isr import (
+    LeaderAndIsr,
+    Leadership,
+)
+from minicluster.zookeeper.server.operations import ANY_VERSION, Operation, Request
+from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
+
+
+@plant(topic_change.needs_id, "z51_topic_id_overwritten")
+def _z51(right: Callable[..., bool], state: ControllerState, assignment: TopicAssignment) -> bool:
+    if not right(state, assignment):
+        state.hit("Z51")
+    return True
+
+
+@plant(znode_access.checked, "y01_epoch_unchecked")
+def _y01(right: Callable[..., Request], state: ControllerState, operation: Operation) -> Request:
+    state.hit("Y01")
+    return operation
+
+
+@plant(znode_access.expected_version, "y02_version_unchecked")
+def _y02(right: Callable[..., int], state: ControllerState, update: LeaderAndIsr) -> int:
+    state.hit("Y02")
+    return ANY_VERSION
+
+
+@plant(alter_partition.members_eligible, "y03_dead_members_accepted")
+def _y03(right: Callable[..., bool], state: ControllerState, proposal: LeaderAndIsr) -> bool:
+    if not right(state, proposal):
+        state.hit("Y03")
+    return True
+
+
+@plant(replica_states.without_member, "y06_last_member_leaves")
+def _y06(
+    right: Callable[..., LeaderAndIsr], state: ControllerState, current: LeaderAndIsr, broker: int
+) -> LeaderAndIsr:
+    decided = right(state, current, broker)
+    if decided.isr == (broker,):
+        state.hit("Y06")
+        return replace(decided, leader=NO_LEADER, isr=())
+    return decided
+
+
+@plant(reassignment.targets_in_sync, "y07_reassignment_ends_early")
+def _y07(
+    right: Callable[..., bool],
+    state: ControllerState,
+    leadership: Leadership,
+    assignment: ReplicaAssignment,
+) -> bool:
+    if not right(state, leadership, assignment):
+        state.hit("Y07")
+    return True
+
+
+@plant(elections.elect_offline, "y08_unclean_without_need")
+def _y08(
+    right: Callable[..., Election],
+    state: ControllerState,
+    partition: TopicPartition,
+    current: LeaderAndIsr,
+    unclean: bool,
+) -> Any:
+    replicas = state.context.assignment(partition).replicas
+    outside = [one for one in state.context.online(replicas, partition) if one not in current.isr]
+    if not outside:
+        return right(state, partition, current, unclean)
+    state.hit("Y08")
+    elected = current.elect(outside[0], outside[:1])
+    return Election(elected, state.context.online(replicas, partition))

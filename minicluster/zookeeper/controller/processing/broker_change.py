@@ -1,0 +1,132 @@
+"""Brokers that come, go, or come back before their absence was seen.
+
+Source:  kafka.controller.KafkaController.processBrokerChange, onBrokerStartup, onBrokerFailure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from minicluster.planting import step
+from minicluster.zookeeper.controller.changing.partition_states import (
+    bring_online,
+    change_partitions,
+)
+from minicluster.zookeeper.controller.changing.reassignment import resume_reassignments
+from minicluster.zookeeper.controller.changing.replica_states import change_replicas
+from minicluster.zookeeper.controller.changing.topic_deletion import (
+    fail_replica_deletions,
+    resume_deletion_of,
+)
+from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
+from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.state.context import (
+    PartitionStatus,
+    Replica,
+    ReplicaStatus,
+)
+from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.state.request_batch import send_metadata
+from minicluster.zookeeper.controller.znode_access import (
+    expect_ok,
+    read_brokers,
+    read_data,
+    watch_node,
+)
+from minicluster.zookeeper.server.operations import Code
+from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration
+
+
+def process_broker_change(state: ControllerState) -> Process[None]:
+    """Compare the registered brokers with those that were live: new, bounced, dead."""
+    if not state.is_active:
+        return
+    context = state.context
+    registered = yield from read_brokers(state)
+    new = sorted(registered.keys() - context.broker_epochs.keys())
+    dead = sorted(context.broker_epochs.keys() - registered.keys())
+    bounced = [
+        broker
+        for broker in sorted(registered.keys() & context.broker_epochs.keys())
+        if is_bounced(state, registered[broker][1], context.broker_epochs[broker])
+    ]
+    state.effects += [OpenChannel(broker) for broker in new]
+    for broker in bounced:
+        state.effects += [CloseChannel(broker), OpenChannel(broker)]
+    state.effects += [CloseChannel(broker) for broker in dead]
+    if new:
+        context.add_brokers({broker: registered[broker] for broker in new})
+        yield from _start(state, new)
+    if bounced:
+        context.remove_brokers(bounced)
+        yield from _fail(state, bounced)
+        context.add_brokers({broker: registered[broker] for broker in bounced})
+        yield from _start(state, bounced)
+    if dead:
+        context.remove_brokers(dead)
+        yield from _fail(state, dead)
+
+
+@step
+def is_bounced(state: ControllerState, registered: int, known: int) -> bool:
+    """The broker has registered again since: its epoch is newer."""
+    return registered > known
+
+
+def _start(state: ControllerState, brokers: Sequence[int]) -> Process[None]:
+    context = state.context
+    for broker in brokers:
+        context.offline_dirs.pop(broker, None)
+    others = [broker for broker in context.broker_epochs if broker not in brokers]
+    send_metadata(state, others)
+    send_metadata(state, brokers, context.partitions_with_leaders())
+    replicas = context.replicas_on(brokers)
+    yield from change_replicas(state, replicas, ReplicaStatus.ONLINE)
+    yield from bring_online(state)
+    yield from resume_reassignments(
+        state, lambda _, assignment: any(one in brokers for one in assignment.target)
+    )
+    topics = {partition.topic for partition, _ in replicas}
+    yield from resume_deletion_of(state, sorted(topics))
+    for broker in brokers:
+        yield from watch_node(state, paths.broker_id(broker))
+
+
+def _fail(state: ControllerState, brokers: Sequence[int]) -> Process[None]:
+    context = state.context
+    for broker in brokers:
+        context.offline_dirs.pop(broker, None)
+        context.shutting_down.discard(broker)
+    yield from take_replicas_offline(state, context.replicas_on(brokers))
+    state.forget_nodes(paths.broker_id(broker) for broker in brokers)
+
+
+def take_replicas_offline(state: ControllerState, replicas: Iterable[Replica]) -> Process[None]:
+    """Elect other leaders where these lead, and remove the replicas from their ISRs."""
+    context = state.context
+    deleted = [r for r in replicas if context.is_queued_for_deletion(r[0].topic)]
+    kept = [r for r in replicas if not context.is_queued_for_deletion(r[0].topic)]
+    leaderless = context.partitions_with_offline_leader()
+    yield from change_partitions(state, leaderless, PartitionStatus.OFFLINE)
+    outcomes = yield from bring_online(state)
+    yield from change_replicas(state, kept, ReplicaStatus.OFFLINE)
+    if deleted:
+        yield from fail_replica_deletions(state, deleted)
+    if not kept and not any(isinstance(outcome, LeaderAndIsr) for outcome in outcomes.values()):
+        send_metadata(state, context.broker_epochs)  # else the brokers have learned who is live
+
+
+def process_broker_modification(state: ControllerState, broker: int) -> Process[None]:
+    """Other endpoints or features of a live broker."""
+    if not state.is_active:
+        return
+    result = yield from read_data(state, paths.broker_id(broker))
+    known = state.context.live_brokers.get(broker)
+    if not expect_ok(result, Code.NONODE).ok or known is None:
+        return
+    found = BrokerRegistration.decode(result.data)
+    if (found.endpoints, found.features) != (known.endpoints, known.features):
+        state.context.live_brokers[broker] = found
+        send_metadata(state, state.context.broker_epochs)

@@ -1,0 +1,101 @@
+"""LeaderAndIsr whose leader is not alive, or which is for an earlier process of the broker."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from minicluster import MiniCluster
+from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.broker.control_requests import ControlRequests
+
+ORDERS = UUID(int=7)
+
+
+def alive(*brokers: int) -> UpdateMetadataRequest:
+    live = tuple(UpdateMetadataRequest.UpdateMetadataBroker(id=n) for n in brokers)
+    return UpdateMetadataRequest(
+        controller_id=1, controller_epoch=1, broker_epoch=9, live_brokers=live
+    )
+
+
+def led(
+    requests: ControlRequests, leader: int, leader_epoch: int, topic_id: UUID = ORDERS
+) -> ErrorCode:
+    """The outcome of a LeaderAndIsr v7 for broker 1, and replicas 1, 2, 3."""
+    state = LeaderAndIsrRequest.LeaderAndIsrPartitionState(
+        partition_index=0, leader=leader, leader_epoch=leader_epoch, isr=(leader,),
+        partition_epoch=leader_epoch, replicas=(1, 2, 3),
+    )  # fmt: skip
+    topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(
+        topic_name="orders", topic_id=topic_id, partition_states=(state,)
+    )
+    request = LeaderAndIsrRequest(
+        controller_id=1, controller_epoch=1, broker_epoch=9, topic_states=(topic,)
+    )
+    response = requests.leader_and_isr(request, 7, lambda _: False)
+    return ErrorCode(response.topics[0].partition_errors[0].error_code)
+
+
+def held(requests: ControlRequests) -> PartitionRegistration:
+    topic = requests.image.topics.named("orders")
+    assert topic is not None
+    return topic.partitions[0]
+
+
+def test_a_leader_that_is_not_alive_is_followed_once_it_is() -> None:
+    """The log is there from the first request on; the leader epoch is taken with the leader."""
+    requests = ControlRequests(1)
+    assert led(requests, 3, 1) is ErrorCode.NONE
+    assert (held(requests).leader, held(requests).leader_epoch) == (NO_LEADER, -1)
+    requests.update_metadata(alive(1, 2, 3))
+    assert led(requests, 3, 1) is ErrorCode.NONE
+    assert (held(requests).leader, held(requests).leader_epoch) == (3, 1)
+    assert led(requests, 3, 1) is ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+def test_a_leader_that_is_not_alive_ends_no_leadership() -> None:
+    requests = ControlRequests(1)
+    requests.update_metadata(alive(1, 2))
+    assert led(requests, 1, 1) is ErrorCode.NONE
+    for leader in (3, NO_LEADER):
+        assert led(requests, leader, 2) is ErrorCode.NONE
+        assert (held(requests).leader, held(requests).leader_epoch) == (1, 1)
+    assert led(requests, 2, 2) is ErrorCode.NONE
+    assert held(requests).leader == 2
+
+
+def test_a_topic_id_is_taken_in_the_same_leader_epoch() -> None:
+    """The levels of the brokers have changed. Source:  ReplicaManager.becomeLeaderOrFollower."""
+    requests = ControlRequests(1)
+    requests.update_metadata(alive(1, 2))
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.NONE
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 1, 1) is ErrorCode.NONE
+    assert led(requests, 1, 1) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 1, 2, UUID(int=8)) is ErrorCode.INCONSISTENT_TOPIC_ID
+    assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 2, 1, ZERO_UUID) is ErrorCode.NONE
+
+
+def test_a_request_for_the_process_before_is_not_taken() -> None:
+    """A broker that starts again takes requests once it is registered: by then they are stale."""
+    with MiniCluster(mode="zookeeper", seed=3) as cluster:
+        other = next(n for n in cluster.brokers if n != cluster.active_controller)
+        cluster.kill(other)
+        first = next(n.id for n in cluster.brokers if n != other)
+        orders = cluster.create_topic("orders", assignment=[[first, other.id]], within="5s")
+        cluster.run_for("2s")
+        cluster.restart(other)
+        cluster.run_for("30s")  # the session before ends
+        cluster.wait_until(orders.fully_in_sync, within="30s")
+        requests = [
+            (one["error"], one["handled_ms"])
+            for one in cluster.recorder.table("rpc")
+            if one["api"] == "LeaderAndIsr" and one["dst"] == other.id
+        ]
+        errors = [error for error, handled_ms in requests if handled_ms is not None]
+        assert errors[0] == ErrorCode.STALE_BROKER_EPOCH.name
+        assert errors[-1] == ErrorCode.NONE.name
