@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.actors.listeners.address import LOOPBACK
@@ -38,11 +38,19 @@ class Command:
 
 
 class ControlServer:
-    """The socket and its thread; steps go to ``submit``, which may be called from that thread."""
+    """The socket and its thread; steps go to ``submit``, which may be called from that thread.
+
+    Shapes:  name: of the cluster, which every response carries.
+    """
 
     def __init__(
-        self, submit: Callable[[Command], None], *, line_within_s: float = LINE_WITHIN_S
+        self,
+        submit: Callable[[Command], None],
+        *,
+        name: str,
+        line_within_s: float = LINE_WITHIN_S,
     ) -> None:
+        self._name = name
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         self._submit = submit
         self._line_within_s = line_within_s
@@ -86,7 +94,8 @@ class ControlServer:
         self._connections.add(task)
         try:
             if len(self._connections) <= CONNECTIONS_MAX:
-                writer.write((await self._response(reader, writer)).line())
+                response = await self._response(reader, writer)
+                writer.write(replace(response, cluster=self._name).line())
                 await asyncio.wait_for(writer.drain(), self._line_within_s)
         except (OSError, asyncio.CancelledError, TimeoutError):
             pass  # the peer has left, or the cluster ends

@@ -1,8 +1,8 @@
 """The lines of the control socket, as pure functions: JSON in, JSON out, bounded.
 
 {"token": "…", "do": "kill leader(orders-0)"}
-{"ok": true, "step": 4, "at_ms": 12345, "text": "kill node=2"}
-{"ok": false, "exit_code": 65, "text": "'kil …': 'kil' is no action; did you mean kill?"}
+{"ok": true, "cluster": "shop", "step": 4, "at_ms": 12345, "text": "kill node=2"}
+{"ok": false, "cluster": "shop", "exit_code": 65, "text": "'kil …': 'kil' is no action; …"}
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ RESPONSE_BYTES_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The end of a step: the text for a person, and the exit code of the command that sent it."""
+    """The end of a step: the text for a person, and the exit code of the command that sent it.
+
+    Shapes:  cluster: the name of the cluster; the control socket adds it.
+    """
 
     text: str
+    cluster: str = ""
     exit_code: int = 0
     step: int | None = None
     at_ms: int | None = None
 
     def line(self) -> bytes:
         """The response as a line."""
-        value: dict[str, Any] = {"ok": self.exit_code == 0}
+        value: dict[str, Any] = {"ok": self.exit_code == 0, "cluster": self.cluster}
         if self.exit_code:
             value["exit_code"] = self.exit_code
         if self.step is not None:
@@ -78,15 +82,23 @@ def read_response(line: bytes) -> Response:
     value = _object(line, "a response")
     code = value.get("exit_code", 0)
     text, step, at_ms = value.get("text"), value.get("step"), value.get("at_ms")
+    cluster = value.get("cluster", "")
     whole = (int, type(None))
     if not (
         isinstance(text, str)
+        and isinstance(cluster, str)
         and isinstance(code, int)
         and isinstance(step, whole)
         and isinstance(at_ms, whole)
     ):
         raise UserError("what listens there is no minicluster")
-    return Response(text=checked_text(text, "text"), exit_code=code, step=step, at_ms=at_ms)
+    return Response(
+        text=checked_text(text, "text"),
+        cluster=checked_text(cluster, "cluster"),
+        exit_code=code,
+        step=step,
+        at_ms=at_ms,
+    )
 
 
 def _object(line: bytes, what: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -25,8 +25,14 @@ _LOOPBACKS = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyFile:
-    """The content of a ready file."""
+    """The content of a ready file.
 
+    Shapes:  name: of the cluster, for people; directory: the one in which it was started; run: the
+             run folder to come.
+    """
+
+    name: str
+    directory: str
     bootstrap_servers: str
     control: str
     token: str
@@ -69,12 +75,28 @@ class ReadyFile:
             if read_ready_file(path).token == self.token:
                 path.unlink()
 
+    @property
+    def address(self) -> str:
+        """The address that names the cluster to people: that of its first broker."""
+        return self.bootstrap_servers.partition(",")[0]
+
     def has_address(self, address: str) -> bool:
         """True for the address of the control socket or of a broker."""
         return any(
             _normal(address) == _normal(own)
             for own in (self.control, *self.bootstrap_servers.split(","))
         )
+
+
+class NotOne(UserError):
+    """Of the clusters that serve none is meant, or several are.
+
+    Shapes:  serving: those to choose from.
+    """
+
+    def __init__(self, text: str, serving: Sequence[ReadyFile]) -> None:
+        super().__init__(text)
+        self.serving = serving
 
 
 def read_ready_file(path: Path) -> ReadyFile:
@@ -130,21 +152,45 @@ def serving_clusters() -> Iterator[ReadyFile]:
             found.remove(path)
 
 
-def serving_at(address: str | None) -> ReadyFile:
-    """The cluster at an address; without one, the only cluster that serves.
+def serving_at(address: str) -> ReadyFile:
+    """The cluster of this user at an address.
 
-    Errors:  UserError where there is none, or more than one.
+    Errors:  UserError where there is none; NotOne if others serve.
     """
+    return _only(
+        lambda one: one.has_address(address), f"{address}: no cluster of yours serves there"
+    )
+
+
+def serving_from(directory: Path) -> ReadyFile:
+    """The cluster that was started in a directory.
+
+    A cluster of another project is never meant: it has been killed for one that had ended.
+
+    Errors:  UserError where none serves; NotOne if others do, or several are meant.
+    """
+    started = str(directory.resolve())
+    return _only(lambda one: one.directory == started, f"no cluster was started in {started}")
+
+
+def serving_into(runs: Path) -> ReadyFile:
+    """The cluster that leaves its run in a folder of runs.
+
+    Errors:  UserError where none serves; NotOne if others do, or several are meant.
+    """
+    kept = str(runs.resolve())
+    return _only(lambda one: one.runs == kept, f"no cluster leaves its run in {kept}")
+
+
+def _only(is_meant: Callable[[ReadyFile], bool], none: str) -> ReadyFile:
     serving = list(serving_clusters())
-    found = [one for one in serving if address is None or one.has_address(address)]
+    found = [one for one in serving if is_meant(one)]
     if len(found) == 1:
         return found[0]
-    shown = ", ".join(one.bootstrap_servers.partition(",")[0] for one in serving)
-    if len(found) > 1:
-        raise UserError(f"several clusters serve: {shown}; name one with --at")
     if not serving:
         raise UserError("no cluster of yours serves here; start one: minicluster serve")
-    raise UserError(f"{address}: no cluster of yours serves there; known: {shown}")
+    why = f"{len(found)} clusters are meant" if found else none
+    raise NotOne(f"{why}; name one with --at", found or serving)
 
 
 def _normal(address: str) -> str:

@@ -35,12 +35,14 @@ STATUS_EVERY_S = 0.5
 class ServeSettings:
     """The shape of a serving cluster, and where its files go.
 
-    Shapes:  pace: of a simulated cluster, None for one on threads; topics: steps that come before
-             anything else; again: the scenario begins anew after its last step; with_parent: the
-             end of the process that started this one ends it.
+    Shapes:  name: of the cluster, by which people know it; pace: of a simulated cluster, None for
+             one on threads; topics: steps that come before anything else; again: the scenario
+             begins anew after its last step; with_parent: the end of the process that started this
+             one ends it.
     """
 
     scenario: Scenario
+    name: str
     pace: float | None = None
     listen: ListenAddress = field(default_factory=ListenAddress)
     topics: tuple[Step, ...] = ()
@@ -87,11 +89,13 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             ends.callback(cluster.rt.close)
             cluster.start()
             session = _session(settings, cluster, report)
-            control = ControlServer(session.submit)
+            control = ControlServer(session.submit, name=settings.name)
             ends.callback(control.close)
             for step in settings.topics:
                 session.perform(step)
             ready = ReadyFile(
+                name=settings.name,
+                directory=str(Path.cwd().resolve()),
                 bootstrap_servers=cluster.bootstrap_servers,
                 control=control.address,
                 token=control.token,

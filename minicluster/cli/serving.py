@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,6 +15,7 @@ from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
 
 if TYPE_CHECKING:
+    from minicluster.actors.serve.ready_file import ReadyFile
     from minicluster.actors.serve.serving import ServeSettings
     from minicluster.scenario import Scenario, Step
 
@@ -25,6 +26,11 @@ REAL_TIME = 1.0
 
 
 @click.command("serve")
+@click.option(
+    "--name",
+    help="Name of the cluster, for do and for the run folder.  "
+    "[default: the scenario's, or that of this directory]",
+)
 @click.option("--brokers", type=click.IntRange(1), help="Instead of the scenario's, or of 3.")
 @click.option("--controllers", type=click.IntRange(1), help="Instead of the scenario's, or of 3.")
 @click.option(
@@ -93,6 +99,7 @@ REAL_TIME = 1.0
     "--with-parent", is_flag=True, help="End when the process that started this one ends."
 )
 def serve_command(
+    name: str | None,
     brokers: int | None,
     controllers: int | None,
     port: int,
@@ -116,18 +123,22 @@ def serve_command(
     """
     from minicluster.actors.listeners.address import ListenAddress
     from minicluster.actors.serve.serving import ServeSettings
+    from minicluster.scenario.bounds import NAME_MAX, checked_text
 
     scenario = _scenario(scenario_path)
+    if name is not None:
+        scenario = replace(scenario, name=checked_text(name, "--name", NAME_MAX))
     given = {"brokers": brokers, "controllers": controllers, "seed": seed}
     scenario = replace(
         scenario,
         config={**scenario.config, **dict(map(_config, configs))},
-        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+        **{field: value for field, value in given.items() if value is not None},  # type: ignore[arg-type]
     )
     if again and not scenario.steps:
         raise UserError("--again: there is no scenario; name one with --scenario")
     settings = ServeSettings(
         scenario=scenario,
+        name=scenario.name if name or scenario_path else Path.cwd().name or scenario.name,
         pace=_pace(scenario, simulated, pace),
         listen=ListenAddress(host=host, port=port, advertised=advertise),
         topics=tuple(_topic(text, scenario.brokers) for text in topics),
@@ -225,6 +236,11 @@ def _complete_step(
     help="Address of the cluster: of a broker, or of the control socket.",
 )
 @click.option(
+    "--runs",
+    type=_path,
+    help="Folder of runs of the cluster: the one that leaves its run there.",
+)
+@click.option(
     "--token",
     envvar="MINICLUSTER_TOKEN",
     show_envvar=True,
@@ -238,12 +254,17 @@ def _complete_step(
     help="Ready file of the cluster.",
 )
 def do_command(
-    step: tuple[str, ...], address: str | None, token: str | None, ready_file: Path | None
+    step: tuple[str, ...],
+    address: str | None,
+    runs: Path | None,
+    token: str | None,
+    ready_file: Path | None,
 ) -> int:
     """Perform one step of the scenario vocabulary on a cluster that serves.
 
     STEP is an action with its arguments, until or expect with a condition, or the mapping of a
-    scenario file. Without an option the only serving cluster of this user is meant.
+    scenario file. Without an option the cluster that was started in this directory is meant, and
+    never another one. Every line begins with the address and the name of the cluster.
 
     \b
       minicluster do 'kill leader(orders-0)'
@@ -251,24 +272,49 @@ def do_command(
       minicluster do --at 127.0.0.1:9092 'until fully_in_sync(orders-0) within=30s'
       minicluster do '{do: isolate, node: broker(1), lasting: 5s}'
     """
-    from minicluster.actors.serve.control_client import perform_at
-    from minicluster.actors.serve.ready_file import read_ready_file, serving_at
+    from minicluster.actors.serve.control_client import NoCluster, perform_at
+    from minicluster.actors.serve.ready_file import NotOne
 
-    if ready_file is not None and address is None:
-        found: Any = read_ready_file(ready_file)
-    elif token is not None and address is not None:
-        found = None
-    else:
-        found = serving_at(address)
-    text = " ".join(step)
-    if found is not None:
-        response = perform_at(found.control, found.token, text)
-    else:
-        assert address is not None and token is not None
-        response = perform_at(address, token, text)
+    try:
+        found = _meant(address, runs, token, ready_file)
+    except NotOne as error:
+        for one in error.serving:
+            complain(f"serves  {one.address}  {one.name}  started in {one.directory}")
+        raise
+    control, own_token = (found.control, found.token) if found else (str(address), str(token))
+    shown = found.address if found else control
+    try:
+        response = perform_at(control, own_token, " ".join(step))
+    except NoCluster as error:
+        if found is None:
+            raise
+        complain(f"{shown} {found.name}: {error}")
+        return error.exit_code
+    prefix = f"{shown} {response.cluster or (found.name if found else '')}".rstrip()
     if response.exit_code:
-        complain(f"minicluster: {response.text}")
+        complain(f"{prefix}: {response.text}")
         return response.exit_code
     at_s = (response.at_ms or 0) / 1000
-    print_line(f"step {response.step} at {at_s:.1f}s: {response.text}")
+    print_line(f"{prefix}: step {response.step} at {at_s:.1f}s: {response.text}")
     return 0
+
+
+def _meant(
+    address: str | None, runs: Path | None, token: str | None, ready_file: Path | None
+) -> ReadyFile | None:
+    """The cluster that the options of ``do`` name; None for an address with its token.
+
+    Errors:  UserError where there is none, or more than one.
+    """
+    from minicluster.actors.serve.ready_file import (
+        read_ready_file,
+        serving_at,
+        serving_from,
+        serving_into,
+    )
+
+    if address is not None:
+        return serving_at(address) if token is None else None
+    if runs is not None:
+        return serving_into(runs)
+    return serving_from(Path.cwd()) if ready_file is None else read_ready_file(ready_file)

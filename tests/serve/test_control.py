@@ -41,7 +41,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def control(cluster: Cluster) -> Iterator[ControlServer]:
-    served = ControlServer(cluster.submit, line_within_s=LIMIT_S)
+    served = ControlServer(cluster.submit, name="shop", line_within_s=LIMIT_S)
     yield served
     served.close()
 
@@ -49,7 +49,7 @@ def control(cluster: Cluster) -> Iterator[ControlServer]:
 @pytest.fixture
 def hasty(cluster: Cluster) -> Iterator[ControlServer]:
     """A server that gives its peers little time."""
-    served = ControlServer(cluster.submit, line_within_s=0.5)
+    served = ControlServer(cluster.submit, name="shop", line_within_s=0.5)
     yield served
     served.close()
 
@@ -72,7 +72,7 @@ def received(connection: socket.socket) -> bytes:
 
 def test_a_step_is_performed_and_its_end_is_one_line(control: ControlServer) -> None:
     response = perform_at(control.address, control.token, "kill broker(1)")
-    assert response == Response(text="kill node=broker(1)", step=1, at_ms=5)
+    assert response == Response(text="kill node=broker(1)", cluster="shop", step=1, at_ms=5)
 
 
 def test_another_token_performs_nothing(control: ControlServer, cluster: Cluster) -> None:
@@ -146,7 +146,7 @@ def test_a_step_that_takes_long_shows_that_the_cluster_is_alive(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("minicluster.actors.serve.control.ALIVE_EVERY_S", 0.05)
-    control = ControlServer(cluster.submit)
+    control = ControlServer(cluster.submit, name="shop")
     with connect(control) as waiting:
         waiting.sendall(request_line(control.token, "heal"))
         assert waiting.recv(1) == b"\n"
@@ -157,7 +157,7 @@ def test_a_step_that_takes_long_shows_that_the_cluster_is_alive(
 
 def test_the_end_of_the_cluster_ends_a_step_that_waits(cluster: Cluster) -> None:
     before = set(threading.enumerate())
-    control = ControlServer(cluster.submit)
+    control = ControlServer(cluster.submit, name="shop")
     with connect(control) as waiting:
         waiting.sendall(request_line(control.token, "heal"))
         assert cluster.has_waiting.wait(LIMIT_S)

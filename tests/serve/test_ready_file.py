@@ -12,15 +12,20 @@ from pathlib import Path
 import pytest
 
 from minicluster.actors.serve.ready_file import (
+    NotOne,
     ReadyFile,
     place_of_user,
     read_ready_file,
     serving_at,
     serving_clusters,
+    serving_from,
+    serving_into,
 )
 from minicluster.errors import UserError
 
 READY = ReadyFile(
+    name="shop",
+    directory="/shop",
     bootstrap_servers="127.0.0.1:9092,127.0.0.1:9093",
     control="127.0.0.1:4711",
     token="token",
@@ -69,24 +74,51 @@ def test_no_file_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1:4711", "localhost:9093", "127.0.0.1:9092", "[::1]:9092", None]
+    "address", ["127.0.0.1:4711", "localhost:9093", "127.0.0.1:9092", "[::1]:9092"]
 )
-def test_a_cluster_is_found_by_any_of_its_addresses(place: Path, address: str | None) -> None:
+def test_a_cluster_is_found_by_any_of_its_addresses(place: Path, address: str) -> None:
     with READY.at([place / "1.json"]):
         assert serving_at(address) == READY
 
 
+def test_without_an_address_only_the_cluster_of_the_directory_or_of_the_runs_is_meant(
+    place: Path,
+) -> None:
+    other = replace(READY, directory="/bank", runs="/bank/runs")
+    with READY.at([place / "1.json"]):
+        with pytest.raises(NotOne, match="no cluster was started in /bank; name one") as refused:
+            serving_from(Path("/bank"))
+        assert refused.value.serving == [READY], "the only one that serves, and another project's"
+        with pytest.raises(NotOne, match="no cluster leaves its run in /bank/runs"):
+            serving_into(Path("/bank/runs"))
+        with other.at([place / "2.json"]):
+            assert serving_from(Path("/shop")) == READY
+            assert serving_from(Path("/bank")) == other
+            assert serving_into(Path("/runs")) == READY
+
+
+def test_several_of_one_directory_are_listed(place: Path) -> None:
+    other = replace(READY, bootstrap_servers="127.0.0.1:9192", name="bank")
+    elsewhere = replace(READY, directory="/elsewhere")
+    with (
+        READY.at([place / "1.json"]),
+        other.at([place / "2.json"]),
+        elsewhere.at([place / "3.json"]),
+        pytest.raises(NotOne, match="2 clusters are meant; name one with --at") as refused,
+    ):
+        serving_from(Path("/shop"))
+    assert refused.value.serving == [READY, other]
+
+
 def test_what_is_not_found_is_one_line(place: Path) -> None:
     with pytest.raises(UserError, match="no cluster of yours serves here"):
-        serving_at(None)
+        serving_from(Path("/shop"))
     with READY.at([place / "1.json"]):
-        with pytest.raises(UserError, match="no cluster of yours serves there; known: 127"):
+        with pytest.raises(NotOne, match="no cluster of yours serves there; name one with --at"):
             serving_at("127.0.0.1:9099")
         other = replace(READY, bootstrap_servers="127.0.0.1:9192", control="127.0.0.1:4712")
         with other.at([place / "2.json"]):
             assert serving_at("localhost:9192") == other
-            with pytest.raises(UserError, match="several clusters serve: 127"):
-                serving_at(None)
 
 
 def test_the_file_of_a_killed_process_is_removed(place: Path) -> None:

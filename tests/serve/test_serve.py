@@ -108,7 +108,8 @@ def test_a_client_survives_the_leader_that_a_user_kills(
         servers = cluster.ready["bootstrap_servers"]
         assert produce(servers, "orders", ["a", "b"]) == [0, 1]
         killed = cluster.do("kill leader(orders-0)")
-        assert killed.stdout.startswith("step 2 at ") and ": node " in killed.stdout
+        named = f"{servers.partition(',')[0]} {Path.cwd().name}: "
+        assert killed.stdout.startswith(f"{named}step 2 at ") and ": node " in killed.stdout
         assert produce(servers, "orders", ["c"]) == [2]
         assert cluster.do("until leader(orders-0) != none").returncode == 0
         assert cluster.do("restart brokers").returncode == 0
@@ -143,8 +144,27 @@ def test_a_scenario_that_does_not_go_as_written_is_1_and_the_cluster_goes_on(
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Serving]:
-    with serving(tmp_path, *FEW, "--topic", "orders") as cluster:
+    with serving(tmp_path, *FEW, "--topic", "orders", "--name", "shop") as cluster:
         yield cluster
+
+
+def test_a_step_without_an_address_is_for_the_cluster_of_this_directory(
+    one: Serving, tmp_path: Path
+) -> None:
+    """Three times in an hour a step killed brokers of another project's cluster."""
+    elsewhere = subprocess.run(
+        [*COMMAND, "do", "kill broker(1)"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    servers = one.ready["bootstrap_servers"]
+    assert elsewhere.returncode == 64
+    *serving, mistake = elsewhere.stderr.splitlines()
+    assert f"serves  {servers}  shop  started in {Path.cwd()}" in serving
+    assert mistake == f"minicluster: no cluster was started in {tmp_path}; name one with --at"
+    by_runs = command("do", "--runs", str(tmp_path / "runs"), "expect unfenced(broker(1))")
+    assert by_runs.stdout.startswith(f"{servers} shop: step 2 at "), by_runs.stderr
+    code, out, _ = one.end()
+    assert code == 0 and run_of(out).name.startswith("shop-")
 
 
 def test_steps_that_are_refused_are_one_line(one: Serving) -> None:
@@ -159,6 +179,7 @@ def test_steps_that_are_refused_are_one_line(one: Serving) -> None:
         assert len(done.stderr.splitlines()) == 1 and line in done.stderr
     other = command("do", "--at", one.ready["control"], "--token", "guessed", "kill broker(1)")
     assert other.returncode == 64 and "not the token" in other.stderr
+    assert other.stderr.startswith(f"{one.ready['control']} shop: ")
     at_broker = command("do", "--at", one.ready["bootstrap_servers"], "heal")
     assert at_broker.returncode == 0, at_broker.stderr
     assert one.end()[0] == 0
