@@ -41,12 +41,12 @@ from minicluster.actors.nodes.quorum_shell import QUORUM_LIMITS, QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
+from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY

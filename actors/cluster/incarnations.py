@@ -29,7 +29,6 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
-from minicluster.scenario.view import ZOOKEEPER_NODE
 
 
 def start_process(cluster: Cluster, node_id: int) -> None:
@@ -61,7 +60,9 @@ def start_process(cluster: Cluster, node_id: int) -> None:
         exited=partial(_exited, cluster),
     )
     if cluster.mode == ZOOKEEPER:
-        start = _start_zk_broker if is_broker else _start_zookeeper
+        from minicluster.actors.zookeeper.starting import start_broker, start_server
+
+        start = start_broker if is_broker else start_server
     elif is_broker and node_id in cluster.controller_ids:
         start = _start_combined
     else:
@@ -175,55 +176,6 @@ def _is_metadata_fetch(request: Any) -> bool:
     return isinstance(request, FetchRequest) and any(
         fetched.topic_id == METADATA_TOPIC_ID or fetched.topic == METADATA_TOPIC
         for fetched in request.topics
-    )
-
-
-def _start_zookeeper(cluster: Cluster, context: NodeContext) -> Process:
-    from minicluster.actors.nodes.zookeeper.zookeeper_server import ZooKeeperServer
-
-    name = f"zookeeper-{context.node_id}"
-    actor: Any = None
-    cluster.network.attach(context.node_id, str(context.incarnation), lambda _: actor)
-    cluster.rt.spawn(ZooKeeperServer, name, context, cluster.inlet, cluster.zookeeper_log)
-    actor = cluster.rt.actor(name)
-    return Process(
-        node_id=context.node_id,
-        incarnation=context.incarnation,
-        actors=(name,),
-        zookeeper=actor,
-    )
-
-
-def _start_zk_broker(cluster: Cluster, context: NodeContext) -> Process:
-    from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker
-    from minicluster.actors.nodes.zookeeper.zk_replica_manager import ZkReplicaManager
-
-    node_id, rt = context.node_id, cluster.rt
-    names = (f"replica-manager-{node_id}", f"broker-{node_id}")
-    rt.spawn(ZkReplicaManager, names[0], context, cluster.protocol)
-    replicas: Any = rt.actor(names[0])
-    broker: Any = None
-
-    def route(packet: Packet) -> ClusterActor | None:
-        target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
-        return target
-
-    draws = rt.rng(f"topic-ids/{node_id}/{context.incarnation}")
-
-    def new_id() -> uuid.UUID:
-        return uuid.UUID(int=draws.getrandbits(128), version=4)
-
-    ids_now = partial(_topic_ids, replicas)
-    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
-    plan, protocol = cluster.plan, cluster.protocol
-    rt.spawn(ZkBroker, names[1], context, plan, protocol, ZOOKEEPER_NODE, replicas, new_id)
-    broker = rt.actor(names[1])
-    return Process(
-        node_id=node_id,
-        incarnation=context.incarnation,
-        actors=names,
-        replicas=replicas,
-        zk_broker=broker,
     )
 
 

@@ -12,8 +12,8 @@ from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
-    from minicluster.actors.nodes.zookeeper.zk_broker import ZkBroker
-    from minicluster.actors.nodes.zookeeper.zookeeper_server import ZooKeeperServer
+    from minicluster.actors.zookeeper.broker import ZkBroker
+    from minicluster.actors.zookeeper.server import ZooKeeperServer
 
 
 @dataclass(slots=True, kw_only=True)

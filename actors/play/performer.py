@@ -19,7 +19,7 @@ from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.play.liveness import converge, promises
-from minicluster.actors.play.zookeeper_liveness import promises_on_zookeeper
+from minicluster.actors.zookeeper.liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.scenario import ScenarioError, Step, holds, select

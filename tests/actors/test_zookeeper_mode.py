@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.play.zookeeper_liveness import behind
+from minicluster.actors.zookeeper.liveness import behind
 from minicluster.errors import UserError
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode

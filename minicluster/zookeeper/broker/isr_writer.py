@@ -19,7 +19,7 @@ from minicluster.planting import Planted, step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.partition_state import PartitionState
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import encode_partitions

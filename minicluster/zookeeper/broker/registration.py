@@ -6,7 +6,7 @@ Source:  kafka.server.KafkaServer.startup; kafka.zk.KafkaZkClient.createTopLevel
 
 from __future__ import annotations
 
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import (
     Code,
     Create,

@@ -1,7 +1,9 @@
-"""Failures that end an event, or one step of it."""
+"""Failures that end an event, or one step of it; errors with the texts of this controller."""
 
 from __future__ import annotations
 
+from minicluster.controller.errors import ApiError
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.server.operations import Code
 
@@ -30,4 +32,10 @@ FAILURES = (ZooKeeperFailure, StateChangeFailed, IllegalState, ProtocolError)
 """Failures that end one event, or one step of it, and no other.
 
 Source:  kafka.controller.KafkaController.process: any Throwable but ControllerMovedException.
+"""
+
+NO_PARTITION = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+"""The error of a partition that no znode has.
+
+Source:  KafkaController.processReplicaLeaderElection, processApiPartitionReassignment.
 """

@@ -1,14 +1,17 @@
-"""The events that the controller processes one after another.
+"""The events that the controller processes one after another, and the watches that bring them.
 
 Source:  kafka.controller.ControllerEvent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.znodes import paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +124,46 @@ class RequestReceived(ControllerEvent):
     request: Any
     version: int
     received_ms: int
+
+
+_OF_CHILDREN: dict[str, ControllerEvent] = {
+    paths.BROKER_IDS: BrokerChange(),
+    paths.TOPICS: TopicChange(),
+    paths.DELETE_TOPICS: TopicDeletion(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
+    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
+}
+_OF_CREATION: dict[str, ControllerEvent] = {
+    paths.CONTROLLER: ControllerChange(),
+    paths.REASSIGN_PARTITIONS: ZkReassignment(),
+    paths.PREFERRED_REPLICA_ELECTION: ZkPreferredElection(),
+}
+
+
+def event_of(
+    watched: WatchEvent, *, nodes: Container[str], children: Container[str]
+) -> ControllerEvent | None:
+    """The event of a watch, None if the znode is not handled any more, or not at such a change.
+
+    Shapes:  nodes and children are the paths whose changes are handled, and those whose children's.
+    Source:  the handlers in kafka.controller.KafkaController.
+    """
+    path = watched.path
+    if watched.kind is WatchKind.NODE_CHILDREN_CHANGED:
+        return _OF_CHILDREN.get(path) if path in children else None
+    if path not in nodes:
+        return None
+    match watched.kind:
+        case WatchKind.NODE_CREATED:
+            return _OF_CREATION.get(path)
+        case WatchKind.NODE_DELETED:
+            return Reelect() if path == paths.CONTROLLER else None
+    if path == paths.CONTROLLER:
+        return ControllerChange()
+    partition = paths.state_of(path)
+    if partition is not None:
+        return ReassignmentIsrChange(partition)
+    parent, _, name = path.rpartition("/")
+    if parent == paths.BROKER_IDS:
+        return BrokerModification(int(name))
+    return PartitionModification(name) if parent == paths.TOPICS else None

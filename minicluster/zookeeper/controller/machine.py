@@ -30,7 +30,6 @@ from minicluster.zookeeper.controller import events as e
 from minicluster.zookeeper.controller import planted as planted  # in place before a start
 from minicluster.zookeeper.controller.effects import RequestZooKeeper
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.processing.broker_change import (
     process_broker_change,
     process_broker_modification,
@@ -51,7 +50,7 @@ from minicluster.zookeeper.controller.processing.preferred_election import (
     process_auto_preferred_election,
     process_zk_preferred_election,
 )
-from minicluster.zookeeper.controller.processing.reassign_partitions import (
+from minicluster.zookeeper.controller.processing.reassignment import (
     process_reassignment_isr_change,
     process_zk_reassignment,
 )
@@ -66,7 +65,7 @@ from minicluster.zookeeper.controller.state.controller_state import (
     ControllerState,
 )
 from minicluster.zookeeper.controller.state.settings import ZooKeeperControllerSettings
-from minicluster.zookeeper.controller.watch_events import event_of
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Result
 from minicluster.zookeeper.server.state.watches import WatchEvent
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
@@ -107,7 +106,8 @@ class ZooKeeperControllerMachine:
 
         Shapes:  a watch that has no event here is ignored.
         """
-        event = event_of(self.state, watched)
+        nodes, children = self.state.watched_nodes, self.state.watched_children
+        event = e.event_of(watched, nodes=nodes, children=children)
         return [] if event is None else self._put(event, now_ms)
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:

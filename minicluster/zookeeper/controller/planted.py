@@ -13,9 +13,9 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import plant
 from minicluster.zookeeper.controller import znode_access
-from minicluster.zookeeper.controller.changing import elections, reassignment, replica_states
+from minicluster.zookeeper.controller.changing import elections, replica_states
 from minicluster.zookeeper.controller.changing.elections import Election
-from minicluster.zookeeper.controller.processing import alter_partition, topic_change
+from minicluster.zookeeper.controller.processing import alter_partition, reassignment, topic_change
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import (
     LeaderAndIsr,

@@ -16,9 +16,9 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.controller.errors import ControllerMoved, ZooKeeperFailure
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import (
     Check,
     Code,

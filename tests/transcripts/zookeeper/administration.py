@@ -20,8 +20,8 @@ from minicluster.zookeeper.broker.administration.admin_requests import process_a
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
 from minicluster.zookeeper.broker.control_requests import ControlRequests
 from minicluster.zookeeper.broker.refusals import refusal_of
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Exists, GetChildren, GetData, Request, Result
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import decode_controller

@@ -11,10 +11,10 @@ from minicluster.protocol.messages import ElectLeadersRequest, UpdateMetadataReq
 from minicluster.zookeeper.broker.delayed_elections import TIMER, DelayedElections
 from minicluster.zookeeper.broker.metadata_cache import MetadataCache
 from minicluster.zookeeper.controller.effects import RespondOnceLed
+from minicluster.zookeeper.controller.errors import NO_PARTITION
 from minicluster.zookeeper.controller.processing.preferred_election import (
     elect_leaders_response,
 )
-from minicluster.zookeeper.controller.processing.unknown_partition import NO_PARTITION
 
 ORDERS, NOWHERE = TopicPartition("orders", 0), TopicPartition("nowhere", 0)
 EXPIRES_MS = 1_000

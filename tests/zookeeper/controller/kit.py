@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.actors.recording.problems import Problems
-from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
+from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -19,11 +19,11 @@ from minicluster.verify.live import LiveZnodeJudge
 from minicluster.zookeeper.broker.registration import register
 from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.server.machine import ZooKeeperMachine
 from minicluster.zookeeper.server.operations import Create, GetData, Multi, Request, Result, SetData

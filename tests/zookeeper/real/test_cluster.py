@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.nodes.zookeeper import zookeeper_server
+from minicluster.actors.zookeeper import server as zookeeper_server
 from minicluster.zookeeper.server.operations import GetChildren, GetData
 from tests.zookeeper.real.kazoo_machine import KazooMachine
 from tests.zookeeper.real.server import ServerProcess

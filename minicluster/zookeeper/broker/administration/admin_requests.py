@@ -21,7 +21,7 @@ from minicluster.zookeeper.broker.administration.create_partitions import create
 from minicluster.zookeeper.broker.administration.create_topics import create_topics
 from minicluster.zookeeper.broker.administration.delete_topics import delete_topics
 from minicluster.zookeeper.broker.administration.update_features import update_features
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 
 
 def process_admin(state: AdminState, request: Any, version: int) -> Process[Any]:

@@ -14,8 +14,8 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.zookeeper.broker.administration.replica_assignment import Racks
 from minicluster.zookeeper.broker.registration import create_recursively
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Check, Code, Exists, Multi, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import encode_config

@@ -22,7 +22,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, refused
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Create, Exists, GetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, encode_config_change

@@ -14,7 +14,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed
 from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment

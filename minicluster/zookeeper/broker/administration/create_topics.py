@@ -24,7 +24,7 @@ from minicluster.protocol.topics import (
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, refused
 from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists, GetChildren
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment

@@ -16,17 +16,17 @@ from minicluster.zookeeper.controller.errors import (
     StateChangeFailed,
     ZooKeeperFailure,
 )
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.state.context import PartitionStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
-from minicluster.zookeeper.controller.state.request_batch import RequestBatch
 from minicluster.zookeeper.controller.znode_access import (
     create_states,
     read_all,
     read_states,
     write_states,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config

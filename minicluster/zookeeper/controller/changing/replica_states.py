@@ -11,15 +11,15 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.state.context import Replica, ReplicaStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import (
     LeaderAndIsr,
     Leadership,
 )
-from minicluster.zookeeper.controller.state.request_batch import RequestBatch
 from minicluster.zookeeper.controller.znode_access import read_states, write_states
+from minicluster.zookeeper.process import Process
 
 _S = ReplicaStatus
 _PRESENT = (_S.NEW, _S.ONLINE, _S.OFFLINE, _S.DELETION_INELIGIBLE)

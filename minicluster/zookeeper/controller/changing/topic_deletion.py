@@ -11,15 +11,15 @@ from collections.abc import Iterable
 
 from minicluster.zookeeper.controller.changing.partition_states import change_partitions
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.state.context import (
     PartitionStatus,
     Replica,
     ReplicaStatus,
 )
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import delete_all, delete_recursively
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.znodes import paths
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from minicluster.zookeeper.controller.errors import FAILURES
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import expect_ok
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import (
@@ -59,6 +59,15 @@ def take_block(broker: int) -> Process[int]:
         (held,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
         if held.data == block:  # the client of ZooKeeper has sent its write again
             return first
+
+
+def allocate_producer_ids(broker: int) -> Process[AllocateProducerIdsResponse]:
+    """Below IBP 3.0 a broker takes its block itself, and needs no controller for it."""
+    try:
+        first = yield from take_block(broker)
+    except FAILURES:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
 
 
 def _refusal(state: ControllerState, request: AllocateProducerIdsRequest) -> ErrorCode | None:

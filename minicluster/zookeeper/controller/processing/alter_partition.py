@@ -21,17 +21,17 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.controller.changing.reassignment import complete_if_caught_up
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved, IllegalState
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
-from minicluster.zookeeper.controller.state.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import (
     read_known_states,
     read_states,
     write_states,
 )
+from minicluster.zookeeper.process import Process
 
 TOPIC_IDS_SINCE = 2
 MEMBERS_WITH_EPOCHS_SINCE = 3

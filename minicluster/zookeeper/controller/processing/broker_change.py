@@ -12,14 +12,14 @@ from minicluster.zookeeper.controller.changing.partition_states import (
     bring_online,
     change_partitions,
 )
-from minicluster.zookeeper.controller.changing.reassignment import resume_reassignments
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
 from minicluster.zookeeper.controller.changing.topic_deletion import (
     fail_replica_deletions,
     resume_deletion_of,
 )
 from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.processing.reassignment import resume_reassignments
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.state.context import (
     PartitionStatus,
     Replica,
@@ -27,13 +27,13 @@ from minicluster.zookeeper.controller.state.context import (
 )
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
-from minicluster.zookeeper.controller.state.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import (
     expect_ok,
     read_brokers,
     read_data,
     watch_node,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration

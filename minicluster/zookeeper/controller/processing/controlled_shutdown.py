@@ -14,10 +14,10 @@ from minicluster.zookeeper.controller.changing.elections import Strategy
 from minicluster.zookeeper.controller.changing.partition_states import change_partitions
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.request_batch import RequestBatch
+from minicluster.zookeeper.process import Process
 
 UNKNOWN_EPOCH = -1
 

@@ -17,26 +17,27 @@ from minicluster.zookeeper.controller.changing.partition_states import (
     bring_online,
     initialize_partition_states,
 )
-from minicluster.zookeeper.controller.changing.reassignment import resume_reassignments
 from minicluster.zookeeper.controller.changing.replica_states import start_replica_states
 from minicluster.zookeeper.controller.changing.topic_deletion import resume_deletions
 from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.processing.preferred_election import (
     AUTO_REBALANCE_DELAY_MS,
     Trigger,
     elect_replicas,
 )
-from minicluster.zookeeper.controller.processing.reassign_partitions import process_zk_reassignment
+from minicluster.zookeeper.controller.processing.reassignment import (
+    process_zk_reassignment,
+    resume_reassignments,
+)
 from minicluster.zookeeper.controller.processing.topic_change import take_assignments
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.state.context import Context
 from minicluster.zookeeper.controller.state.controller_state import (
     AUTO_REBALANCE,
     NO_ACTIVE_CONTROLLER,
     ControllerState,
 )
-from minicluster.zookeeper.controller.state.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import (
     children_of,
     decoded,
@@ -50,6 +51,7 @@ from minicluster.zookeeper.controller.znode_access import (
     watch_node,
     write_all,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Delete, Multi, Operation, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import (

@@ -18,18 +18,17 @@ from minicluster.protocol.messages import (
     StopReplicaResponse,
 )
 from minicluster.zookeeper.controller.changing.partition_states import bring_online
-from minicluster.zookeeper.controller.changing.reassignment import complete_if_caught_up
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
 from minicluster.zookeeper.controller.changing.topic_deletion import (
     complete_replica_deletions,
     fail_replica_deletions,
 )
 from minicluster.zookeeper.controller.events import ControlResponse
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.processing.broker_change import take_replicas_offline
+from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.state.context import ReplicaStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import (
     children_of,
     decoded,
@@ -37,6 +36,7 @@ from minicluster.zookeeper.controller.znode_access import (
     read_all,
     read_known_states,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import decode_log_dir_event, decode_partitions
 

@@ -19,10 +19,8 @@ from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersRespo
 from minicluster.zookeeper.controller.changing.elections import Strategy, preferred_may_lead
 from minicluster.zookeeper.controller.changing.partition_states import Outcomes, change_partitions
 from minicluster.zookeeper.controller.effects import RespondOnceLed
-from minicluster.zookeeper.controller.errors import StateChangeFailed
+from minicluster.zookeeper.controller.errors import NO_PARTITION, StateChangeFailed
 from minicluster.zookeeper.controller.events import ZkPreferredElection
-from minicluster.zookeeper.controller.process import Process
-from minicluster.zookeeper.controller.processing.unknown_partition import NO_PARTITION
 from minicluster.zookeeper.controller.state.context import PartitionStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
@@ -33,6 +31,7 @@ from minicluster.zookeeper.controller.znode_access import (
     read_data,
     watch_node,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import decode_partitions

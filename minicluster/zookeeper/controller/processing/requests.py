@@ -22,7 +22,6 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.zookeeper.controller.events import ControllerEvent, RequestReceived
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.processing.allocate_producer_ids import (
     process_allocate_producer_ids,
 )
@@ -38,12 +37,13 @@ from minicluster.zookeeper.controller.processing.preferred_election import (
     elect_leaders_response,
     process_elect_leaders,
 )
-from minicluster.zookeeper.controller.processing.reassign_partitions import (
+from minicluster.zookeeper.controller.processing.reassignment import (
     alter_reassignments_refusal,
     process_alter_reassignments,
     process_list_reassignments,
 )
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.process import Process
 
 CONTROLLER_REQUESTS = (
     AlterPartitionRequest,

@@ -17,7 +17,6 @@ from minicluster.zookeeper.controller.changing.topic_deletion import (
     mark_ineligible,
     queue_deletions,
 )
-from minicluster.zookeeper.controller.process import Process
 from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import (
@@ -27,6 +26,7 @@ from minicluster.zookeeper.controller.znode_access import (
     write_all,
     write_assignment,
 )
+from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import TopicAssignment

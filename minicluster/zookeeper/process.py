@@ -1,15 +1,23 @@
-"""Processes of a broker that run one after another, as on one thread of Kafka's.
+"""Processes: what a controller or a broker does between requests to ZooKeeper.
 
-Lanes run beside each other: a broker that writes its ISR does not wait for its configs.
+Kafka's threads wait for ZooKeeper at each of its requests. Here the work is a generator that yields
+the requests, and continues when their results are there: nothing blocks, and a rule reads as
+Kafka's. What Kafka runs on one thread runs here in one lane, one process after another; lanes run
+beside each other, so a broker that writes its ISR does not wait for its configs.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.server.operations import Request, Result
+
+T = TypeVar("T")
+
+Process = Generator[tuple[Request, ...], tuple[Result, ...], T]
+"""Yields requests that go out together, gets their results in order, returns a T."""
 
 
 class ProcessLane:

@@ -9,7 +9,7 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
-from minicluster.actors.recording.zookeeper_log import ZooKeeperLog
+from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.effects import Respond
 from minicluster.log.batch import metadata_batch
 from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch

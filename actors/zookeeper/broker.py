@@ -30,9 +30,8 @@ from minicluster.actors.nodes.replica_manager import (
     ReplicasReady,
 )
 from minicluster.actors.nodes.shell import NodeContext, Shell
-from minicluster.actors.nodes.zookeeper.controller_metadata import ControllerMetadata
-from minicluster.actors.nodes.zookeeper.controller_settings import controller_settings
-from minicluster.actors.nodes.zookeeper.zk_replica_manager import (
+from minicluster.actors.zookeeper.controller_metadata import ControllerMetadata
+from minicluster.actors.zookeeper.replica_manager import (
     RegisteredEpoch,
     WriteToZooKeeper,
     WrittenToZooKeeper,
@@ -53,6 +52,7 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from minicluster.rules import FailedReplicas
 from minicluster.zookeeper.broker import planted as planted  # in place before a start
 from minicluster.zookeeper.broker.administration.admin_requests import (
     ADMIN_REQUESTS,
@@ -69,8 +69,6 @@ from minicluster.zookeeper.broker.delayed_topic_operations import TIMER as OPERA
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.zookeeper.broker.isr_writer import TIMER as ISR_TIMER
-from minicluster.zookeeper.broker.process_lane import ProcessLane
-from minicluster.zookeeper.broker.producer_ids import allocate_producer_ids
 from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
 from minicluster.zookeeper.broker.registration import (
     REGISTER_AGAIN,
@@ -82,9 +80,14 @@ from minicluster.zookeeper.broker.registration import (
 from minicluster.zookeeper.controller import effects as cx
 from minicluster.zookeeper.controller.channels import TIMER_PREFIX, ControllerChannels
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.process import Process
+from minicluster.zookeeper.controller.processing.allocate_producer_ids import allocate_producer_ids
 from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
+from minicluster.zookeeper.controller.state.settings import (
+    ReleaseRules,
+    ZooKeeperControllerSettings,
+)
+from minicluster.zookeeper.process import Process, ProcessLane
 from minicluster.zookeeper.server.client import TIMER as SESSION_TIMER
 from minicluster.zookeeper.server.client import (
     Results,
@@ -131,7 +134,7 @@ class ZkBroker(Shell):
             version=protocol.broker_znode_version,
         )
         self.controller = ZooKeeperControllerMachine(
-            settings=controller_settings(context, protocol),
+            settings=_controller_settings(context, protocol),
             registration=self.registration,
             new_topic_id=new_id,
             faults=context.faults,
@@ -452,3 +455,26 @@ class ZkBroker(Shell):
 
 def _create(path: str, data: bytes) -> Process[None]:
     yield (Create(path, data, sequential=True),)
+
+
+def _controller_settings(
+    context: NodeContext, protocol: InterBrokerProtocol
+) -> ZooKeeperControllerSettings:
+    """The configs that the candidate for the controller reads, and the rules of its release.
+
+    By the text of KIP-589 brokers send AlterReplicaState; else they write a znode.
+    """
+    config, reported_by = context.config, context.rules.failed_replicas_reported_by
+    unclean = config.static.get("unclean.leader.election.enable", "false")
+    return ZooKeeperControllerSettings(
+        broker_id=context.node_id,
+        protocol=protocol,
+        unclean_leader_election_enable=unclean.lower() == "true",
+        auto_leader_rebalance_enable=config.auto_leader_rebalance,
+        delete_topic_enable=config.enables("delete.topic.enable"),
+        leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
+        leader_imbalance_per_broker_percentage=config.leader_imbalance_percentage,
+        own_writes_recognized=not context.rules.own_state_write_is_refused,
+        replica_states_reported=reported_by is FailedReplicas.ALTER_REPLICA_STATE,
+        release=ReleaseRules.of(protocol.release),
+    )
