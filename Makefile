@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow kafka zookeeper check format lint types wheel bench docs clean
+.PHONY: help demo test slow kafka zookeeper check format lint types wheel bench docs site clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,7 @@ types: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environment
 	@rm -rf dist build/wheel-venv
 	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/python -m twine check --strict dist/*
 	@$(PYTHON) -m venv build/wheel-venv
 	@build/wheel-venv/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	@build/wheel-venv/bin/python -I tests/house/wheel_probe.py
@@ -67,8 +68,13 @@ wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environ
 bench: $(VENV)/.installed-dev  ## measure; results as ratios, with the machine named
 	@$(BIN)/python -m pytest -q tests/bench --benchmark-only
 
-docs: $(VENV)/.installed-dev  ## write docs/reference/conformance.md and docs/reference/coverage.md anew
+docs: $(VENV)/.installed-dev  ## write the generated parts of the pages again
 	@$(BIN)/python -m tests.house.write_docs
+
+site: $(VENV)/.installed  ## the documentation as pages in build/site
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "build/site/index.html"
 
 clean:  ## forget everything that was built
 	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache

@@ -6,9 +6,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def commands_of_a_job() -> dict[str, list[str]]:
@@ -49,7 +51,18 @@ def test_every_dependency_has_a_tested_version() -> None:
     assert wanted - _names(pinned) == set()
 
 
-def test_actions_are_named_by_digest() -> None:
-    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
-    used = re.findall(r"uses: (\S+)", workflow)
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_named_by_digest(path: Path) -> None:
+    used = re.findall(r"uses: (\S+)", path.read_text())
     assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
+
+
+def test_a_release_is_tried_on_every_python_that_it_names() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = re.findall(r":: (3\.\d+)$", "\n".join(project["classifiers"]), re.M)
+    assert workflow["jobs"]["try"]["strategy"]["matrix"]["python"] == named
+    assert (
+        workflow["jobs"]["publish"]["needs"] == "try"
+        and workflow["jobs"]["try"]["needs"] == "build"
+    )

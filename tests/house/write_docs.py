@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.house import conformance, coverage, rules_page, views_page, vocabulary, zoo_page
+from tests.house import (
+    api_page,
+    conformance,
+    coverage,
+    rules_page,
+    views_page,
+    vocabulary,
+    zoo_page,
+)
 from tests.house.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "scenarios.md": vocabulary.scenario_parts,
     "cli.md": vocabulary.cli_parts,
+    "reference/api.md": api_page.parts,
     "reference/coverage.md": coverage.parts,
     "reference/rules.md": rules_page.rules_parts,
     "reference/zoo.md": zoo_page.parts,
