@@ -28,7 +28,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import ADMIN_CLIENT_ID
 from minicluster.replica.apply_delta import apply_delta
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.cleaning.cleaner import compact
 from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
@@ -46,8 +45,7 @@ from minicluster.replica.partition.isr import (
     resend_acknowledged,
     run_isr_task,
 )
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.partition import Partition, trace
 from minicluster.replica.requests.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from minicluster.replica.requests.delete_records import handle_delete_records
 from minicluster.replica.requests.describe_log_dirs import handle_describe_log_dirs
@@ -56,6 +54,7 @@ from minicluster.replica.requests.fetch import handle_fetch
 from minicluster.replica.requests.list_offsets import handle_list_offsets
 from minicluster.replica.requests.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from minicluster.replica.requests.produce import handle_produce
+from minicluster.replica.state.broker_context import BrokerView
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.controller_client import ControllerClient

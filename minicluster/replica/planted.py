@@ -24,16 +24,16 @@ from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition import high_watermark, isr, leader_log, leadership, reads
 from minicluster.replica.partition.follower_log import truncate
-from minicluster.replica.partition.isr_state import (
+from minicluster.replica.partition.partition import (
     CommittedPartitionState,
+    Partition,
     Pending,
     PendingExpandIsr,
     PendingShrinkIsr,
+    trace,
 )
-from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.partition.replica_state import ReplicaState
-from minicluster.replica.partition.results import LogReadInfo
-from minicluster.replica.partition.trace import trace
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests import read_from_log
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState

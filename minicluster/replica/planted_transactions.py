@@ -14,8 +14,9 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.appending import append_records
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition import leader_log, leadership, reads
+from minicluster.replica.partition.leader_log import LogAppendInfo
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import LogAppendInfo, LogReadInfo
+from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.producers.entry import BatchMetadata
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck

@@ -6,10 +6,13 @@ from functools import partial
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
-from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.state.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+)
 from minicluster.replica.to_controller.alter_partition_manager import TIMER, AlterPartitionManager
 from minicluster.rules import Rules
 

@@ -20,22 +20,22 @@ from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.isr import run_isr_task
-from minicluster.replica.partition.isr_state import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-)
-from minicluster.replica.partition.leader_log import append_records_to_leader
+from minicluster.replica.partition.leader_log import LogAppendInfo, append_records_to_leader
 from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.reads import fetch_records
-from minicluster.replica.partition.results import LogAppendInfo, LogReadInfo
+from minicluster.replica.partition.reads import LogReadInfo, fetch_records
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
-from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
+from minicluster.replica.state.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+    OnAlterPartition,
+)
 from minicluster.rules import Rules
 
 LEADER = 101

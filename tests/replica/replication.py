@@ -18,12 +18,10 @@ from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from minicluster.replica.partition.isr import run_isr_task
-from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.partition.leader_log import (
     ACKS_ALL,
     acknowledge,
@@ -33,7 +31,12 @@ from minicluster.replica.partition.leader_log import (
 from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import fetch_records
-from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.state.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+)
 from minicluster.rules import Rules
 from tests.replica.partition_kit import Broker, HeldBack, registration
 

@@ -11,10 +11,7 @@ from minicluster.effects import Send
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.partition.isr_state import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-)
+from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.to_controller.alter_partition_manager import RETRY_MS
 from minicluster.rules import Rules
 from tests.replica.manager_kit import NOW_MS, ManagerKit

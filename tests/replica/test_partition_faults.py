@@ -7,10 +7,13 @@ import pytest
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
-from minicluster.replica.partition.isr_state import CommittedPartitionState
-from minicluster.replica.partition.leader_log import acknowledge, check_enough_replicas
+from minicluster.replica.partition.leader_log import (
+    ReplicasReached,
+    acknowledge,
+    check_enough_replicas,
+)
+from minicluster.replica.partition.partition import CommittedPartitionState
 from minicluster.replica.partition.reads import consumer_fetch_records
-from minicluster.replica.partition.results import ReplicasReached
 from tests.replica.partition_kit import Bench
 
 BOTH = {"replicas": [101, 102], "isr": [101, 102]}

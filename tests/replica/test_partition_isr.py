@@ -10,12 +10,12 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.effects import AlterPartitionFailed
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.isr import REVERTS, WAITS_FOR_METADATA
-from minicluster.replica.partition.isr_state import (
+from minicluster.replica.partition.leader_log import delete_records_on_leader
+from minicluster.replica.partition.partition import (
     CommittedPartitionState,
     PendingExpandIsr,
     PendingShrinkIsr,
 )
-from minicluster.replica.partition.leader_log import delete_records_on_leader
 from minicluster.replica.partition.reads import consumer_fetch_records, list_offsets
 from minicluster.rules import Rules
 from tests.replica.partition_kit import LEADER, Bench, is_at_min_isr, is_under_replicated

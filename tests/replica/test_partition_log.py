@@ -15,16 +15,17 @@ from minicluster.replica.partition.follower_log import (
     truncate_fully,
 )
 from minicluster.replica.partition.high_watermark import low_watermark
-from minicluster.replica.partition.leader_log import check_enough_replicas, delete_records_on_leader
+from minicluster.replica.partition.leader_log import (
+    ReplicasReached,
+    check_enough_replicas,
+    delete_records_on_leader,
+)
 from minicluster.replica.partition.reads import (
+    EpochEndOffset,
+    OffsetAndEpoch,
     consumer_fetch_records,
     last_offset_for_leader_epoch,
     list_offsets,
-)
-from minicluster.replica.partition.results import (
-    EpochEndOffset,
-    OffsetAndEpoch,
-    ReplicasReached,
 )
 from minicluster.rules import Rules
 from tests.replica.partition_kit import Bench, Waits, batch, refused

@@ -14,8 +14,7 @@ from minicluster.replica.partition.leader_log import (
     append_records_to_leader,
     delete_records_on_leader,
 )
-from minicluster.replica.partition.reads import MAX_TIMESTAMP, list_offsets
-from minicluster.replica.partition.results import OffsetAndEpoch
+from minicluster.replica.partition.reads import MAX_TIMESTAMP, OffsetAndEpoch, list_offsets
 from tests.replica.partition_kit import Bench, refused
 
 DAY_MS = 86_400_000

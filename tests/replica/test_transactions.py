@@ -13,6 +13,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from minicluster.replica.partition.leader_log import (
     ACKS_ALL,
+    LogAppendInfo,
     append_records_to_leader,
     delete_records_on_leader,
 )
@@ -21,7 +22,6 @@ from minicluster.replica.partition.reads import (
     consumer_fetch_records,
     list_offsets,
 )
-from minicluster.replica.partition.results import LogAppendInfo
 from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.replica.producers.states import AppendCheck

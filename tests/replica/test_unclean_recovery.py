@@ -11,7 +11,7 @@ from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.log.control import control_records
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
-from minicluster.replica.partition.isr_state import (
+from minicluster.replica.partition.partition import (
     CommittedPartitionState,
     PendingExpandIsr,
     PendingRecovery,

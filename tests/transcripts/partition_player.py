@@ -16,7 +16,6 @@ from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.partition.follower_log import (
@@ -26,28 +25,28 @@ from minicluster.replica.partition.follower_log import (
 )
 from minicluster.replica.partition.high_watermark import low_watermark
 from minicluster.replica.partition.isr import run_isr_task
-from minicluster.replica.partition.isr_state import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-    PendingExpandIsr,
-    PendingShrinkIsr,
-)
 from minicluster.replica.partition.leader_log import (
     append_records_to_leader,
     check_enough_replicas,
     delete_records_on_leader,
 )
 from minicluster.replica.partition.leadership import make_follower, make_leader
-from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.partition import Partition, PendingExpandIsr, PendingShrinkIsr
 from minicluster.replica.partition.reads import (
+    LogReadInfo,
     consumer_fetch_records,
     fetch_records,
     last_offset_for_leader_epoch,
     list_offsets,
 )
-from minicluster.replica.partition.results import LogReadInfo
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
-from minicluster.replica.state.broker_context import BrokerContext, OnAlterPartition
+from minicluster.replica.state.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+    OnAlterPartition,
+)
 from minicluster.rules import Rules
 from tests.replica.partition_kit import is_at_min_isr, is_under_replicated
 from tests.transcripts.report import NotBuilt

@@ -16,12 +16,12 @@ from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.partition.leader_log import (
     ACKS_ALL,
+    LogAppendInfo,
     acknowledge,
     append_records_to_leader,
     check_enough_replicas,
 )
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import LogAppendInfo
 from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.replica.producers.states import AppendCheck

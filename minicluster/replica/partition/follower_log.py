@@ -6,11 +6,19 @@ Source:  ReplicaFetcherThread.processPartitionData, Partition.truncateTo, trunca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from minicluster.log import RecordBatch
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import FollowerAppendInfo
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.partition import Partition, trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerAppendInfo:
+    """The changes that a fetch response made; last_offset is -1 if no batch was appended."""
+
+    last_offset: int
+    high_watermark_changed: bool
+    log_start_offset_changed: bool
 
 
 def append_records_to_follower(

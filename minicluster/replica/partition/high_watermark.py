@@ -6,8 +6,7 @@ Source:  Partition.maybeIncrementLeaderHW, lowWatermarkIfLeader; KIP-966 (min IS
 from __future__ import annotations
 
 from minicluster.planting import step
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.partition import Partition, trace
 
 
 def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:

@@ -1,7 +1,29 @@
-"""ISR changes of a leader: proposal, result, retry (KIP-497).
+"""The ISR of a leader: committed, or with one change under way (KIP-497).
 
-One change is under way at a time. The AlterPartition manager sends it. An item for a partition
-whose previous item has no result yet is refused at once, even if that item has become obsolete.
+    state              event                                      next state
+    Committed          fetch of a replica that is caught up and   PendingExpandIsr
+                       eligible                 maybe_expand_isr
+    Committed          members lag too long     maybe_shrink_isr  PendingShrinkIsr
+    Committed,         the leader has recovered  report_recovery  PendingRecovery (KIP-704's text)
+      recovering
+    Pending            success of the item that was sent          Committed, as in the response
+    Pending            an error of REVERTS                        the last Committed
+    Pending            an error of WAITS_FOR_METADATA             unchanged
+    Pending            any other error                            unchanged; the item is sent again
+    any                metadata        leadership.make_leader     Committed, as in the metadata;
+                                                                  see ``stays_pending`` there
+    any                another leader  leadership.make_follower   Committed, without members
+
+The states are classes of ``partition``. A result of an item that is no longer pending changes
+nothing.
+
+One change is under way at a time: the next one builds on the partition epoch that this one results
+in. The AlterPartition manager rejects an item at once for a partition whose previous item has no
+result yet, even if that one has become obsolete.
+
+**Invariant:** the high watermark waits for ``maximal_isr``, which holds every ISR that the
+controller may have in force: an expansion counts from the moment it is proposed, because the
+controller may have committed it already; a shrink counts once it is committed (B1).
 
 Source:  Partition.maybeExpandIsr, maybeShrinkIsr, submitAlterPartition, handleAlterPartitionUpdate,
          handleAlterPartitionError; KIP-841, KIP-903.
@@ -16,23 +38,25 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.effects import AlterPartitionFailed
 from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
-from minicluster.replica.partition.isr_state import (
-    NO_BROKER_EPOCH,
-    AlterPartitionItem,
-    AlterPartitionResult,
+from minicluster.replica.partition.partition import (
     CommittedPartitionState,
+    Partition,
     Pending,
     PendingExpandIsr,
     PendingRecovery,
     PendingShrinkIsr,
+    trace,
 )
-from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_state import ReplicaState
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.state.broker_context import (
+    NO_BROKER_EPOCH,
+    AlterPartitionItem,
+    AlterPartitionResult,
+)
 from minicluster.rules import UncleanRecovery
 
 # The leader reverts to the last committed ISR. The replica is not eligible for now, or the item was
-# never sent; the next fetch or the next shrink task proposes anew.
+# never sent; the next fetch or the next shrink task proposes it again.
 REVERTS = {
     ErrorCode.OPERATION_NOT_ATTEMPTED: "the previous item of this partition has no result yet",
     ErrorCode.INELIGIBLE_REPLICA: "a proposed replica is fenced, shutting down or restarted",
@@ -69,7 +93,6 @@ def maybe_expand_isr(partition: Partition, replica_id: int, now_ms: int) -> None
     Source:  Partition.maybeExpandIsr.
     """
     state = partition.isr_state
-    # One change at a time: the next one builds on the partition epoch that this one results in.
     if not isinstance(state, CommittedPartitionState) or replica_id in state.isr:
         return
     # KIP-704: before the leader has reported its recovery, no replica may rely on its log.
@@ -128,6 +151,9 @@ def prepare_isr_expand(
 def is_isr_at_rest(partition: Partition) -> bool:
     """The periodic task has nothing to do until this partition changes: every member of the ISR
     holds the whole log, whenever it fetched last, and no change is under way.
+
+    Otherwise each task would look at every partition of a broker, and clusters at rest are most of
+    what is simulated. ``Partition.unsettle`` and ``submit`` note those that are to be looked at.
     """
     if not partition.is_leader:
         return True
@@ -238,8 +264,8 @@ def _item(
         if member == partition.broker_id:
             return partition.context.view.broker_epoch
         replica = partition.remote_replicas.get(member)
-        known = None if replica is None else replica.broker_epoch
-        return NO_BROKER_EPOCH if known is None else known
+        fetched_with = None if replica is None else replica.broker_epoch
+        return NO_BROKER_EPOCH if fetched_with is None else fetched_with
 
     return AlterPartitionItem(
         topic=partition.topic,
@@ -254,6 +280,9 @@ def _item(
 
 
 def submit(partition: Partition, pending: Pending, now_ms: int) -> None:
+    """Propose a change to the controller."""
+    # Before the item leaves: the controller may commit it at any time from then on, and the high
+    # watermark must not pass a replica that is in the ISR by then.
     partition.isr_state = pending
     partition.context.isr_unchecked[partition] = None
     trace(partition, "isr_pending")
@@ -283,7 +312,7 @@ def resend_acknowledged(partition: Partition, now_ms: int) -> None:
 def _on_alter_partition(
     partition: Partition, item: AlterPartitionItem, result: AlterPartitionResult, now_ms: int
 ) -> None:
-    """Take the result of an item; one that is no longer pending is ignored.
+    """Take the result of an item.
 
     Source:  Partition.submitAlterPartition, handleAlterPartitionUpdate.
     """
@@ -299,7 +328,8 @@ def _on_alter_partition(
     if result.acknowledged:
         partition.acknowledged = pending
         return
-    # The metadata of a later change has overtaken this response.
+    # The metadata of a later change has overtaken this response. Its ISR is older than the one that
+    # this leader has by now: with it the high watermark would wait for fewer replicas than it must.
     if (
         result.leader_epoch != partition.leader_epoch
         or result.partition_epoch < partition.partition_epoch

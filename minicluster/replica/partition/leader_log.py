@@ -5,22 +5,51 @@ Source:  Partition.appendRecordsToLeader, checkEnoughReplicasReachOffset, delete
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.log import RecordBatch
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import (
-    LogAppendInfo,
-    LogDeleteRecordsResult,
-    ReplicasReached,
-)
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.partition import Partition, trace
 from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.entry import BatchMetadata
 from minicluster.replica.producers.states import AppendCheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAppendInfo:
+    """The place of a produced batch, or of the one in the log that it repeats.
+
+    Shapes:  log_append_time_ms is -1 where the log keeps the producer's timestamps; of a duplicate
+             it is the greatest timestamp of the batch in the log.
+    """
+
+    first_offset: int
+    last_offset: int
+    size: int
+    log_start_offset: int
+    high_watermark_increased: bool
+    log_append_time_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogDeleteRecordsResult:
+    """The deletion is complete once the low watermark has reached the offset."""
+
+    requested_offset: int
+    low_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasReached:
+    """The state of a produce with acks=all: replicated far enough or not, and its error."""
+
+    reached: bool
+    error: ErrorCode
+
 
 HIGH_WATERMARK = -1  # as the offset of a deletion
 ACKS_ALL = -1

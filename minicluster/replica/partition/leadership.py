@@ -1,5 +1,18 @@
 """Leader and follower role of a partition, as the metadata assigns them.
 
+    role      metadata                         next role, and what it changes
+    any       of an older partition epoch      unchanged: a response was faster (is_stale)
+    any       another leader, or none (-1)     follower; forgets what it knew of followers, fetches
+                                               again in a new leader epoch only
+    none,     this broker leads                leader; its followers' offsets are not known yet,
+    follower                                   members of the ISR have the full lag time
+    leader    this broker leads, in a new      leader; offsets of followers stay, their times begin
+              leader epoch                     again
+    leader    this broker leads, in the same   leader; the ISR is that of the metadata, unless a
+              leader epoch                     change was sent since (stays_pending)
+    any       the replica is deleted, or its   none (stop_replica); results that are on their way
+              directory has failed             are ignored
+
 Source:  Partition.makeLeader, makeFollower, delete; KIP-704 (recovery of an unclean leader).
 """
 
@@ -13,19 +26,15 @@ from minicluster.replica.partition.isr import (
     must_report_recovery,
     report_recovery,
 )
-from minicluster.replica.partition.isr_state import CommittedPartitionState
-from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.partition import CommittedPartitionState, Partition, trace
 from minicluster.replica.partition.replica_state import ReplicaState
-from minicluster.replica.partition.trace import trace
-from minicluster.replica.partition.unclean_recovery import abort_open_transactions
+from minicluster.replica.producers.entry import NO_COORDINATOR_EPOCH
+from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.rules import UncleanRecovery
 
 
 def make_leader(partition: Partition, registration: PartitionRegistration, now_ms: int) -> bool:
     """Lead; the ISR of the metadata replaces any pending change.
-
-    Metadata of the same partition epoch is applied, but a change that was sent since then and has
-    no result yet stays pending (as shipped it does not).
 
     Shapes:  -> whether this broker did not lead before.
     Source:  Partition.makeLeader.
@@ -58,7 +67,8 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
         if is_new_epoch:
             abort_open_transactions(partition, now_ms)
         report_recovery(partition, now_ms)
-    # Without other members in the ISR, everything in the log is committed now.
+    # Without other members in the ISR everything in the log is committed now. Otherwise it would
+    # wait for the next append, and those that wait for it as well.
     if maybe_increment_leader_hw(partition, now_ms):
         partition.context.delayed.check_and_complete_all(partition.key, now_ms)
     return is_new_leader
@@ -67,7 +77,7 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
 def make_follower(partition: Partition, registration: PartitionRegistration) -> bool:
     """Follow the leader that the metadata names, or nobody (leader -1).
 
-    Shapes:  -> whether the leader epoch changed; then the fetcher must begin anew.
+    Shapes:  -> whether the leader epoch changed; then the fetcher must begin again.
     Source:  Partition.makeFollower.
     """
     if is_stale(partition, registration):
@@ -92,7 +102,12 @@ def is_stale(partition: Partition, registration: PartitionRegistration) -> bool:
 
 @step
 def stays_pending(partition: Partition, registration: PartitionRegistration) -> bool:
-    """Metadata of what this broker leads already leaves a change pending that was sent since."""
+    """Metadata of an equal partition epoch leaves a change pending that was sent since.
+
+    That metadata repeats what a response has brought already. Were it to end the change, the
+    controller could commit an expansion of which this leader no longer knows, and the high
+    watermark would not wait for the new member. As shipped it ends the change.
+    """
     if (
         not partition.is_leader
         or registration.leader_epoch > partition.leader_epoch
@@ -158,3 +173,27 @@ def stop_replica(partition: Partition, *, delete: bool) -> None:
     partition.leader = None
     trace(partition, "delete" if delete else "stop")
     partition.isr_state = CommittedPartitionState(())
+
+
+# --- recovery from an unclean election --------------------------------------------------------
+
+_ABORT = EndTransactionMarker(committed=False, coordinator_epoch=NO_COORDINATOR_EPOCH)
+
+
+def abort_open_transactions(partition: Partition, now_ms: int) -> None:
+    """Append an abort marker for each open transaction.
+
+    An unclean election may have lost the end of a transaction, and nobody will write it any more:
+    the last stable offset would stay below it forever. By KIP-704's text the leader aborts such
+    transactions itself, stays RECOVERING until it has, and takes no replica into the ISR before it
+    has reported that to the controller. As shipped it does nothing.
+
+    Source:  KIP-704, "Leader recovery".
+    """
+    replica_log = partition.replica_log
+    for producer in replica_log.producers.open_transactions:
+        marker = marker_batch(_ABORT, producer.producer_id, producer.epoch, now_ms)
+        placed = marker.with_base(replica_log.log.end_offset, partition.leader_epoch)
+        replica_log.maybe_roll((placed,), partition.log_config, now_ms)
+        replica_log.append_as_leader(placed, partition.log_config, now_ms)
+        trace(partition, "append", offset=placed.last_offset, appended=(placed,))

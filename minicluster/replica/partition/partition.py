@@ -2,45 +2,130 @@
 
 The rules are functions of a partition, one file for each subject:
 
-    leadership       make_leader, make_follower          metadata
-    isr              maybe_expand_isr, maybe_shrink_isr  AlterPartition
+    leadership       make_leader, make_follower          metadata; the table of roles
+    isr              maybe_expand_isr, maybe_shrink_isr  AlterPartition; the table of ISR states
     high_watermark   maybe_increment_leader_hw           fetches, appends, ISR changes
     reads            fetch_records, list_offsets         followers, consumers
     leader_log       append_records_to_leader            producers
     follower_log     append_records_to_follower          the fetcher
 
-A function that refuses raises ``ReplicaError`` and has changed nothing. Effects are added to
+A function that rejects raises ``ReplicaError`` and has changed nothing. Effects are added to
 ``context.effects`` in the order in which they happen.
 
-Leaves out: tiered storage, a future log while directories change (KIP-113).
+Leaves out: tiered storage.
 Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Partition.scala.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from minicluster.log import Log
+from minicluster.effects import Trace
+from minicluster.log import Log, RecordBatch
 from minicluster.metadata.image.directory_id import UNASSIGNED
+from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_config import DEFAULT, LogConfig
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.moving.future_replica import FutureReplica
-from minicluster.replica.partition.isr_state import (
-    AlterPartitionItem,
-    CommittedPartitionState,
-    PartitionState,
-    Pending,
-)
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.state.broker_context import AlterPartitionItem, BrokerContext
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+
+# --- states of the ISR: the head of ``isr`` has their table ------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartitionState:
+    """The ISR as the controller last committed it, members by ascending id."""
+
+    isr: tuple[int, ...]
+    recovery_state: int = RECOVERED
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The replicas that the high watermark waits for."""
+        return self.isr
+
+    @property
+    def is_pending(self) -> bool:
+        """A change is under way."""
+        return False
+
+    @property
+    def last_committed(self) -> CommittedPartitionState:
+        """The state to revert to."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingPartitionChange:
+    """A change that has no result yet; the committed ISR and recovery state hold until then."""
+
+    sent: AlterPartitionItem
+    last_committed: CommittedPartitionState
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The committed ISR."""
+        return self.last_committed.isr
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The replicas that the high watermark waits for."""
+        return self.last_committed.isr
+
+    @property
+    def is_pending(self) -> bool:
+        """A change is under way."""
+        return True
+
+    @property
+    def recovery_state(self) -> int:
+        """The committed recovery state."""
+        return self.last_committed.recovery_state
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExpandIsr(_PendingPartitionChange):
+    """A replica is proposed for the ISR; it holds back the high watermark from now on."""
+
+    new_in_sync_replica: int
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The committed ISR and the new replica."""
+        return tuple(sorted((*self.last_committed.isr, self.new_in_sync_replica)))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingShrinkIsr(_PendingPartitionChange):
+    """Members are proposed for removal; they hold back the high watermark until it is committed."""
+
+    out_of_sync_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecovery(_PendingPartitionChange):
+    """The leader reports that it has recovered from its unclean election; the ISR is unchanged.
+
+    Only where a leader reports its recovery by itself (``Rules.unclean_leader_recovers``, KIP-704).
+    """
+
+
+Pending = PendingExpandIsr | PendingShrinkIsr | PendingRecovery
+PartitionState = CommittedPartitionState | Pending
+
+
+# --- the partition -----------------------------------------------------------------------------
 
 
 class Settled(Protocol):
@@ -128,7 +213,7 @@ class Partition:
         return self.replica_log.log
 
     def replace_log(self, log: Log, directory: UUID) -> None:
-        """Go on with another log of the same records, in another directory.
+        """Continue with another log of the same records, in another directory.
 
         Source:  Partition.maybeReplaceCurrentWithFutureReplica.
         """
@@ -184,10 +269,10 @@ class Partition:
         """The ISR is smaller than min.insync.replicas."""
         return self.is_leader and len(self.isr_state.isr) < self.effective_min_isr
 
-    # --- refusals -----------------------------------------------------------------------------
+    # --- rejections ---------------------------------------------------------------------------
 
     def require_leader(self) -> None:
-        """Refuse what only a leader does.
+        """Reject what only a leader does.
 
         Errors:  NOT_LEADER_OR_FOLLOWER.
         """
@@ -197,7 +282,7 @@ class Partition:
             )
 
     def require_epoch(self, current_leader_epoch: int | None, *, leader_only: bool) -> None:
-        """Refuse a request of another leader epoch (KIP-320).
+        """Reject a request of another leader epoch (KIP-320).
 
         An older epoch is FENCED, so that the sender refreshes its metadata. A newer one is UNKNOWN:
         this broker is the one with old metadata, and the sender retries.
@@ -216,3 +301,77 @@ class Partition:
             raise ReplicaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.broker_id} does not lead"
             )
+
+
+# --- the rows of the table ``partition_event`` of the trace -------------------------------------
+
+_LEADS = frozenset(
+    {"become_leader", "isr_pending", "isr_commit", "isr_revert", "hw", "ack", "stop"}
+)
+_BEGINS = frozenset({"become_leader", "become_follower"})
+
+
+def trace(
+    partition: Partition,
+    kind: str,
+    *,
+    offset: int | None = None,
+    hw_old: int | None = None,
+    error: str | None = None,
+    appended: Sequence[RecordBatch] = (),
+) -> None:
+    """Record an event with the partition's state after it.
+
+    Shapes:  rows of a leader's events also hold ISR, maximal ISR and the fetch state of its
+             followers: {broker: [log end, leader epoch in which it was learned, broker epoch]}.
+             appended: of an append; those above the offset were not appended.
+    """
+    context = partition.context
+    if not context.config.traced:
+        return
+    replica_log = partition.replica_log
+    high_watermark = replica_log.high_watermark
+    row = partition.blank_trace_row.copy()
+    row["kind"] = kind
+    row["leader_epoch"] = partition.leader_epoch
+    row["partition_epoch"] = partition.partition_epoch
+    row["hw_old"] = high_watermark if hw_old is None else hw_old
+    row["hw_new"] = high_watermark
+    row["leo"] = replica_log.log.end_offset
+    row["offset"] = offset
+    row["error"] = error
+    if kind == "append":
+        row["epochs"] = _epochs(appended, -1 if offset is None else offset)
+    elif kind in _BEGINS:
+        row["epochs"] = [number for entry in replica_log.log.epochs.entries for number in entry]
+    if (kind in _LEADS or kind == "append") and partition.is_leader:
+        state = partition.isr_state
+        row["isr"] = state.isr
+        row["maximal_isr"] = state.maximal_isr
+        if kind != "append":
+            row["min_isr"] = partition.effective_min_isr
+            row["follower_leos"] = _fetch_states(partition.remote_replicas)
+    context.effects.append(Trace("partition_event", row))
+
+
+def _fetch_states(replicas: Mapping[int, ReplicaState]) -> str:
+    """The fetch states of a leader's followers as JSON, which is written at each acknowledgement:
+    Python's encoder takes six times as long.
+    """
+    states = [
+        f'"{broker}": [{replica.log_end_offset}, {replica.leader_epoch}, '
+        f"{'null' if replica.broker_epoch is None else replica.broker_epoch}]"
+        for broker, replica in replicas.items()
+    ]
+    return f"{{{', '.join(states)}}}"
+
+
+def _epochs(appended: Sequence[RecordBatch], last_offset: int) -> list[int]:
+    """Each leader epoch of the batches, and the offset from which on they have it."""
+    epochs: list[int] = []
+    for batch in appended:
+        if batch.base_offset > last_offset:
+            break
+        if not epochs or epochs[-2] != batch.leader_epoch:
+            epochs += (batch.leader_epoch, batch.base_offset)
+    return epochs

@@ -7,7 +7,7 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from minicluster.log import Records
 from minicluster.log.indexes.transaction_index import AbortedTransaction
@@ -16,10 +16,46 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.isr import maybe_expand_isr
-from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.results import EpochEndOffset, LogReadInfo, OffsetAndEpoch
-from minicluster.replica.partition.trace import trace
+from minicluster.replica.partition.partition import Partition, trace
+from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndOffset:
+    """The end of a leader epoch; -1 where it is not known."""
+
+    epoch: int = -1
+    end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReadInfo:
+    """The outcome of a fetch; the offsets are those before the fetch changed anything.
+
+    Shapes:  with ``diverging_epoch`` the logs of leader and follower diverge; records are empty.
+             fetch_offset: where the read began by Kafka's account (``Read.found_offset``).
+             aborted_transactions: None where they were not looked up.
+    """
+
+    records: Records
+    fetch_offset: int
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = None
+    diverging_epoch: EpochEndOffset | None = None
+    first_incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndEpoch:
+    """The offset of a timestamp; epoch None and timestamp -1 where they are not known."""
+
+    offset: int
+    leader_epoch: int | None
+    timestamp: int = -1
+
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -101,7 +137,7 @@ def update_follower_fetch_state(
             f"broker {replica_id} is at epoch {alive_epoch}, not {broker_epoch}",
         )
     before = partition.remote_replicas[replica_id]
-    # The low watermark is costly and only deletions of records wait for it.
+    # Only deletions of records wait for the low watermark, and each look at it asks all replicas.
     has_deletes = context.delayed.deletes.watched(partition.key) > 0
     old_low = low_watermark(partition) if has_deletes else -1
     partition.remote_replicas[replica_id] = before.fetched(
@@ -115,7 +151,8 @@ def update_follower_fetch_state(
     if log_end_offset != leader_end_offset:
         context.isr_unchecked[partition] = None
     new_low = low_watermark(partition) if has_deletes else -1
-    # The ISR first: a replica that is proposed holds back the high watermark from now on.
+    # The ISR first: a replica that is proposed holds back the high watermark from now on. In the
+    # other order the high watermark could pass a replica that the controller has in the ISR.
     maybe_expand_isr(partition, replica_id, now_ms)
     rose = before.log_end_offset != log_end_offset and maybe_increment_leader_hw(partition, now_ms)
     if rose or new_low > old_low:

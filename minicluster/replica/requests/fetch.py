@@ -23,7 +23,6 @@ from typing import Any
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import FetchResponse
-from minicluster.replica.partition.isr_state import NO_BROKER_EPOCH
 from minicluster.replica.requests.delayed_fetch import DelayedFetch
 from minicluster.replica.requests.read_from_log import (
     ISOLATION_LEVELS,
@@ -36,6 +35,7 @@ from minicluster.replica.requests.read_from_log import (
 from minicluster.replica.requests.settled import settle
 from minicluster.replica.sessions.fetch_context import FetchContext, new_context
 from minicluster.replica.sessions.fetch_session import PartitionKey
+from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _ANY_REPLICA_FROM = 11

@@ -17,8 +17,7 @@ from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.reads import consumer_fetch_records, fetch_records
-from minicluster.replica.partition.results import LogReadInfo
+from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_records, fetch_records
 from minicluster.replica.requests.optional_epoch import fetch_epoch
 from minicluster.replica.requests.preferred_read_replica import preferred_read_replica
 from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey

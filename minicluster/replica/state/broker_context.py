@@ -1,25 +1,74 @@
 """The part of a broker that each of its partitions sees.
 
-A partition judges followers by the published metadata, sends ISR changes through the
-AlterPartition manager, and completes delayed operations. All parts of the room add their effects to
-one list, which the machine returns.
+A partition judges followers by the published metadata (``BrokerView``), has the AlterPartition
+manager send its ISR changes (``AlterPartitionItem``), and completes delayed operations. All parts
+of the room add their effects to one list, which the machine returns.
 
-Source:  the constructor of Partition (metadataCache, delayedOperations, alterPartitionManager).
+Source:  the constructor of Partition (metadataCache, delayedOperations, alterPartitionManager);
+         KRaftMetadataCache.getAliveBrokerEpoch, isBrokerFenced, isBrokerShuttingDown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import UUID
 
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
-from minicluster.replica.broker_view import BrokerView
+from minicluster.metadata.image.partition import RECOVERED
+from minicluster.protocol import ErrorCode
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.partition.isr_state import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.requests.purgatory import DelayedOperations, Key
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
+
+NO_BROKER_EPOCH = -1
+
+
+# --- ISR changes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterPartitionItem:
+    """The change of one partition that a leader requests; a retry is an equal item.
+
+    Shapes:  isr is (broker id, broker epoch) by ascending id; epoch -1 means not known.
+    Source:  AlterPartitionItem, LeaderAndIsr.
+    """
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+    recovery_state: int = RECOVERED
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The proposed ISR without broker epochs."""
+        return tuple(member for member, _ in self.isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterPartitionResult:
+    """The outcome of one item; with an error, nothing else is set.
+
+    Shapes:  ``acknowledged``: the controller has taken the request and has not decided it yet
+             (KIP-497's text); the outcome comes with the metadata.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    acknowledged: bool = False
+    leader: int = 0
+    leader_epoch: int = 0
+    isr: tuple[int, ...] = ()
+    recovery_state: int = RECOVERED
+    partition_epoch: int = 0
+
 
 OnAlterPartition = Callable[[AlterPartitionResult, int], None]
 
@@ -29,6 +78,55 @@ class SubmitsAlterPartition(Protocol):
 
     def submit(self, item: AlterPartitionItem, on_complete: OnAlterPartition, now_ms: int) -> None:
         """Queue an item; ``on_complete(result, now_ms)`` is called once, perhaps at once."""
+
+
+# --- the metadata -------------------------------------------------------------------------------
+
+
+class RegisteredBroker(Protocol):
+    """The fields of a registration that matter here; an image's BrokerRegistration has them."""
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch."""
+
+    @property
+    def fenced(self) -> bool:
+        """A fenced broker is not alive."""
+
+    @property
+    def in_controlled_shutdown(self) -> bool:
+        """A broker in controlled shutdown hands its leaderships over."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerView:
+    """The own broker epoch and the registered brokers of the newest published image.
+
+    A broker that is missing has no epoch, and is not eligible for an ISR.
+    """
+
+    broker_epoch: int = NO_BROKER_EPOCH
+    brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
+
+    def alive_epoch(self, broker_id: int) -> int | None:
+        """The epoch of a registered broker that is not fenced."""
+        broker = self.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
+    def is_eligible(self, broker_id: int, fetch_epoch: int | None) -> bool:
+        """A replica may be in an ISR by the broker epoch of its last fetch.
+
+        Units:   epoch -1 is a fetch without one, which matches any; None means no fetch yet.
+        Source:  KIP-841, KIP-903; Partition.isReplicaIsrEligible.
+        """
+        broker = self.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.in_controlled_shutdown:
+            return False
+        return fetch_epoch is not None and fetch_epoch in (NO_BROKER_EPOCH, broker.epoch)
+
+
+# --- the context --------------------------------------------------------------------------------
 
 
 class HasHighWatermark(Protocol):

@@ -19,7 +19,6 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api_versions import highest_version
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
-from minicluster.replica.broker_view import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -30,7 +29,7 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.verification import VerifiesTransactions
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache
-from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
