@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,
+    OwnIds,
     check_counts,
     check_types,
+    checked_ids,
     checked_mode,
     checked_quorum,
     checked_run_id,
@@ -34,7 +36,7 @@ from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.network import Network, ThreadedNetwork
 from minicluster.actors.nodes.clock import NodeClock
-from minicluster.actors.nodes.config import ClusterConfig
+from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import QUORUM_LIMITS, QuorumPlan
@@ -97,6 +99,8 @@ class Cluster:
         *,
         brokers: int = 3,
         controllers: int = 3,
+        broker_ids: Sequence[int] | None = None,
+        controller_ids: Sequence[int] | None = None,
         seed: int = 0,
         metadata_version: str | None = None,
         rules: Rules | str | None = None,
@@ -107,6 +111,7 @@ class Cluster:
         quorum: OutsideQuorum | None = None,
         wire: bool = False,
         config: Mapping[str, Any] | None = None,
+        node_configs: Mapping[int, Mapping[str, Any]] | None = None,
         features: Mapping[str, int] | None = None,
         online: bool = True,
         checks: Sequence[CommitFollower] = (),
@@ -119,7 +124,10 @@ class Cluster:
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
-        Shapes:  listeners: each broker has a port for clients, any free one of the loopback or
+        Shapes:  broker_ids, controller_ids: ids of your own in place of a count (KRaft); a node
+                 in both is a combined one; node_configs: configs of single nodes by id, before
+                 those of config, which all have (broker.rack, log.dirs, …);
+                 listeners: each broker has a port for clients, any free one of the loopback or
                  as the address names it; the runtime is then threaded, or simulated at a pace;
                  pace: seconds of a simulated cluster per second of the wall clock
                  (default: 1 with listeners, else as fast as possible);
@@ -136,6 +144,7 @@ class Cluster:
             runtime = cast(RuntimeName, default)
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
         check_types(locals())
+        own_ids = checked_ids(broker_ids, controller_ids, mode=mode, listeners=bool(listeners))
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
@@ -145,17 +154,18 @@ class Cluster:
         self.mode = checked_mode(mode, inter_broker_protocol)
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
         self.adopted = adopted
-        self._number_nodes(brokers, controllers)
+        self._number_nodes(brokers, controllers, own_ids)
         of_log = None if adopted is None else adopted.rules
         self.rules, self.faults = rules_and_faults(rules or of_log, faults)
         self.given_config = dict(config or {})
-        count = max(controllers, len(self.controller_ids))
+        count = len(self.controller_ids) or controllers
         self.config = config_of(
             self.given_config,
             brokers=len(self.broker_ids),
             controllers=count,
             threaded=runtime == "threaded",
         )
+        self.given_node_configs = dict(node_configs or {})
         self._plan_bootstrap(metadata_version, features)
         self.wire, self.scenario, self.exercises = wire, scenario, tuple(exercises)
         self.step: int | None = None  # the current step of a scenario
@@ -173,7 +183,7 @@ class Cluster:
             levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
         self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
 
-    def _number_nodes(self, brokers: int, controllers: int) -> None:
+    def _number_nodes(self, brokers: int, controllers: int, own_ids: OwnIds) -> None:
         """Brokers 1, 2, …; controllers 101, 102, …, or the ZooKeeper server; or those of a log."""
         if self.adopted is not None:
             self.broker_ids = self.adopted.broker_ids
@@ -183,10 +193,30 @@ class Cluster:
             return
         here = self.quorum is None and self.mode == KRAFT
         own = controllers if here else 0
-        self.broker_ids = self.starting = tuple(range(1, brokers + 1))
-        self.controller_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
+        numbered = tuple(range(1, brokers + 1))
+        self.broker_ids = self.starting = numbered if own_ids.brokers is None else own_ids.brokers
+        first_ids = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + own))
+        self.controller_ids = first_ids if own_ids.controllers is None else own_ids.controllers
         of_zookeeper = (ZOOKEEPER_NODE,) if self.mode == ZOOKEEPER else ()
-        self.node_ids = (*self.broker_ids, *self.controller_ids, *of_zookeeper)
+        every = (*self.broker_ids, *self.controller_ids, *of_zookeeper)
+        self.node_ids = tuple(dict.fromkeys(every))
+
+    def _configure_nodes(self) -> None:
+        """Give single nodes the settings in which they differ from the rest."""
+        of_nodes = self.node_configs
+        for index, node_id in enumerate(self.broker_ids):
+            rack = self.config.rack_at(index)
+            if self.adopted is None and rack != self.config.rack_of(node_id):
+                of_nodes[node_id] = replace(self.config, rack=rack)  # "a,b,c" goes by place
+        for node_id, settings in self.given_node_configs.items():
+            if node_id not in self.node_ids:
+                known = ", ".join(map(str, self.node_ids))
+                raise UserError(f"node_configs: {shown(node_id)} is not a node; nodes are {known}")
+            if not isinstance(settings, Mapping):
+                raise UserError(f"node_configs: {node_id}: give a mapping of names and values")
+            own = of_nodes.get(node_id, self.config).with_settings(settings)
+            rack = settings.get(BROKER_RACK)
+            of_nodes[node_id] = own if rack is None else replace(own, rack=str(rack))
 
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""
@@ -246,6 +276,7 @@ class Cluster:
         self.continued: dict[int, BrokerRegistration] = {}  # brokers go on with at their start
         if self.adopted is not None:
             self._adopt(self.adopted)
+        self._configure_nodes()
         self.clocks = {node_id: NodeClock(self.rt) for node_id in self.node_ids}
         self.disks = {node_id: self._new_disk(node_id) for node_id in self.node_ids}
         if self.adopted is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.actors.cluster.live import LiveFaults
 from minicluster.actors.listeners.address import ListenAddress
@@ -25,6 +25,7 @@ from minicluster.scenario.bounds import (
     whole_number,
 )
 
+NODE_ID_MAX = 2**31 - 1  # node.id is an int
 INTERNAL_REPLICATION_FACTOR = 3  # Kafka's default for its internal topics
 
 
@@ -52,8 +53,53 @@ def check_counts(*, brokers: object, controllers: object, seed: object, runtime:
         raise UserError(f"runtime: {runtime!r} is not one of simulated, threaded")
 
 
+class OwnIds(NamedTuple):
+    """The ids that the caller has chosen; None: they are numbered."""
+
+    brokers: tuple[int, ...] | None
+    controllers: tuple[int, ...] | None
+
+
+def checked_ids(
+    broker_ids: Sequence[int] | None,
+    controller_ids: Sequence[int] | None,
+    *,
+    mode: str,
+    listeners: bool,
+) -> OwnIds:
+    """The caller's ids of nodes, in ascending order.
+
+    Errors:  UserError for ids that no node can have, and for nodes that cannot be.
+    """
+    if mode != "kraft" and (broker_ids is not None or controller_ids is not None):
+        raise UserError(
+            "broker_ids, controller_ids: on ZooKeeper brokers are numbered; give brokers"
+        )
+    ids = OwnIds(
+        _own_ids(broker_ids, "broker_ids", 0, BROKERS_MAX),
+        _own_ids(controller_ids, "controller_ids", 1, CONTROLLERS_MAX),
+    )
+    if listeners and (combined := set(ids.brokers or ()) & set(ids.controllers or ())):
+        why = "would listen at one address as a broker and as a controller"
+        raise UserError(f"controller_ids: node {min(combined)} {why}; run it without listeners")
+    return ids
+
+
+def _own_ids(given: object, what: str, low: int, high: int) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UserError(f"{what}: {shown(given)} is not a list of ids such as [0, 1, 2]")
+    ids = sorted(whole_number(node_id, what, 0, NODE_ID_MAX) for node_id in given)
+    if len(set(ids)) < len(ids):
+        raise UserError(f"{what}: an id is there twice; each node has its own")
+    whole_number(len(ids), f"{what}: how many", low, high)
+    return tuple(ids)
+
+
 _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "config": ((Mapping,), "a mapping of names and values"),
+    "node_configs": ((Mapping,), "a mapping of node ids to names and values"),
     "features": ((Mapping,), "a mapping of names and levels"),
     "scenario": ((Mapping,), "a mapping, as a scenario file has it"),
     "checks": ((list, tuple), "a list of followers"),

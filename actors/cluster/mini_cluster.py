@@ -58,10 +58,19 @@ if TYPE_CHECKING:
     from minicluster.actors.recording.followers import LogStream
     from minicluster.verify import Report
     from minicluster.verify.spark.sink import ParquetSink
+    from minicluster.verify.verifying import Engine
 
 START_WITHIN_MS = 120_000
 DECIDED_BY_LOG = (
-    *("adopted", "brokers", "controllers", "features", "inter_broker_protocol"),
+    *(
+        "adopted",
+        "broker_ids",
+        "brokers",
+        "controller_ids",
+        "controllers",
+        "features",
+        "inter_broker_protocol",
+    ),
     *("metadata_version", "mode", "quorum"),
 )
 
@@ -396,11 +405,13 @@ class MiniCluster(ClusterRoles):
         """The committed records that ``ingest`` has not written yet, in all of its places."""
         return sum(follower.lag for follower in self._ingesting)
 
-    def verify(self, path: str | Path | None = None) -> Report:
-        """Let Spark judge this run up to now.
+    def verify(self, path: str | Path | None = None, *, engine: Engine = "spark") -> Report:
+        """Judge this run up to now.
 
         Shapes:  path: where the run folder stays, with the report as a page and as JSON; without it
-                 nothing stays, but for a test that fails (``--mini-cluster-save``).
+                 nothing stays, but for a test that fails (``--mini-cluster-save``). engine: Spark,
+                 or ``process``, which judges a small run in a second and starts no JVM; their
+                 verdicts are equal.
         """
         from minicluster.actors.cluster.run_folder import write_run
         from minicluster.own_folders import temporary_folder
@@ -408,14 +419,15 @@ class MiniCluster(ClusterRoles):
 
         if path is not None:
             run = self.save(_path(path, "verify"))
-            self.report = verify(run)
+            self.report = verify(run, engine=engine)
             with _writing("verify", run):
                 self.report.leave(run)
             return self.report
         with temporary_folder("run") as folder:
             place = folder.path / "runs" / self.run_id
             with self.rt.exclusive():
-                self.report = verify(write_run(self, place, brokers=False))
+                run = write_run(self, place, brokers=False)
+                self.report = verify(run, engine=engine)
             self.report.hold()  # the page and the findings show the run when the folder is gone
         return self.report
 

@@ -203,10 +203,12 @@ class ClusterConfig:
 
         Shapes:  broker.rack has one rack for all, or racks that the brokers take in turn: "a,b,c".
         """
-        if self.rack is not None:
-            return self.rack
+        return self.rack if self.rack is not None else self.rack_at(broker_id - 1)
+
+    def rack_at(self, index: int) -> str | None:
+        """The rack of the broker at a place among all, counted from 0."""
         racks = [rack.strip() for rack in self.static.get(BROKER_RACK, "").split(",")]
-        return racks[(broker_id - 1) % len(racks)] or None
+        return racks[index % len(racks)] or None
 
     def metadata_directory(self, directory_ids: Sequence[UUID]) -> UUID | None:
         """The directory of a broker's metadata log among its log directories, None if apart."""
