@@ -5,14 +5,10 @@ Source:  the liveness properties G1-G12, their bounds in virtual time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.clients.client import REQUEST_TIMEOUT_MS
 from minicluster.replica.log_manager import ReplicaStore
-
-if TYPE_CHECKING:
-    from minicluster.actors.cluster.cluster import Cluster
 
 LATE_RESPONSE_MS = 2_000
 """The time beyond a request's own timeout that its response may take."""
@@ -42,6 +38,27 @@ def time_bounds(config: ClusterConfig) -> dict[str, int]:
     }
 
 
+def unregistered_brokers(cluster: Cluster) -> list[int]:
+    """The brokers that run and were unregistered since they registered, which disturbs them for as
+    long as they run.
+
+    Only a new process registers: a heartbeat that is answered STALE_BROKER_EPOCH is just repeated.
+
+    Source:  BrokerLifecycleManager, BrokerHeartbeatResponseEvent; ClusterControlManager
+             .unregisterBroker.
+    """
+    if cluster.mode == ZOOKEEPER:  # a registration ends with the session of its broker
+        return []
+    return [
+        broker_id
+        for broker_id in cluster.broker_ids
+        if (process := cluster.processes.get(broker_id)) is not None
+        and process.broker is not None
+        and process.broker.lifecycle.registered
+        and cluster.image.cluster.broker(broker_id) is None
+    ]
+
+
 def healed_ms(cluster: Cluster) -> int | None:
     """When the last disturbance ended; None where one lasts, or where time is not virtual."""
     if cluster.runtime_name != "simulated" or cluster.network.conditions:
@@ -54,6 +71,8 @@ def healed_ms(cluster: Cluster) -> int | None:
             return None
         if process.publisher is not None and process.publisher.delay_ms:
             return None
+    if unregistered_brokers(cluster):
+        return None
     for broker_id in cluster.broker_ids:
         store = ReplicaStore(cluster.disks[broker_id])
         if len(store.online_directories) < len(store.directory_ids):

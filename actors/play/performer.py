@@ -18,6 +18,7 @@ from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
+from minicluster.actors.cluster.time_bounds import unregistered_brokers
 from minicluster.actors.play.liveness import converge, promises
 from minicluster.actors.zookeeper.liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
@@ -192,6 +193,8 @@ class Performer:
                 cluster.restart(node)
             elif cluster.processes[node].paused:
                 cluster.resume(node)
+        for broker in unregistered_brokers(cluster):
+            cluster.restart(broker)
         for client in list(cluster.paused_clients):
             cluster.resume(client)
         cluster.publish_delay(cluster.broker_ids, "0s")

@@ -49,18 +49,11 @@ def test_every_subject_is_recorded(kind: str) -> None:
     assert read_record(kind).judgements.keys() == subjects(kind).keys()
 
 
-BROKEN = {"chaos": {"91": {"G8"}, "116": {"G1"}, "125": {"A5"}}}
-"""Open findings of recorded runs, which both the judge before and this one make."""
-
-
 @pytest.mark.parametrize("kind", SEEDS)
-def test_every_other_seed_of_a_record_kept_its_promises(kind: str) -> None:
+def test_every_seed_of_a_record_kept_its_promises(kind: str) -> None:
+    """No fault is planted in them, so a finding accuses the innocent, or a cluster has a fault."""
     judgements = read_record(kind).judgements
-    broken = {
-        seed: set(one.get("invalid", ())) for seed, one in judgements.items() if one.get("invalid")
-    }
-    assert broken == BROKEN.get(kind, {})
-    assert {one["verdict"] for seed, one in judgements.items() if seed not in broken} == {"valid"}
+    assert {seed: one for seed, one in judgements.items() if one["verdict"] != "valid"} == {}
 
 
 def test_each_example_and_near_miss_of_a_rule_is_recorded_with_its_verdict() -> None:

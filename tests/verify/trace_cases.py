@@ -53,9 +53,19 @@ def a5_near() -> RunBuilder:
     before = log.offset - 1
     log.fence(3)
     run = RunBuilder(log)
-    run.publish(1, before).publish(2)
-    epoch = log.broker_epochs[3]
-    return run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], known={3: (5, 0, epoch)})
+    return _proposes_3(run.publish(1, before).publish(2))
+
+
+def _proposes_3(run: RunBuilder) -> RunBuilder:
+    known = {3: (5, 0, run.log.broker_epochs[3])}
+    return run.partition("isr_pending", isr=[1, 2], maximal_isr=[1, 2, 3], known=known)
+
+
+def a5_near_pending() -> RunBuilder:
+    """Proposed before the fencing is published; then the leader applies what it had already."""
+    run = a5_near()
+    run.publish(1)
+    return _proposes_3(run)
 
 
 def a6_bad() -> RunBuilder:
@@ -490,7 +500,7 @@ BAD: dict[str, tuple[Case, ...]] = {
     **{rule: logs.BAD.get(rule, ()) + cases for rule, cases in quorum.BAD.items()},
 }
 NEAR: dict[str, tuple[Case, ...]] = {
-    "A5": (a5_near,),
+    "A5": (a5_near, a5_near_pending),
     "A6": (a6_near,),
     "B1": (b1_near,),
     "B2": (b2_near, b2_near_logs, logs.b2_near_epochs, replicas.b2_near_left_out),

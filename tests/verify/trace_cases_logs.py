@@ -128,6 +128,12 @@ def f14_near() -> RunBuilder:
     return _joins(6)
 
 
+def f14_near_began_again() -> RunBuilder:
+    """3 was caught up when it was proposed; its process has begun again before metadata came."""
+    run = _joins(6)
+    return pending(run, [1, 2, 3], known={2: (9, 0, 5), 3: (0, 0, 5)}, hw_new=5)
+
+
 def _fetched(epoch: int, error: int = 0) -> RunBuilder:
     run = plain_run().partition("become_leader", leo=0, leader_epoch=0, **EVERYBODY)
     topic = {"topicId": TOPIC_ID, "topic": ""}
@@ -481,7 +487,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "E07": (e07_near,),
     "E08": (e08_near,),
     "E09": (e09_near,),
-    "F14": (f14_near,),
+    "F14": (f14_near, f14_near_began_again),
     "F2": (f2_near, f2_near_shut_down),
     "F4": (f4_near, f4_stopped),
     "F11": (f11_near,),

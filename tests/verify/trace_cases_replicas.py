@@ -183,7 +183,7 @@ def b7_old_metadata() -> RunBuilder:
 
 
 def b7_near() -> RunBuilder:
-    """Refused, proposed again, and then ended by newer metadata."""
+    """Refused, proposed again, shown again with metadata of before, and ended by newer metadata."""
     run = pending(plain_run(), [1, 2, 3])
     run.partition("isr_revert", isr=[1, 2], maximal_isr=[1, 2], error="INELIGIBLE_REPLICA")
     pending(pending(run, [1, 2, 3]), [1, 2, 3])

@@ -215,6 +215,13 @@ def g8_near() -> RunBuilder:
     return _produced(BOUND_MS + 100)
 
 
+def g8_near_lost_while_healing() -> RunBuilder:
+    """Lost in the millisecond in which the last disturbance began and ended."""
+    run = timed(cluster(), healed_ms=10)
+    run.rpc("Fetch", 7, dst=1, sent_ms=10, request=as_json({"maxWaitMs": 100}))
+    return run.rpc("Fetch", 8, dst=1, sent_ms=11, completed_ms=20, request=as_json({}))
+
+
 def _acknowledged(at_ms: int) -> RunBuilder:
     run = _appended(100)
     run.seq = at_ms - 1
@@ -429,6 +436,7 @@ NEAR: dict[str, tuple[Case, ...]] = {
     "G7": (g7_near,),
     "G8": (
         g8_near,
+        g8_near_lost_while_healing,
         g8_near_acknowledgement,
         g8_near_timeout,
         g8_near_other_partition,

@@ -2,6 +2,8 @@
 
 A leader proposes an ISR to the controller, and until the change is answered, or newer metadata has
 come, it acts on the maximal ISR: the members of the old ISR and those that it proposes to add.
+Metadata that it has applied already leaves such a change pending: its row comes once more, and is
+no proposal.
 
 ========================  ========================================================================
 takes                     ``partition_event`` rows; afterwards also committed partitions and when
@@ -20,7 +22,7 @@ Bounded by the replicas of topics that are not deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +42,7 @@ Ids = tuple[int, ...]
 _CHANGES = frozenset(
     ("become_leader", "become_follower", "isr_pending", "isr_commit", "isr_revert")
 )
+_OF_A_PROPOSAL = ("kind", "incarnation", "leader_epoch", "partition_epoch", "maximal_isr")
 _NOTHING_IN_FLIGHT = frozenset(("become_leader", "isr_commit", "isr_revert"))
 
 
@@ -47,9 +50,9 @@ _NOTHING_IN_FLIGHT = frozenset(("become_leader", "isr_commit", "isr_revert"))
 class IsrProposed:
     """A leader proposes an ISR.
 
-    Shapes:  in_flight: the maximal ISR of its change that has not been answered, of the same leader
-             and partition epoch; None: there is none. followers: None where they were not recorded.
-             epoch_start: its log end when it began to lead, if the trace has it.
+    Shapes:  in_flight: the maximal ISR of another change that has not been answered, of the same
+             leader and partition epoch; None: there is none. followers: None where they were not
+             recorded. epoch_start: its log end when it began to lead, if the trace has it.
     """
 
     event: int
@@ -226,7 +229,8 @@ class IsrChanges:
                 step = ProposalOvertaken(event=row["seq"], broker=row["broker"], is_newer=is_newer)
                 self._take(step, row)
         elif kind == "isr_pending":
-            self._on_proposed(process, change if waits else None, row)
+            if change is None or not _is_repeated(change, row):
+                self._on_proposed(process, change if waits else None, row)
         elif kind == "isr_revert":
             reverted = IsrReverted(
                 event=row["seq"],
@@ -277,6 +281,11 @@ class IsrChanges:
             advances=advances,
         )
         self._take(step, row)
+
+
+def _is_repeated(change: Row, row: Row) -> bool:
+    """A pending change is shown again: its leader has applied metadata that it had already."""
+    return all(change.get(column) == row.get(column) for column in _OF_A_PROPOSAL)
 
 
 @history(IsrProposed, IsrReverted, ProposalOvertaken, IsrShrunk, reads=("partition_event",))
@@ -350,10 +359,24 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
         judge.take(event, -1, what["topic"], what["part"])
 
 
+def _proposals(events: Iterable[Row]) -> list[Row]:
+    """The events with which leaders propose an ISR."""
+    found: list[Row] = []
+    changes: dict[tuple[Place, int], Row] = {}
+    for row in events:
+        if row["kind"] not in _CHANGES:
+            continue
+        replica = (row["topic_id"], row["part"]), row["broker"]
+        change, changes[replica] = changes.get(replica), row
+        if row["kind"] == "isr_pending" and (change is None or not _is_repeated(change, row)):
+            found.append(row)
+    return found
+
+
 @history(ProposedReplica, reads=("partition_event", "publish"))
 def proposed_replicas(run: TracedRun, judge: Judge) -> None:
     """Each replica that a leader proposes to add, beside its state in the leader's own image."""
-    proposals = [row for row in run.rows("partition_event") if row["kind"] == "isr_pending"]
+    proposals = _proposals(run.rows("partition_event"))
     if not proposals:
         return
     both = [(row["seq"], 0, row) for row in proposals]

@@ -193,9 +193,9 @@ def _requests(run: TracedRun, waits: LongestWaits) -> None:
     times, awaited = waits.times, Awaited.COMPLETED
     for row in run.rows("rpc"):
         field, sent_ms = _TIMEOUTS.get(row["api"]), row["sent_ms"]
-        if field is None or sent_ms is None or sent_ms < times.healed_ms:
+        if field is None or sent_ms is None or row["connection"] is not None:
             continue
-        if row["connection"] is not None:
+        if sent_ms <= times.healed_ms:  # a disturbance of that millisecond may have lost it
             continue
         subject = Subject(node=row["dst"])
         waits.case(awaited, subject)

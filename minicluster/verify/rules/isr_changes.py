@@ -77,8 +77,7 @@ def one_isr_change_is_in_flight_at_a_time(proposed: IsrProposed) -> Findings:
     """A leader's ISR change is completed by its own response or by newer metadata before the next
     one begins."""
     yield CASE
-    # The same proposal may be sent once more: its request failed, and the leader repeats it.
-    if proposed.in_flight is not None and proposed.in_flight != proposed.maximal_isr:
+    if proposed.in_flight is not None:
         yield broken(
             f"leader {proposed.broker} proposed {ids(proposed.maximal_isr)} while another ISR "
             f"change was in flight (event {proposed.event})",
