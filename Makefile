@@ -56,6 +56,7 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	@$(BIN)/mypy
+	@$(BIN)/python -m tests.house.typed_examples
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environment
 	@rm -rf dist build/wheel-venv

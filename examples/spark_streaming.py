@@ -69,7 +69,7 @@ def read(servers: str, count: int) -> list[str]:
         message = consumer.poll(60)
         if message is None or message.error():
             raise RuntimeError(f"{len(values)} of {count} shipments: {message and message.error()}")
-        values.append(message.value().decode())
+        values.append((message.value() or b"").decode())
     consumer.close()
     return values
 

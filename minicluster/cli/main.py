@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> int:
         err.print(error.ctx.get_help() if error.ctx else "", markup=False)
         return EXIT_USAGE
     except click.ClickException as error:
-        complain(f"minicluster: {error.format_message()}")
+        complain(f"minicluster: {' '.join(error.format_message().split())}")
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         complain("minicluster: stopped")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from minicluster.cli.reports import command_name, leave_report, show_report, wri
 from minicluster.cli.terminal import (
     complain,
     err,
+    out,
     print_line,
     print_lines,
     progress,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from minicluster.scenario import Scenario
 
 PAGE = "report.html"
+_TEXT_WIDTH = 100
 
 
 @click.command("run")
@@ -69,16 +73,21 @@ def run_scenario(
     return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule, junit=junit)
 
 
-@click.command("demo", hidden=True)
+@click.command("demo")
 @click.argument("scenario", type=path_type)
 @runs_option
-def demo(scenario: Path, runs: Path) -> int:
-    """Play the example of ``make demo``; its description is printed before it runs."""
-    from minicluster.scenario import load_scenario
+@rules_option
+def demo(scenario: Path, runs: Path, every_rule: bool) -> int:
+    """Play SCENARIO twice, tell its story, and print the verdict by subject and the page's place.
 
-    loaded = load_scenario(scenario)
-    print_line(f"{loaded.name}: {loaded.description}".rstrip(": "))
-    return _play(scenario, None, runs, TEXT, twice=True, every_rule=True)
+    \b
+      minicluster demo examples/fenced_follower.yaml
+    """
+    loaded = _loaded(scenario)
+    print_line(loaded.name)
+    for line in textwrap.wrap(loaded.description, min(out.width, _TEXT_WIDTH) - 2):
+        print_line(f"  {line}")
+    return _play(scenario, None, runs, TEXT, twice=True, every_rule=every_rule, is_demo=True)
 
 
 @click.command("replay")
@@ -173,8 +182,9 @@ def _play(
     twice: bool,
     every_rule: bool,
     junit: Path | None = None,
+    is_demo: bool = False,
 ) -> int:
-    """Play, judge and report."""
+    """Play, judge and report; a demonstration tells each step, and judges by subject."""
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify import verify
     from minicluster.verify.spark import session
@@ -183,7 +193,8 @@ def _play(
     with runs_place(runs) as place:
         session.warm_up()  # the JVM starts while the scenario plays
         with progress() as shown:
-            played = _played(path, scenario, seed, place.folder, twice, shown)
+            tell = print_line if is_demo else None
+            played = _played(path, scenario, seed, place.folder, twice, shown, tell)
             place.publish(played.path)  # whatever becomes of its verification
             with shown_verification(shown) as show:
                 report = verify(played.path, on_progress=show)
@@ -191,8 +202,8 @@ def _play(
         left = place.publish(played.path)
         page = place.uri(played.path / PAGE)
         written &= junit is None or write_report(junit, report.to_junit())
-        show_report(report, form, every_rule)
-        _complain_about(played, place, left)
+        show_report(report, form, every_rule, by_subject=is_demo and not every_rule)
+        _complain_about(played, place, left, is_reported=form == TEXT)
     if form == TEXT:
         print_line(f"run     {left}")
         print_line(f"report  {page}")
@@ -210,7 +221,7 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
         with progress() as shown:
             played = _played(path, scenario, seed, place.folder, twice, shown)
         left = place.publish(played.path)
-        _complain_about(played, place, left)
+        _complain_about(played, place, left, is_reported=False)
     idle = [f"fault {fault} was on but never acted" for fault in played.idle_faults]
     if form == JSON:
         failure = None if played.failure is None else played.failure.to_dict()
@@ -244,18 +255,31 @@ def _loaded(path: Path) -> Scenario:
 
 
 def _played(
-    path: Path, scenario: Scenario, seed: int | None, runs: Path, twice: bool, shown: Progress
+    path: Path,
+    scenario: Scenario,
+    seed: int | None,
+    runs: Path,
+    twice: bool,
+    shown: Progress,
+    tell: Callable[[str], None] | None = None,
 ) -> Played:
-    """Play a scenario; the display shows each step."""
+    """Play a scenario; the display shows each step.
+
+    Shapes:  tell: gets each step once as a line; None: standard error, where nothing moves.
+    """
     from minicluster.actors.play.player import play
 
+    told: set[tuple[int, str]] = set()  # the second play tells nothing new
     task = shown.add_task("starting the cluster", total=len(scenario.steps))
 
     def show(done: int, text: str, now_ms: int) -> None:
         line = f"{now_ms / 1000:8.1f}s  {text}"
         shown.update(task, completed=done, description=escape(line))
-        if not err.is_terminal:  # nothing moves there: one line per step
+        if tell is None and not err.is_terminal:  # nothing moves there: one line per step
             complain(line)
+        elif tell is not None and (done, text) not in told:
+            told.add((done, text))
+            tell(line)
 
     try:
         return play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
@@ -267,9 +291,12 @@ def _played(
         shown.remove_task(task)
 
 
-def _complain_about(played: Played, place: RunsPlace, left: str) -> None:
-    """Report on standard error what is worth more than a row of the report."""
-    if played.failure is not None:
+def _complain_about(played: Played, place: RunsPlace, left: str, *, is_reported: bool) -> None:
+    """Report on standard error what a program's report does not tell people.
+
+    Shapes:  is_reported: the report tells people how the scenario failed.
+    """
+    if played.failure is not None and not is_reported:
         first, *more = played.failure.text.splitlines()
         complain(f"the scenario did not go as written: {first}", style="red")
         for line in more:

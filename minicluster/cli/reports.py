@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from minicluster.verify import Report
 
 
-def show_report(report: Report, form: str, every_rule: bool) -> None:
+def show_report(report: Report, form: str, every_rule: bool, *, by_subject: bool = False) -> None:
     """Print a report; a terminal shows how Java would start quicker."""
     from minicluster.verify.spark.session import archive_hint
 
@@ -25,7 +25,8 @@ def show_report(report: Report, form: str, every_rule: bool) -> None:
     else:
         from minicluster.verify.reporting.text import print_report
 
-        print_report(out, report, every_rule=every_rule)
+        width = out.width if out.is_terminal else None
+        print_report(out, report, width=width, every_rule=every_rule, by_subject=by_subject)
 
 
 def leave_report(run: Path, report: Report) -> bool:

@@ -33,7 +33,7 @@ class Output(Console):
 
 
 out = Output(highlight=False, soft_wrap=True, emoji=False)
-_VERIFYING = "verifying in Spark"
+_VERIFYING = "verifying"
 err = Output(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 

@@ -152,3 +152,21 @@ def test_log_dirs_are_names(value: object) -> None:
     with pytest.raises(UserError, match="write 'd0,d1' for two directories"):
         MiniCluster(config={"log.dirs": value})
     assert MiniCluster(config={"log.dirs": "d0, d1"}).config.log_dirs == ("d0", "d1")
+
+
+def test_a_partition_of_the_network_takes_its_groups_as_yaml_has_them_or_one_by_one(
+    cluster: MiniCluster,
+) -> None:
+    links = []
+    for given in (([1, 2], [3]), ()):
+        cluster.partition(*given, **({} if given else {"groups": [[1, 2], [3]]}))
+        links.append([row["targets"] for *_, row in cluster.recorder.rows["fault"]][-1])
+        cluster.heal()
+    assert links[0] == links[1] and {1, 3} <= {node for link in links[0] for node in link}
+    with pytest.raises(UserError, match=r"partition: give groups=\[…\] or each group"):
+        cluster.partition([1], [2], groups=[[1], [2]])
+
+
+def test_no_leader_is_no_node_in_one_line(cluster: MiniCluster) -> None:
+    with pytest.raises(UserError, match="kill: node: None was given; it takes a selector"):
+        cluster.kill(None)

@@ -120,8 +120,8 @@ class TestRun:
         story.write_text(LATE.replace("leader(orders-0) != none", "leader(orders-0) == none"))
         printed = minicluster(capfd, "run", story, "--runs", tmp_path)
         assert printed.code == 2
-        assert "step 4: leader(orders-0) == none did not come within 1s" in printed.err
-        assert "orders-0: leader" in printed.err and "active controller 101" in printed.err
+        assert "step 4: leader(orders-0) == none did not come within 1s" in printed.out
+        assert "orders-0: leader" in printed.out and "active controller 101" in printed.out
 
     def test_an_expectation_that_fails_is_invalid(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -130,7 +130,8 @@ class TestRun:
         story.write_text(STORY + "  - {expect: recovering(orders-0)}\n")
         printed = minicluster(capfd, "run", story, "--runs", tmp_path)
         assert printed.code == 1
-        assert "step 6: expected recovering(orders-0), but" in printed.err
+        assert "step 6: expected recovering(orders-0), but" in printed.out
+        assert "but" not in printed.err, "told once, by the report"
 
     def test_demo_prints_the_story_first(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -139,7 +140,15 @@ class TestRun:
         story.write_text(STORY)
         printed = minicluster(capfd, "demo", story, "--runs", tmp_path)
         assert printed.code == 0
-        assert printed.out.startswith("a leader crashes: Its follower takes over, and nothing")
+        lines = printed.out.splitlines()
+        assert lines[0] == "a leader crashes"
+        assert lines[1].startswith("  Its follower takes over, and nothing")
+        steps = [line.split("s  ", 1)[1] for line in lines if re.match(r" *\d+\.\ds  ", line)]
+        assert steps[0] == "starting the cluster" and steps[-1] == "ended"
+        assert len(steps) == len(set(steps)), "it is played twice and told once"
+        verdict = next(n for n, line in enumerate(lines) if line.startswith("VALID"))
+        assert [line.split()[0] for line in lines[-3:]] == ["run", "report", "repeat"]
+        assert len(lines) - verdict - 4 == 10, "one line for each subject of rules"
 
 
 @pytest.mark.spark

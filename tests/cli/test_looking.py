@@ -165,3 +165,11 @@ def test_a_failed_expectation_shows_the_cluster_in_lines(
     err = capsys.readouterr().err
     assert "\\n" not in err and "did not go as written: step 5: expected leader" in err
     assert "\n  orders-0: leader " in err
+
+
+def test_a_missing_argument_with_its_choices_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["list"]) == 64
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("Choose from: actions, selectors, rules, faults, configs")

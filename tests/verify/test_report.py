@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from io import StringIO
 
-from minicluster.verify.model import Finding, Verdict
+import pytest
+from rich.console import Console
+
+from minicluster.verify.model import Evidence, Finding, Verdict
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.reporting.subjects import SUBJECTS, subjects
+from minicluster.verify.reporting.text import print_report
+from minicluster.verify.rules.every import BY_ID, RULES
+from minicluster.verify.rules.rule import Rule
 
 
 def _report(name: str) -> Report:
@@ -40,6 +48,51 @@ def test_characters_that_steer_a_terminal_are_shown_as_escapes() -> None:
     assert not set(text) & {"\x1b", "\x07", "\r", "\udc80"}
     assert r"r\x1b]0;title\x07\udc80, a\x1b[2Jb: bad\x07" in text
     assert text.encode()
+
+
+STATEMENT = "what a leader says " * 20
+
+
+def _long() -> Report:
+    report = _report("night")
+    (result,) = report.rules
+    finding = replace(result.findings[0], topic="orders", message=f"leader 1: {STATEMENT}end")
+    return replace(report, rules=(replace(result, findings=(finding,)),))
+
+
+def test_a_finding_is_one_whole_line_where_there_is_no_terminal() -> None:
+    assert f"  night, orders: leader 1: {STATEMENT}end" in _long().to_text().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_finding_wraps_on_a_terminal_and_nothing_is_cropped(width: int) -> None:
+    lines = _long().to_text(width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    start = next(n for n, line in enumerate(lines) if line.startswith("  night, orders:"))
+    wrapped = [line for line in lines[start:] if line.startswith("  ")]
+    assert " ".join(" ".join(wrapped).split()) == f"night, orders: leader 1: {STATEMENT}end"
+
+
+def test_the_titles_of_rules_wrap_in_their_column() -> None:
+    lines = _long().to_text(width=50).splitlines()
+    row = next(n for n, line in enumerate(lines) if line.startswith(" E10  "))
+    assert lines[row].index("The leader") == lines[row - 1].index("title")
+
+
+def test_subjects_have_one_line_each_and_name_what_is_broken() -> None:
+    out = StringIO()
+    print_report(Console(file=out), _long(), width=None, every_rule=False, by_subject=True)
+    assert "  Quorum, metadata and its images  broken: E10\n" in out.getvalue()
+
+
+def test_every_rule_has_a_subject_and_those_of_a_user_come_last() -> None:
+    (result,) = _long().rules
+    results = [replace(result, rule=rule) for rule in RULES]
+    about = subjects(results)
+    assert [one.letter for one in about] == list(SUBJECTS)
+    mine = Rule("MINE1", "A rule of mine", "me", Evidence.LOG)
+    own = replace(result, rule=mine)
+    assert subjects([own, *results])[-1].results == (own,)
 
 
 def test_a_name_of_the_face_stays_what_it_is_when_modules_are_imported() -> None:

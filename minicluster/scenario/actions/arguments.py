@@ -360,7 +360,8 @@ KINDS = (
 # The types of arguments as a test writes them; the kind reads each.
 Node: TypeAlias = HasId | Selector | str | int
 Duration = Annotated[str | Span | Milliseconds, DURATION]
-Nodes = Annotated[Node | Iterable[Node], NODES]
+# None is what the leader of a partition is while there is none; reading it is an error in one line.
+Nodes = Annotated[Node | Iterable[Node | None] | None, NODES]
 Groups = Annotated[Sequence[Node | Iterable[Node]], GROUPS]
 Apis = Annotated[str | Sequence[str], APIS]
 TopicName = Annotated[str | HasName, TEXT]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from minicluster.errors import UserError
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     Apis,
@@ -41,10 +42,19 @@ class Partition(Action):
 
     @classmethod
     def between(
-        cls, *groups: Nodes, symmetric: bool = True, lasting: Duration | None = None
+        cls,
+        *each: Nodes,
+        groups: Groups | None = None,
+        symmetric: bool = True,
+        lasting: Duration | None = None,
     ) -> Partition:
-        """The same with the groups as arguments, as the method takes them."""
-        return cls(groups, symmetric=symmetric, lasting=lasting)
+        """As the method takes them: each group is an argument, or all are named, as in YAML.
+
+        Errors:  UserError where both are given, or fewer than two groups.
+        """
+        if each and groups is not None:
+            raise UserError("partition: give groups=[…] or each group as an argument, not both")
+        return cls(each if groups is None else groups, symmetric=symmetric, lasting=lasting)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

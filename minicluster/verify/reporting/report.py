@@ -104,17 +104,17 @@ class Report(ReportData):
     def to_text(
         self, *, width: int | None = None, colour: bool = False, every_rule: bool = True
     ) -> str:
-        """The report for a terminal.
+        """The report for people.
 
-        Shapes:  every_rule False: one line if all is well, else the rules that are not.
+        Shapes:  width: of the lines, None: each finding is one whole line; every_rule False: one
+                 line if all is well, else the rules that are not.
         """
         out = StringIO()
         console = Console(
             file=out,
-            width=width or 120,
             force_terminal=colour,
             color_system="standard" if colour else None,
             highlight=False,
         )
-        print_report(console, self, every_rule=every_rule)
+        print_report(console, self, width=width, every_rule=every_rule)
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

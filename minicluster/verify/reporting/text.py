@@ -1,12 +1,15 @@
-"""The report for a terminal: the verdict first, one line per rule, then the findings."""
+"""The report for people as text: the verdict first, the rules that are broken, their findings.
+
+Nothing is cropped. On a terminal lines wrap, and what is continued is indented; in a pipe or a file
+each finding is one whole line, which grep finds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from minicluster.errors import counted, printable
@@ -23,8 +26,11 @@ from minicluster.verify.reporting.report_data import (
     groups,
     place,
 )
+from minicluster.verify.reporting.subjects import Subject, subjects
 
 SHOWN_PLACES = 6
+UNKNOWN_ROWS_MAX = 12  # more rules than that are one line for each reason
+_WIDTH_MIN = 40
 
 _COLOURS = {
     Verdict.VALID: "bold green",
@@ -36,71 +42,160 @@ _COLOURS = {
 }
 
 
-def print_report(console: Console, report: ReportData, *, every_rule: bool = True) -> None:
-    """Print the whole report, or only the rules that are invalid or unknown."""
-    more = "" if every_rule else " (--rules shows each)"
-    word = _line(str(report.verdict).upper(), _COLOURS[report.verdict])
-    if report.headline is not None:
-        console.print(word, _line(report.headline, _COLOURS[report.verdict]))
-        console.print(_line(f"  {report.summary}{more}"))
-    else:
-        console.print(word, _line(report.summary + more))
-    for run in report.runs:
-        if every_rule or run.notes or not report.valid:
-            console.print(_line(f"  {run.name}: {run}"))
-        for note in run.notes:
-            console.print(_line(f"    {note}", "dim"))
-        if run.failure is not None:
-            _print_failure(console, run.name, run.failure)
-    for reason in report.reasons:
-        console.print(_line(f"  unknown because {reason}", "yellow"))
-    shown = [result for result in report.rules if every_rule or result.verdict in GRAVE]
-    if shown:
-        _print_table(console, shown)
-    if every_rule:
-        _print_without_cases(console, report)
-    for reason, ids in _unknown(report).items():
-        verb = "is" if len(ids) == 1 else "are"
-        console.print(_line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow"))
-    for result in report.rules:
-        _print_rule(console, report, result)
+def print_report(
+    console: Console,
+    report: ReportData,
+    *,
+    width: int | None,
+    every_rule: bool = True,
+    by_subject: bool = False,
+) -> None:
+    """Print the report: of the rules only those that are invalid or unknown, or every one.
+
+    Shapes:  width: of the lines, None: they do not wrap. by_subject: one line for each subject of
+             rules, where all is well too.
+    """
+    _Printer(console, width).report(report, every_rule=every_rule, by_subject=by_subject)
 
 
-def _print_failure(console: Console, run: str, failure: ScenarioFailure) -> None:
-    first, *more = failure.text.splitlines()
-    what = f"  {run}: the scenario did not go as written ({failure.verdict}): {first}"
-    console.print(_line(what, _COLOURS[failure.verdict]))
-    for line in more:
-        console.print(_line(f"    {line}", "dim"))
+class _Printer:
+    def __init__(self, console: Console, width: int | None) -> None:
+        self._console = console
+        self._width = None if width is None else max(width, _WIDTH_MIN)
 
+    def line(self, text: str | Text, style: str = "", *, hang: int = 0) -> None:
+        """Print one line; characters that would steer the terminal are shown as their escapes.
 
-def _print_table(console: Console, results: Sequence[RuleResult]) -> None:
-    table = Table(box=None, padding=(0, 1), show_edge=False)
-    table.add_column("rule")
-    table.add_column("verdict")
-    table.add_column("cases", justify="right")
-    table.add_column("title", overflow="fold")
-    for result in results:
-        shown = _line(str(result.verdict), _COLOURS[result.verdict])
-        table.add_row(result.id, shown, f"{result.looked_at:,}", result.rule.title)
-    console.print(table)
+        Shapes:  hang: the columns before what is continued, besides the indent of the line.
+        """
+        whole = text if isinstance(text, Text) else Text(printable(text), style)
+        if self._width is None:
+            self._console.print(whole, soft_wrap=True)
+            return
+        indent = len(whole.plain) - len(whole.plain.lstrip(" "))
+        rest = whole[indent:]
+        first, room = " " * indent, self._width - indent - hang
+        hanging = max(cell_len(rest.plain) - room, 0)
+        if hanging <= hang:
+            self._console.print(Text(first) + rest, soft_wrap=True)
+            return
+        head, tail = rest[:hang], rest[hang:]
+        for number, part in enumerate(tail.wrap(self._console, room, overflow="fold")):
+            before = Text(first) + head if number == 0 else Text(" " * (indent + hang))
+            part.rstrip()
+            self._console.print(before + part, soft_wrap=True)
 
-
-def _print_without_cases(console: Console, report: ReportData) -> None:
-    """Why rules have judged nothing, or not all; the rules of each reason on one line."""
-    ids: dict[str, list[str]] = {}
-    for result in report.rules:
-        if result.verdict in WITHOUT_CASES:
-            for reason in result.reasons:
-                ids.setdefault(f"{str(result.verdict).replace('_', ' ')}: {reason}", []).append(
-                    result.id
-                )
+    def report(self, report: ReportData, *, every_rule: bool, by_subject: bool) -> None:
+        more = "" if every_rule else " (--rules shows each)"
+        word = Text(str(report.verdict).upper(), _COLOURS[report.verdict])
+        if report.headline is not None:
+            headline = Text(f" {report.headline}", _COLOURS[report.verdict])
+            self.line(word + headline)
+            self.line(f"  {report.summary}{more}")
         else:
-            for why, rows in result.exempt.items():
-                what = f"{counted(rows, 'more case')} of {result.id} exempted because {why}"
-                ids.setdefault(what, [])
-    for reason, rules in ids.items():
-        console.print(_line(f"{reason} ({', '.join(rules)})" if rules else reason, "dim"))
+            self.line(word + Text(f" {report.summary}{more}"), hang=2)
+        for run in report.runs:
+            if every_rule or run.notes or not report.valid:
+                self.line(f"  {run.name}: {run}", hang=2)
+            for note in run.notes:
+                self.line(f"    {note}", "dim")
+            if run.failure is not None:
+                self._failure(run.name, run.failure)
+        for reason in report.reasons:
+            self.line(f"  unknown because {reason}", "yellow", hang=2)
+        unknown = [one for one in report.rules if one.verdict is Verdict.UNKNOWN]
+        grave = GRAVE if len(unknown) <= UNKNOWN_ROWS_MAX else (Verdict.INVALID,)
+        if by_subject:
+            self._subjects(subjects(report.rules))
+        self._table([one for one in report.rules if every_rule or one.verdict in grave])
+        if every_rule:
+            self._without_cases(report)
+        for reason, ids in _unknown(report).items():
+            verb = "is" if len(ids) == 1 else "are"
+            self.line(f"{', '.join(ids)} {verb} unknown because {reason}", "yellow", hang=2)
+        for result in report.rules:
+            self._rule(report, result)
+
+    def _failure(self, run: str, failure: ScenarioFailure) -> None:
+        first, *more = failure.text.splitlines()
+        what = f"  {run}: the scenario did not go as written ({failure.verdict}): {first}"
+        self.line(what, _COLOURS[failure.verdict], hang=2)
+        for line in more:
+            self.line(f"    {line}", "dim", hang=2)
+
+    def _subjects(self, about: Sequence[Subject]) -> None:
+        wide = max((len(one.title) for one in about), default=0)
+        for one in about:
+            judged, broken = one.judged, one.of(Verdict.INVALID)
+            if not judged:
+                said = str(one.verdict).replace("_", " ")
+            elif one.verdict is Verdict.VALID:
+                said = f"{counted(len(judged), 'rule')} kept, {counted(one.cases, 'case')}"
+            else:
+                ids = ", ".join(each.id for each in broken or one.of(Verdict.UNKNOWN))
+                said = f"{'broken' if broken else 'unknown'}: {ids}"
+            colour = "" if one.verdict is Verdict.VALID else _COLOURS[one.verdict]
+            self.line(f"  {one.title:<{wide}}  {said}", colour, hang=wide + 2)
+
+    def _table(self, results: Sequence[RuleResult]) -> None:
+        if not results:
+            return
+        rows = [(one.id, str(one.verdict), f"{one.looked_at:,}") for one in results]
+        heads = ("rule", "verdict", "cases")
+        ids, verdicts, cases = (max(map(len, column)) for column in zip(heads, *rows, strict=True))
+        hang = ids + verdicts + cases + 6
+        self.line(f" {heads[0]:<{ids}}  {heads[1]:<{verdicts}}  {heads[2]:>{cases}}  title", "bold")
+        for (rule_id, verdict, looked_at), result in zip(rows, results, strict=True):
+            row = Text(f" {printable(rule_id):<{ids}}  ")
+            row += Text(f"{verdict:<{verdicts}}", _COLOURS[result.verdict])
+            row += Text(f"  {looked_at:>{cases}}  {printable(result.rule.title)}")
+            self.line(row, hang=hang)
+
+    def _without_cases(self, report: ReportData) -> None:
+        """Why rules have judged nothing, or not all; the rules of each reason on one line."""
+        ids: dict[str, list[str]] = {}
+        for result in report.rules:
+            if result.verdict in WITHOUT_CASES:
+                for reason in result.reasons:
+                    ids.setdefault(f"{str(result.verdict).replace('_', ' ')}: {reason}", []).append(
+                        result.id
+                    )
+            else:
+                for why, rows in result.exempt.items():
+                    what = f"{counted(rows, 'more case')} of {result.id} exempted because {why}"
+                    ids.setdefault(what, [])
+        for reason, rules in ids.items():
+            self.line(f"{reason} ({', '.join(rules)})" if rules else reason, "dim", hang=2)
+
+    def _causes(self, chains: Chains, finding: Finding) -> None:
+        for cause in chains.of(finding):
+            mark = ">" if cause.kind == "here" else " "
+            what = str(cause.offset) if cause.offset >= 0 else cause.kind
+            begin = f"{chains.clock.text(cause.at_ms):>10} {mark}{what:>7}  "
+            hang = len(begin) - len(begin.lstrip())
+            self.line(f"    {begin}{cause.text}", "dim", hang=len(begin) - hang)
+
+    def _rule(self, report: ReportData, result: RuleResult) -> None:
+        if not result.findings:
+            return
+        count = len(result.findings)
+        self.line("")
+        heading = f"{result.id}  {result.rule.title}: {counted(count, 'finding')}"
+        self.line(heading, "bold red", hang=len(result.id) + 2)
+        self.line(f"  {result.rule.statement}")
+        self.line(f"  source: {result.rule.source}", "dim")
+        alike = list(groups(result.findings))
+        for number, (finding, *others) in enumerate(alike[:SHOWN_FINDINGS]):
+            chains = report.chains(finding.run)
+            message = finding.message if chains is None else chains.message(finding)
+            self.line(f"  {place(finding)}: {message}")
+            if number < AROUND and chains is not None:
+                self._causes(chains, finding)
+            if others:
+                self.line(f"  {_more(others, chains)}", "dim")
+        left = sum(map(len, alike[SHOWN_FINDINGS:]))
+        if left:
+            self.line(f"  … and {left} more", "dim")
 
 
 def _unknown(report: ReportData) -> dict[str, list[str]]:
@@ -113,37 +208,6 @@ def _unknown(report: ReportData) -> dict[str, list[str]]:
     return found
 
 
-def _print_causes(console: Console, chains: Chains, finding: Finding) -> None:
-    for cause in chains.of(finding):
-        mark = ">" if cause.kind == "here" else " "
-        what = str(cause.offset) if cause.offset >= 0 else cause.kind
-        line = f"    {chains.clock.text(cause.at_ms):>10} {mark}{what:>7}  {cause.text}"
-        console.print(_line(line, "dim"), no_wrap=True)
-
-
-def _print_rule(console: Console, report: ReportData, result: RuleResult) -> None:
-    if not result.findings:
-        return
-    count = len(result.findings)
-    heading = f"{result.id}  {result.rule.title}: {counted(count, 'finding')}"
-    console.print()
-    console.print(_line(heading, "bold red"))
-    console.print(_indented(result.rule.statement))
-    console.print(_indented(f"source: {result.rule.source}", "dim"))
-    alike = list(groups(result.findings))
-    for number, (finding, *others) in enumerate(alike[:SHOWN_FINDINGS]):
-        chains = report.chains(finding.run)
-        message = finding.message if chains is None else chains.message(finding)
-        console.print(_indented(f"{place(finding)}: {message}"))
-        if number < AROUND and chains is not None:
-            _print_causes(console, chains, finding)
-        if others:
-            console.print(_indented(_more(others, chains), "dim"))
-    left = sum(map(len, alike[SHOWN_FINDINGS:]))
-    if left:
-        console.print(_line(f"  … and {left} more", "dim"))
-
-
 def _more(others: Sequence[Finding], chains: Chains | None) -> str:
     """Findings like the one before, by their moments or places."""
     places = []
@@ -153,13 +217,3 @@ def _more(others: Sequence[Finding], chains: Chains | None) -> str:
         places.append(place(one).partition(", ")[2] + at)
     text = f"{len(others)} more like it: {'; '.join(filter(None, places))}"
     return text + ("; …" if len(others) > SHOWN_PLACES else "")
-
-
-def _indented(text: str, style: str = "") -> Padding:
-    """Text whose lines all begin two columns in, however it wraps."""
-    return Padding(_line(text, style), (0, 0, 0, 2))
-
-
-def _line(text: str, style: str = "") -> Text:
-    """One line; characters that would steer the terminal are shown as their escapes."""
-    return Text(printable(text), style)

@@ -12,8 +12,11 @@ Source:  pyspark.sql.datasource.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -132,7 +135,8 @@ class KraftDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KraftReader:
         """Read the files that are there now."""
-        return self.reader_of(KraftReader, schema)
+        with _mistakes_in_one_line():
+            return self.reader_of(KraftReader, schema)
 
     def reader_of(self, kind: type[_Reader], schema: StructType) -> _Reader:
         """A reader of a class."""
@@ -140,7 +144,24 @@ class KraftDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> KraftStream:
         """Follow a log as it grows."""
-        return KraftStream(_path(self.options), _columns(schema), _limits(self.options))
+        with _mistakes_in_one_line():
+            return KraftStream(_path(self.options), _columns(schema), _limits(self.options))
+
+
+@contextmanager
+def _mistakes_in_one_line() -> Iterator[None]:
+    """Let Spark report a user's mistake without our traceback, of 18 lines in a wrong path.
+
+    Spark's worker adds the traceback unless its environment forbids it. That is changed only where
+    the process plans one query and ends with it; elsewhere it would hide tracebacks of others.
+    """
+    try:
+        yield
+    except (UserError, LogError):
+        module = getattr(sys.modules["__main__"], "__spec__", None)
+        if module is not None and module.name.startswith("pyspark.sql.worker."):
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 def _path(options: Any) -> str:
@@ -191,8 +212,10 @@ class KraftReader(DataSourceReader):
     def partitions(self) -> Sequence[Piece]:
         """One piece per file, several for a long segment; none that holds no wanted offset."""
         if not is_uri(self._path):
-            return self._pieces(Path(self._path))
-        with temporary_folder("fetched") as folder:  # executors read pieces of the files there
+            with _mistakes_in_one_line():
+                return self._pieces(Path(self._path))
+        with _mistakes_in_one_line(), temporary_folder("fetched") as folder:
+            # executors read pieces of the files there
             here = Fetched(folder.path)
             (path,) = here.paths([self._path])
             pieces = self._pieces(Path(path))

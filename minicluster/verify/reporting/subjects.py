@@ -1,0 +1,75 @@
+"""What rules are about: the letter of a rule's id, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from minicluster.verify.model import Verdict
+from minicluster.verify.reporting.report_data import RuleResult
+from minicluster.verify.rules.every import BY_ID
+
+SUBJECTS: Mapping[str, str] = {
+    "A": "Members of ISRs",
+    "B": "ISR changes and high watermarks",
+    "C": "Leader recovery",
+    "D": "Log directories and broker epochs",
+    "E": "Quorum, metadata and its images",
+    "F": "Records, clients and replicas' logs",
+    "G": "What has to come in time",
+    "H": "Groups and transactions",
+    "K": "ZooKeeper",
+    "X": "Repetition",
+}
+OWN = "Rules of your own"
+_JUDGED = (Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The results of the rules about one subject, in the order of the report."""
+
+    title: str
+    letter: str
+    results: tuple[RuleResult, ...]
+
+    @property
+    def judged(self) -> tuple[RuleResult, ...]:
+        """The rules that had something to judge, or should have had."""
+        return tuple(one for one in self.results if one.verdict in _JUDGED)
+
+    @property
+    def without_cases(self) -> tuple[RuleResult, ...]:
+        """The rules that had nothing to judge."""
+        return tuple(one for one in self.results if one.verdict not in _JUDGED)
+
+    @property
+    def cases(self) -> int:
+        """How much was judged."""
+        return sum(one.looked_at for one in self.results)
+
+    def of(self, verdict: Verdict) -> tuple[RuleResult, ...]:
+        """The rules with a verdict."""
+        return tuple(one for one in self.results if one.verdict is verdict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest verdict of its rules."""
+        for grave in (Verdict.INVALID, Verdict.UNKNOWN, Verdict.VALID):
+            if self.of(grave):
+                return grave
+        return self.results[0].verdict
+
+
+def subjects(results: Iterable[RuleResult]) -> list[Subject]:
+    """The results by subject; a user's own rules come last."""
+    found: dict[str, list[RuleResult]] = {letter: [] for letter in (*SUBJECTS, "")}
+    for result in results:
+        own = result.id not in BY_ID
+        letter = "" if own else result.id.rstrip("0123456789")
+        found.setdefault(letter, []).append(result)
+    return [
+        Subject(SUBJECTS.get(letter, OWN), letter, tuple(of_letter))
+        for letter, of_letter in found.items()
+        if of_letter
+    ]
