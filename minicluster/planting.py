@@ -1,7 +1,7 @@
 """Named steps of a rule, and the planted faults that wrap them.
 
-A rule marks a function as a ``step``; the ``planted`` module of the room names the steps that a
-fault changes. The rule itself then reads as Kafka's, without a branch for faults::
+A rule marks a function as a ``step``; the zoo (``minicluster.zoo``, one module per machine) names
+the steps that a fault changes. The rule itself then reads as Kafka's, without a branch for faults::
 
     @step
     def may_join_isr(state: ClusterState, broker_id: int) -> bool: ...
@@ -14,6 +14,9 @@ fault changes. The rule itself then reads as Kafka's, without a branch for fault
         return True
 
 **Invariant:** with no fault switched on, a step is its function (tests/house/test_planting.py).
+
+A step is part of its rule: one that only returns what it was given would be a place for faults and
+nothing to a reader. Where none fits, the rule's next larger part is the step.
 """
 
 from __future__ import annotations
@@ -59,6 +62,9 @@ class Planted:
 
 S = TypeVar("S", bound=Plantable)
 
+PLANTED_AT: dict[str, list[Callable[..., Any]]] = {}
+"""The steps that each switch is planted at; empty until the zoo is imported."""
+
 
 def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
     """Make a function a named step, which a planted fault may wrap or replace.
@@ -71,6 +77,9 @@ def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
     def run(state: S, *arguments: *Ts) -> R:
         if not state.faults.is_any_on:
             return function(state, *arguments)
+        if not PLANTED_AT:
+            # Otherwise a run would be judged as one that survives its fault.
+            raise RuntimeError("faults are on, but none is planted: import minicluster.zoo")
         call: Callable[..., R] = function
         for switch, fault in planted:
             if getattr(state.faults, switch):
@@ -95,6 +104,7 @@ def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], 
 
     def register(fault: Callable[P, R]) -> Callable[P, R]:
         planted.append((switch, fault))
+        PLANTED_AT.setdefault(switch, []).append(where)
         return fault
 
     return register

@@ -20,6 +20,8 @@ class LiveFaults(Faults):
             object.__setattr__(self, field.name, getattr(initial, field.name))
         object.__setattr__(self, "is_any_on", bool(initial.on))
         object.__setattr__(self, "_ever_on", dict.fromkeys(initial.on))
+        if initial.on:
+            _plant_all()
 
     def plant(self, zoo_id: str, on: bool = True) -> None:
         """Switch one fault.
@@ -29,6 +31,7 @@ class LiveFaults(Faults):
         names = Faults.switches()
         if zoo_id not in names:
             raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
+        _plant_all()
         object.__setattr__(self, names[zoo_id], on)
         object.__setattr__(self, "is_any_on", bool(self.on))
         if on:
@@ -38,3 +41,8 @@ class LiveFaults(Faults):
     def ever_on(self) -> tuple[str, ...]:
         """The zoo ids of the faults that are on or have been."""
         return tuple(self._ever_on)  # type: ignore[attr-defined]
+
+
+def _plant_all() -> None:
+    """Load the zoo, which other clusters do without."""
+    import minicluster.zoo  # noqa: F401

@@ -16,7 +16,6 @@ from typing import Any
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.log.batch import RecordBatch
-from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.batch_loader import (
     LeaderAndEpoch,
     LoaderFault,

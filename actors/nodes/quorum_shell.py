@@ -24,7 +24,6 @@ from minicluster.effects import FaultHit
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
-from minicluster.metadata import planted as planted  # the planted faults are in place
 from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
 from minicluster.planting import Planted
 from minicluster.protocol.records import KRaftVersionRecord

@@ -53,7 +53,6 @@ from minicluster.protocol.messages import (
     UpdateMetadataRequest,
 )
 from minicluster.rules import FailedReplicas
-from minicluster.zookeeper.broker import planted as planted  # in place before a start
 from minicluster.zookeeper.broker.administration.admin_requests import (
     ADMIN_REQUESTS,
     process_admin,

@@ -26,7 +26,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller import planted  # noqa: F401  (in place before a controller starts)
 from minicluster.controller.api import Api, Call
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion

@@ -50,7 +50,6 @@ from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import handlers, polling, replication, snapshots, voter_changes
-from minicluster.quorum import planted as planted  # the planted faults are in place from here on
 from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.leader_state import LeaderState

@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import minicluster.replica.planted  # noqa: F401  (registers the planted faults)
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, TOPIC

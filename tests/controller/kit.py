@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.controller.effects import (
     Append,
     ControllerRespond,

@@ -60,7 +60,7 @@ def test_a_top_level_import_is_refused(folder: str) -> None:
 
 
 def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> None:
-    """ZooKeeper's mode, rules over histories and scenarios are not needed.
+    """ZooKeeper's mode, planted faults, rules over histories and scenarios are not needed.
 
     Nor are internal topics, and folders of runs.
     """
@@ -69,6 +69,7 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
         "minicluster.zookeeper.server.machine",
         "minicluster.zookeeper.broker",
         "minicluster.zookeeper.controller",
+        "minicluster.zoo",
         "minicluster.verify.whole",
         "minicluster.scenario.reading",
         "minicluster.protocol.coordinator_records",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
+import minicluster.zoo  # noqa: F401  (plants the faults)
+from minicluster import planting
 from minicluster.actors.cluster.live import LiveFaults
 from minicluster.faults import Faults
-from minicluster.planting import plant, step
+from minicluster.planting import PLANTED_AT, plant, step
+from tests.house.sources import module_of, nodes_of, sources
 
 
 @dataclass
@@ -83,3 +87,42 @@ def test_a_fault_is_planted_at_a_step_and_has_a_name() -> None:
         plant(len, "z01_no_eligibility_check")
     with pytest.raises(TypeError, match="has no z99"):
         plant(may_join, "z99")
+
+
+def test_a_fault_that_nothing_plants_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without the zoo would pass for one that survives its fault."""
+    monkeypatch.setattr(planting, "PLANTED_AT", {})
+    assert may_join(State(Faults.NONE), 9)
+    with pytest.raises(RuntimeError, match="none is planted"):
+        may_join(State(Faults(z01_no_eligibility_check=True)), 9)
+
+
+def test_every_fault_is_planted() -> None:
+    assert set(Faults.switches().values()) == set(PLANTED_AT)
+
+
+def steps() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Each step of the machines, with the module that has it."""
+    for path in sources("minicluster"):
+        for node in nodes_of(path):
+            decorators = getattr(node, "decorator_list", ())
+            if isinstance(node, ast.FunctionDef) and "step" in map(ast.unparse, decorators):
+                yield module_of(path), node
+
+
+def test_every_step_has_a_fault() -> None:
+    planted = {(at.__module__, at.__name__) for places in PLANTED_AT.values() for at in places}
+    idle = [f"{module} {at.name}" for module, at in steps() if (module, at.name) not in planted]
+    assert idle == []
+
+
+def test_no_step_only_returns_what_it_was_given() -> None:
+    """Such a step is a place for a fault and says nothing to a reader of the rule."""
+    empty = []
+    for module, at in steps():
+        _, *body = at.body
+        last = body[-1]
+        returned = last.value if isinstance(last, ast.Return) else None
+        if len(body) == 1 and isinstance(returned, ast.Name | ast.Constant):
+            empty.append(f"{module} {at.name}")
+    assert empty == []

@@ -46,17 +46,21 @@ MAY_IMPORT = {
     "clients": ("protocol", "log"),
     "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
+    "zoo": (
+        "protocol", "log", "metadata", "controller", "quorum", "replica", "coordinator",
+        "zookeeper",
+    ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "actors": (
         "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
-        "coordinator", "broker", "clients", "scenario", "verify",
+        "coordinator", "broker", "clients", "scenario", "zoo", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
     "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
-    "coordinator", "broker", "clients", "scenario",
+    "coordinator", "broker", "clients", "scenario", "zoo",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+import minicluster.zoo  # noqa: F401  (plants the faults)
 from minicluster.faults import Faults
+from minicluster.planting import PLANTED_AT
 from minicluster.rules import Rules
 from tests.house.pages import table
 from tests.house.rules_page import described
@@ -20,8 +19,9 @@ from tests.zoo import measure_campaign
 from tests.zoo.table import LEFT_OUT, MACHINES, PLANTS, ROOT
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
+ZOO = ROOT / "minicluster" / "zoo"
 _HOMES = ("minicluster", "actors")
-_DECLARED = ("faults.py", "rules.py")
+_DECLARED = ("faults.py", "planting.py", "rules.py")
 
 
 def switches() -> dict[str, str]:
@@ -142,31 +142,12 @@ def _using(folder: str, *names: str) -> list[Path]:
 
 def _naming(name: str) -> str:
     """The steps that a fault is planted at, and the files that read the switch themselves."""
-    found = [f"`{where}` `{step}`" for where, step in planted_steps().get(name, ())]
+    found = [
+        f"`{step.__module__.replace('.', '/')}.py` `{step.__name__}`"
+        for step in PLANTED_AT.get(name, ())
+        if step.__module__.startswith("minicluster.")  # a test may plant at its own
+    ]
     for path in (path for folder in _HOMES for path in _using(folder, name)):
-        if path.name not in ("planted.py", "planting.py"):
+        if path.parent != ZOO:
             found.append(f"`{path.relative_to(ROOT)}`")
     return "<br>".join(dict.fromkeys(found))
-
-
-@cache
-def planted_steps() -> dict[str, list[tuple[str, str]]]:
-    """The file and the function of each step that a switch is planted at."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for path in sorted((ROOT / "minicluster").rglob("planted.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        module = importlib.import_module(".".join(parts))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "plant":
-                    step = _resolve(module, ast.unparse(call.args[0]))
-                    switch = ast.literal_eval(call.args[1])
-                    where = step.__module__.replace(".", "/") + ".py"
-                    found.setdefault(switch, []).append((where, step.__name__))
-    return found
-
-
-def _resolve(module: Any, dotted: str) -> Any:
-    for name in dotted.split("."):
-        module = getattr(module, name)
-    return module

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import Effect, Respond
 from minicluster.faults import Faults
 from minicluster.log.log import Log

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import Effect, Respond
 from minicluster.faults import Faults
 from minicluster.log.batch import Record, RecordBatch

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import CancelTimer, Effect, FaultHit, Respond, Send, SetTimer, Trace
 from minicluster.faults import Faults
 from minicluster.log import Record, RecordBatch, Records

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-import minicluster.replica.planted  # noqa: F401  (the faults that tests plant)
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import Effect, FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch

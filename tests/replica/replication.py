@@ -13,6 +13,7 @@ import random
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.effects import FaultHit, Trace
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-import minicluster.replica.planted  # noqa: F401  (the fault that a test plants)
+import minicluster.zoo  # noqa: F401  (the fault that a test plants)
 from minicluster.effects import CancelTimer, FaultHit, Send, SetTimer
 from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch, Records

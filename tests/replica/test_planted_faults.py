@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import minicluster.replica.planted
+import minicluster.replica.machine
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
@@ -105,12 +105,12 @@ def test_s30_a_follower_truncates_what_is_committed() -> None:
 
 
 def test_no_rule_looks_at_a_planted_fault() -> None:
-    """Faults are beside the rules, in ``planted``."""
-    room = Path(minicluster.replica.planted.__file__).parent
+    """Faults are beside the rules, in the zoo."""
+    room = Path(minicluster.replica.machine.__file__).parent
     switches = re.compile(rf"\b({'|'.join(Faults.switches().values())})\b")
     looking = [
         path.name
         for path in sorted(room.rglob("*.py"))
-        if not path.name.startswith("planted") and switches.search(path.read_text(encoding="utf-8"))
+        if switches.search(path.read_text(encoding="utf-8"))
     ]
     assert looking == []

@@ -130,6 +130,7 @@ def _result(name: str | None, topic_id: UUID, error: ApiError) -> Result:
     return Result(name=name, topic_id=topic_id, error_code=error.error, error_message=error.message)
 
 
+@step
 def delete_topics(
     state: ClusterState,
     request: DeleteTopicsRequest,
@@ -159,7 +160,7 @@ def delete_topics(
             VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted
         ),
         response=DeleteTopicsResponse(responses=tuple(results)),
-        atomic=deleted_at_once(state, deleted),
+        atomic=True,  # no reader of the log sees some of them only
     )
 
 
@@ -173,9 +174,3 @@ def _delete_topic(
     if len(deleted) == MAX_RECORDS_PER_USER_OP:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     deleted.append(topic_id)
-
-
-@step
-def deleted_at_once(state: ClusterState, deleted: list[UUID]) -> bool:
-    """The topics of one request go in one batch: no reader sees some of them only."""
-    return True

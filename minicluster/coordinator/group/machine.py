@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import minicluster.coordinator.group.planted  # noqa: F401  (registers the planted faults)
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics

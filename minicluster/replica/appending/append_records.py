@@ -122,18 +122,9 @@ def append_markers(
              ``append_records_to_leader``, REQUEST_TIMED_OUT.
     Source:  KafkaApis.handleWriteTxnMarkersRequest.
     """
-    statuses = []
-    for topic, index in partitions:
-        key = state.key_named(topic, index)
-        status = AppendStatus(topic, uuid.UUID(int=0) if key is None else key[0], index, key)
-        if key is None or key not in state.partitions:
-            status.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            status.batch = marker_batch(marker_of(state, marker), *producer, now_ms)
-        statuses.append(status)
     append_records(
         state,
-        statuses,
+        [marker_status(state, marker, producer, partition, now_ms) for partition in partitions],
         acks=ACKS_ALL,
         timeout_ms=timeout_ms,
         internal_topics_allowed=True,
@@ -144,9 +135,22 @@ def append_markers(
 
 
 @step
-def marker_of(state: ReplicaManagerState, marker: EndTransactionMarker) -> EndTransactionMarker:
-    """The marker that is written for a coordinator's decision."""
-    return marker
+def marker_status(
+    state: ReplicaManagerState,
+    marker: EndTransactionMarker,
+    producer: tuple[int, int],
+    partition: tuple[str, int],
+    now_ms: int,
+) -> AppendStatus:
+    """The append of a marker to one partition, rejected where no replica of it is here."""
+    topic, index = partition
+    key = state.key_named(topic, index)
+    status = AppendStatus(topic, uuid.UUID(int=0) if key is None else key[0], index, key)
+    if key is None or key not in state.partitions:
+        status.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        status.batch = marker_batch(marker, *producer, now_ms)
+    return status
 
 
 @step

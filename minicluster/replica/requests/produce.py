@@ -10,7 +10,7 @@ Source:   KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -245,21 +245,26 @@ def _verify_and_append(
             name = state.topic_name(status.key[0]) or "", status.index
             to_verify[name], sequences[name] = status, status.batch.base_sequence
 
-    def on_guarded(found: Errors, guards: Guards, at_ms: int) -> None:
-        errors = unverified(state, found)
-        for name, status in to_verify.items():
-            status.guard = guards.get(name)
-            if name in errors:
-                status.error, status.message = _produce_error(errors[name], transaction.operation)
+    def on_guarded(errors: Errors, guards: Guards, at_ms: int) -> None:
+        take_verification(state, to_verify, errors, guards, transaction.operation)
         append(AppendCheck(verifies=verifier.is_enabled), bool(guards), at_ms)
 
     verifier.verify_with_retries(transaction, sequences, on_guarded, now_ms)
 
 
 @step
-def unverified(state: ReplicaManagerState, errors: Errors) -> Errors:
-    """The partitions that a coordinator, or this broker, refuses."""
-    return errors
+def take_verification(
+    state: ReplicaManagerState,
+    statuses: Mapping[TopicPartition, AppendStatus],
+    errors: Errors,
+    guards: Guards,
+    operation: TransactionSupportedOperation,
+) -> None:
+    """Give each append its guard, or the error of a coordinator or of this broker."""
+    for name, status in statuses.items():
+        status.guard = guards.get(name)
+        if name in errors:
+            status.error, status.message = _produce_error(errors[name], operation)
 
 
 def _produce_error(

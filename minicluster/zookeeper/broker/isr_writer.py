@@ -85,12 +85,10 @@ class IsrWriter(Planted):
     def _write(
         self, partition: TopicPartition, state: PartitionState, version: int, now_ms: int
     ) -> Process[AlterPartitionResponse.PartitionData]:
-        path = paths.partition_state(partition)
-        (result,) = yield (
-            SetData(path, state.to_json().encode(), guarding_version(self, version)),
-        )
+        write = state_write(self, partition, state, version)
+        (result,) = yield (write,)
         if result.code is Code.BADVERSION:  # a write that was sent again may be its own rival
-            (held,) = yield (GetData(path),)
+            (held,) = yield (GetData(write.path),)
             if held.ok and PartitionState.from_json(held.data or b"") == state:
                 result = held
         if not result.ok:
@@ -110,6 +108,7 @@ class IsrWriter(Planted):
             partition_epoch=result.stat.version,
         )
 
+    @step
     def propagate(self, now_ms: int) -> Process[None]:
         """Notify the controller of all changes by one znode, if it is time for it."""
         changes = self._changes
@@ -120,17 +119,15 @@ class IsrWriter(Planted):
         partitions = tuple(changes.partitions)
         changes.partitions.clear()
         changes.last_propagation_ms = now_ms
-        if is_notified(self, partitions):
-            yield (Create(paths.ISR_CHANGE_PREFIX, encode_partitions(partitions), sequential=True),)
+        yield (Create(paths.ISR_CHANGE_PREFIX, encode_partitions(partitions), sequential=True),)
 
 
 @step
-def guarding_version(writer: IsrWriter, version: int) -> int:
-    """The version that the znode must have."""
-    return version
+def state_write(
+    writer: IsrWriter, partition: TopicPartition, state: PartitionState, version: int
+) -> SetData:
+    """The write of a state where the znode still has the version that the leader has decided on.
 
-
-@step
-def is_notified(writer: IsrWriter, partitions: tuple[TopicPartition, ...]) -> bool:
-    """The controller gets a notification of what was written."""
-    return True
+    Otherwise it would undo what the controller has written meanwhile.
+    """
+    return SetData(paths.partition_state(partition), state.to_json().encode(), version)

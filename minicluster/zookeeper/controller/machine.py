@@ -27,7 +27,6 @@ from uuid import UUID
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.zookeeper.controller import events as e
-from minicluster.zookeeper.controller import planted as planted  # in place before a start
 from minicluster.zookeeper.controller.effects import RequestZooKeeper
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
 from minicluster.zookeeper.controller.processing.broker_change import (

@@ -190,15 +190,7 @@ def write_states(
     state: ControllerState, updates: Mapping[TopicPartition, LeaderAndIsr]
 ) -> Process[StateUpdates]:
     """Write states, each if its znode has the partition epoch that the decision began with."""
-    epoch = state.context.epoch
-    operations = [
-        SetData(
-            paths.partition_state(partition),
-            update.state(epoch).to_json().encode(),
-            expected_version(state, update),
-        )
-        for partition, update in updates.items()
-    ]
+    operations = [state_write(state, partition, update) for partition, update in updates.items()]
     results = yield from write_all(state, operations)
     written, failed, retry = {}, {}, []
     for (partition, update), result in zip(updates.items(), results, strict=True):
@@ -213,9 +205,13 @@ def write_states(
 
 
 @step
-def expected_version(state: ControllerState, update: LeaderAndIsr) -> int:
-    """The version that the znode must have: the partition epoch that the decision began with."""
-    return update.partition_epoch
+def state_write(state: ControllerState, partition: TopicPartition, update: LeaderAndIsr) -> SetData:
+    """The write of a state where its znode still has the version that the decision began with.
+
+    Otherwise it would undo what the leader has written meanwhile (below IBP 2.7-IV2).
+    """
+    data = update.state(state.context.epoch).to_json().encode()
+    return SetData(paths.partition_state(partition), data, update.partition_epoch)
 
 
 def create_states(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import minicluster.zoo  # noqa: F401  (the faults that tests plant)
 from minicluster.actors.recording.problems import Problems
 from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.effects import Effect, FaultHit, Respond

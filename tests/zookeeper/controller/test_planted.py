@@ -18,7 +18,6 @@ from minicluster.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
 )
-from minicluster.zookeeper.broker import planted as planted
 from minicluster.zookeeper.broker.isr_writer import LINGER_MS, IsrWriter
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import Delete

@@ -79,15 +79,9 @@ def handle_offset_commit(
         state.respond(context.token, _response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
-        return written(state, _commit(shard, request, version, topics, at_ms))
+        return commit_offsets(state, shard, request, version, topics, at_ms)
 
     state.write(request.group_id, operation, done, now_ms)
-
-
-@step
-def written(state: CoordinatorState, result: Result) -> Result:
-    """A commit with the records that it writes."""
-    return result
 
 
 def _known_topics(
@@ -113,13 +107,16 @@ def _known_topics(
     return known
 
 
-def _commit(
+@step
+def commit_offsets(
+    state: CoordinatorState,
     shard: GroupShard,
     request: OffsetCommitRequest,
     version: int,
     topics: Sequence[TopicToCommit],
     now_ms: int,
 ) -> Result:
+    """Check the member, and write the offsets in its name."""
     member = _validate(shard, request, version, now_ms)
     epoch = request.generation_id_or_member_epoch
     retention_ms = request.retention_time_ms

@@ -131,7 +131,7 @@ class _GroupFetch:
         listed = []
         for name in timeline_order(topics, string_hash):
             partitions = [
-                self._partition(shard, key, offsets[key])
+                fetched_offset(self.state, shard, key, offsets[key], self.stable)
                 for index in timeline_order(topics[name], _integer_hash)
                 for key in [(self.group.group_id, name, index)]
             ]
@@ -159,7 +159,7 @@ class _GroupFetch:
                 value = offsets.get(key)
                 if value is not None and _is_of_other_topic(value, topic.topic_id):
                     value = None
-                partitions.append(self._partition(shard, key, value))
+                partitions.append(fetched_offset(self.state, shard, key, value, self.stable))
             listed.append(self._topic(name, topic.topic_id, partitions))
         return listed + unknown
 
@@ -167,23 +167,26 @@ class _GroupFetch:
         own_id = topic_id if self.by_id else ZERO_UUID
         return Topic(name=name, topic_id=own_id, partitions=tuple(partitions))
 
-    def _partition(self, shard: GroupShard, key: OffsetKey, value: OffsetAndMetadata | None) -> Any:
-        if self.stable and shard.offsets.is_pending(key):
-            return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        if value is None:
-            return _no_offset(key[2], ErrorCode.NONE)
-        return Partition(
-            partition_index=key[2],
-            committed_offset=returned_offset(self.state, value.offset),
-            committed_leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-        )
-
 
 @step
-def returned_offset(state: CoordinatorState, offset: int) -> int:
-    """A committed offset as the group gets it."""
-    return offset
+def fetched_offset(
+    state: CoordinatorState,
+    shard: GroupShard,
+    key: OffsetKey,
+    value: OffsetAndMetadata | None,
+    stable: bool,
+) -> Any:
+    """The committed offset of a partition; unstable while a transaction may commit another."""
+    if stable and shard.offsets.is_pending(key):
+        return _no_offset(key[2], ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    if value is None:
+        return _no_offset(key[2], ErrorCode.NONE)
+    return Partition(
+        partition_index=key[2],
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
 
 
 def _integer_hash(index: int) -> int:

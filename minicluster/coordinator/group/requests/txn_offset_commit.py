@@ -55,23 +55,7 @@ def handle_txn_offset_commit(
         state.respond(context.token, _response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
-        try:
-            committer = _committer(shard, request, version, at_ms)
-            records, errors = offset_records(
-                shard,
-                request.group_id,
-                topics,
-                None,
-                at_ms,
-                committer=committer,
-                epoch=request.generation_id,
-                transactional=True,
-            )
-        except OperationError as refusal:
-            if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
-                raise OperationError(ErrorCode.ILLEGAL_GENERATION) from refusal
-            raise
-        return written(state, Result(records=records, response=errors))
+        return commit_offsets(state, shard, request, version, topics, at_ms)
 
     if not request.group_id:
         done((), ErrorCode.INVALID_GROUP_ID, None)
@@ -83,9 +67,32 @@ def handle_txn_offset_commit(
 
 
 @step
-def written(state: CoordinatorState, result: Result) -> Result:
-    """The offsets as they are written."""
-    return result
+def commit_offsets(
+    state: CoordinatorState,
+    shard: GroupShard,
+    request: TxnOffsetCommitRequest,
+    version: int,
+    topics: Sequence[TopicToCommit],
+    now_ms: int,
+) -> Result:
+    """Check the member, and write the offsets in its name: pending until the transaction ends."""
+    try:
+        committer = _committer(shard, request, version, now_ms)
+        records, errors = offset_records(
+            shard,
+            request.group_id,
+            topics,
+            None,
+            now_ms,
+            committer=committer,
+            epoch=request.generation_id,
+            transactional=True,
+        )
+    except OperationError as refusal:
+        if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
+            raise OperationError(ErrorCode.ILLEGAL_GENERATION) from refusal
+        raise
+    return Result(records=records, response=errors)
 
 
 def _known_topics(

@@ -147,7 +147,6 @@ def _proposal(
     )
 
 
-@step
 def decide(
     state: ControllerState, partition: TopicPartition, proposal: LeaderAndIsr, version: int
 ) -> LeaderAndIsr | ErrorCode | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from minicluster.planting import step
 from minicluster.zookeeper.controller.changing.partition_states import (
     bring_online,
     change_partitions,
@@ -50,7 +49,7 @@ def process_broker_change(state: ControllerState) -> Process[None]:
     bounced = [
         broker
         for broker in sorted(registered.keys() & context.broker_epochs.keys())
-        if is_bounced(state, registered[broker][1], context.broker_epochs[broker])
+        if registered[broker][1] > context.broker_epochs[broker]  # it has registered again since
     ]
     state.effects += [OpenChannel(broker) for broker in new]
     for broker in bounced:
@@ -67,12 +66,6 @@ def process_broker_change(state: ControllerState) -> Process[None]:
     if dead:
         context.remove_brokers(dead)
         yield from _fail(state, dead)
-
-
-@step
-def is_bounced(state: ControllerState, registered: int, known: int) -> bool:
-    """The broker has registered again since: its epoch is newer."""
-    return registered > known
 
 
 def _start(state: ControllerState, brokers: Sequence[int]) -> Process[None]:

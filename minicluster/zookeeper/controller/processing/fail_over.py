@@ -11,7 +11,6 @@ from typing import Any
 
 from minicluster.effects import CancelTimer
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.planting import step
 from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.controller.changing.partition_states import (
     bring_online,
@@ -155,9 +154,7 @@ def _register(state: ControllerState) -> Process[None]:
         with_kraft_epoch=state.settings.release.kraft_epoch_in_controller_znode,
     )
     (registered,) = yield (
-        Multi(
-            (Create(paths.CONTROLLER, znode, ephemeral=True), _raise(state, epoch, stat.version))
-        ),
+        Multi((Create(paths.CONTROLLER, znode, ephemeral=True), _raise(epoch, stat.version))),
     )
     if registered.code in (Code.NODEEXISTS, Code.BADVERSION):
         version = yield from _version_of_own_epoch(state, epoch)
@@ -184,8 +181,7 @@ def _version_of_own_epoch(state: ControllerState, epoch: int) -> Process[int]:
     raise ControllerMoved("another broker is the controller")
 
 
-@step
-def _raise(state: ControllerState, epoch: int, version: int) -> Operation:
+def _raise(epoch: int, version: int) -> Operation:
     """The write of the next controller epoch, if no other candidate was faster."""
     return SetData(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch), version)
 

@@ -9,7 +9,6 @@ Source:  KIP-112; kafka.controller.KafkaController.processIsrChangeNotification,
 from __future__ import annotations
 
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     LeaderAndIsrRequest,
@@ -106,19 +105,10 @@ def _take_replica_errors(
             after.add(partition)
         elif code == ErrorCode.NONE:
             after.discard(partition)
-    after = lost_replicas(state, before, after)
     context.offline_dirs[broker] = after
     lost = sorted(after - before)
     if lost:
         yield from take_replicas_offline(state, [(partition, broker) for partition in lost])
-
-
-@step
-def lost_replicas(
-    state: ControllerState, before: set[TopicPartition], after: set[TopicPartition]
-) -> set[TopicPartition]:
-    """The replicas of a broker in log directories that fail, as its response has them."""
-    return after
 
 
 def _partition_errors(

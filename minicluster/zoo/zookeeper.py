@@ -1,7 +1,4 @@
-"""The planted faults of the controller on ZooKeeper (``minicluster.planting``).
-
-``machine`` imports this module, so that the faults are in place before a controller starts.
-"""
+"""Faults of a cluster on ZooKeeper: its controller, and leaders that write their ISR themselves."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from typing import Any
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import plant
+from minicluster.zookeeper.broker import isr_writer
+from minicluster.zookeeper.broker.isr_writer import IsrWriter
 from minicluster.zookeeper.controller import znode_access
 from minicluster.zookeeper.controller.changing import elections, replica_states
 from minicluster.zookeeper.controller.changing.elections import Election
@@ -21,7 +20,8 @@ from minicluster.zookeeper.controller.state.leader_and_isr import (
     LeaderAndIsr,
     Leadership,
 )
-from minicluster.zookeeper.server.operations import ANY_VERSION, Operation, Request
+from minicluster.zookeeper.process import Process
+from minicluster.zookeeper.server.operations import ANY_VERSION, Operation, Request, SetData
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 
@@ -38,10 +38,10 @@ def _y01(right: Callable[..., Request], state: ControllerState, operation: Opera
     return operation
 
 
-@plant(znode_access.expected_version, "y02_version_unchecked")
-def _y02(right: Callable[..., int], state: ControllerState, update: LeaderAndIsr) -> int:
+@plant(znode_access.state_write, "y02_version_unchecked")
+def _y02(right: Callable[..., SetData], state: ControllerState, *args: Any) -> SetData:
     state.hit("Y02")
-    return ANY_VERSION
+    return replace(right(state, *args), version=ANY_VERSION)
 
 
 @plant(alter_partition.members_eligible, "y03_dead_members_accepted")
@@ -89,3 +89,19 @@ def _y08(
     state.hit("Y08")
     elected = current.elect(outside[0], outside[:1])
     return Election(elected, state.context.online(replicas, partition))
+
+
+# Leaders that write their ISR.
+
+
+@plant(IsrWriter.propagate, "y04_notification_lost")
+def _y04(right: Callable[..., Process[None]], writer: IsrWriter, now_ms: int) -> Process[None]:
+    for _ in right(writer, now_ms):  # the writer takes what it yields for sent
+        writer.hit("Y04")
+    yield from ()
+
+
+@plant(isr_writer.state_write, "y05_leader_write_unguarded")
+def _y05(right: Callable[..., SetData], writer: IsrWriter, *args: Any) -> SetData:
+    writer.hit("Y05")
+    return replace(right(writer, *args), version=ANY_VERSION)

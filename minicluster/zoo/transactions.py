@@ -1,8 +1,8 @@
-"""The planted faults about transactions and consumers; ``planted`` imports this module."""
+"""Faults of the replica manager with transactions, and with what consumers read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.producers.entry import BatchMetadata
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck
-from minicluster.replica.producers.verification import Errors
+from minicluster.replica.producers.verification import Errors, TopicPartition
 from minicluster.replica.requests import produce
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
@@ -93,12 +93,15 @@ def _s44(right: Right, partition: Partition) -> int:
 # --- markers and fenced producers -------------------------------------------------------------
 
 
-@plant(append_records.marker_of, "s45_marker_inverted")
+@plant(append_records.marker_status, "s45_marker_inverted")
 def _s45(
-    right: Right, state: ReplicaManagerState, marker: EndTransactionMarker
-) -> EndTransactionMarker:
-    state.hit("S45")
-    return EndTransactionMarker(not marker.committed, marker.coordinator_epoch)
+    right: Right, state: ReplicaManagerState, marker: EndTransactionMarker, *args: Any
+) -> append_records.AppendStatus:
+    inverted = EndTransactionMarker(not marker.committed, marker.coordinator_epoch)
+    status: append_records.AppendStatus = right(state, inverted, *args)
+    if status.batch is not None:
+        state.hit("S45")
+    return status
 
 
 @plant(append_records.is_to_append, "s46_marker_left_out")
@@ -129,9 +132,16 @@ def _s74(right: Right, state: ReplicaManagerState, status: append_records.Append
     return False
 
 
-@plant(produce.unverified, "s47_fenced_producer_writes")
-def _s47_unverified(right: Right, state: ReplicaManagerState, errors: Errors) -> Errors:
-    return {p: e for p, e in errors.items() if e != ErrorCode.INVALID_PRODUCER_EPOCH}
+@plant(produce.take_verification, "s47_fenced_producer_writes")
+def _s47_verification(
+    right: Right,
+    state: ReplicaManagerState,
+    statuses: Mapping[TopicPartition, append_records.AppendStatus],
+    errors: Errors,
+    *args: Any,
+) -> None:
+    others = {p: e for p, e in errors.items() if e != ErrorCode.INVALID_PRODUCER_EPOCH}
+    right(state, statuses, others, *args)
 
 
 @plant(leader_log.validate_producer, "s47_fenced_producer_writes")

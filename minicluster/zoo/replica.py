@@ -1,6 +1,6 @@
-"""The planted faults of the replica manager; ``machine`` imports this module.
+"""Faults of the replica manager: ISR, high watermark, leadership, logs, fetching.
 
-Each fault wraps the step of a rule that it breaks, and counts a hit where that makes a difference.
+Each counts a hit where it makes a difference.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-import minicluster.replica.planted_transactions  # noqa: F401  (registers its faults)
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition

@@ -1,7 +1,4 @@
-"""The planted faults of the controller: what each changes at a step (``minicluster.planting``).
-
-``machine`` imports this module, so that the faults are in place before a controller starts.
-"""
+"""Faults of the controller."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from minicluster.controller.deciding import (
     initial_assignment,
 )
 from minicluster.controller.deciding.broker_changes import Moves, Records
+from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets
 from minicluster.controller.deciding.reassignment import contains_all
@@ -395,12 +393,13 @@ def _s27(
     return uuid5(NAMESPACE_DNS, name)
 
 
-@plant(delete_topics.deleted_at_once, "z23_deletion_in_pieces")
-def _z23(right: Callable[..., bool], state: ClusterState, deleted: list[UUID]) -> bool:
-    if len(deleted) < 2:
-        return right(state, deleted)
+@plant(delete_topics.delete_topics, "z23_deletion_in_pieces")
+def _z23(right: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
+    decision = right(state, *args)
+    if len(decision.records) < 2:
+        return decision
     state.hit("Z23")
-    return False
+    return replace(decision, atomic=False)
 
 
 @plant(ClusterState.apply, "s72_configs_outlive_topic")

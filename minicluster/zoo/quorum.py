@@ -1,7 +1,4 @@
-"""The planted faults of the quorum: what each changes at a named step (``minicluster.planting``).
-
-``machine`` imports this module, so that the faults are in place before a node starts.
-"""
+"""Faults of the quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planted faults of the group coordinator; ``machine`` imports this module."""
+"""Faults of the group coordinator."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from minicluster.coordinator.group.requests import (
     txn_offset_commit,
 )
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.planting import plant
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest
 
 Right = Callable[..., Any]
 
 
-@plant(offset_commit.written, "s51_commit_forgotten")
-def _s51(right: Right, state: CoordinatorState, result: Result) -> Result:
+@plant(offset_commit.commit_offsets, "s51_commit_forgotten")
+def _s51(right: Right, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = right(state, *args)
     if not result.records:
         return result
     state.hit("S51")
     return replace(result, records=())
 
 
-@plant(txn_offset_commit.written, "s54_offset_of_transaction_forgotten")
-def _s54(right: Right, state: CoordinatorState, result: Result) -> Result:
+@plant(txn_offset_commit.commit_offsets, "s54_offset_of_transaction_forgotten")
+def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = right(state, *args)
     if not result.records:
         return result
     state.hit("S54")
@@ -54,7 +59,17 @@ def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> di
     return given | {next(iter(given)): b""}
 
 
-@plant(offset_fetch.returned_offset, "s53_offset_too_high")
-def _s53(right: Right, state: CoordinatorState, offset: int) -> int:
+@plant(offset_fetch.fetched_offset, "s53_offset_too_high")
+def _s53(
+    right: Right,
+    state: CoordinatorState,
+    shard: GroupShard,
+    key: OffsetKey,
+    value: OffsetAndMetadata | None,
+    stable: bool,
+) -> Any:
+    fetched = right(state, shard, key, value, stable)
+    if value is None or fetched.error_code != ErrorCode.NONE:
+        return fetched
     state.hit("S53")
-    return offset + 1
+    return replace(fetched, committed_offset=value.offset + 1)

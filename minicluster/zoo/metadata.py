@@ -1,8 +1,4 @@
-"""The planted faults of the metadata image: what each changes at a named step.
-
-``metadata.loader`` and ``metadata.snapshot_generator`` have the steps; the nodes that run them
-import this module (``minicluster.planting``).
-"""
+"""Faults of the loader of metadata and of snapshots."""
 
 from __future__ import annotations
 
