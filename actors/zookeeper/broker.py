@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +39,7 @@ from minicluster.actors.zookeeper.replica_manager import (
     ZkReplicaManager,
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.broker.state.api_state import KafkaApisConfig, OnZooKeeper
+from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.supported_features import supported_features
@@ -68,6 +69,7 @@ from minicluster.zookeeper.broker.delayed_topic_operations import TIMER as OPERA
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.zookeeper.broker.isr_writer import TIMER as ISR_TIMER
+from minicluster.zookeeper.broker.metadata_cache import ShownMetadata
 from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
 from minicluster.zookeeper.broker.registration import (
     REGISTER_AGAIN,
@@ -148,6 +150,11 @@ class ZkBroker(Shell):
         )
         self.requests = self.metadata.requests
         self.isr = IsrWriter(self.node_id, self.now(), context.faults)
+        shown = partial(
+            ShownMetadata,
+            cache=self.requests.cache,
+            topic_ids_supported=protocol.topic_ids_supported,
+        )
         self.apis = KafkaApis(
             KafkaApisConfig(
                 broker_id=self.node_id,
@@ -157,7 +164,8 @@ class ZkBroker(Shell):
                 static=dict(config.static),
                 rules=context.rules,
                 unserved=UNSERVED,
-            )
+            ),
+            shown=shown,
         )
         self._seen_changes: set[str] = set()
         self._control, self._isr, self._own = (ProcessLane(self._submit_of) for _ in range(3))
@@ -427,11 +435,7 @@ class ZkBroker(Shell):
 
     def _show(self) -> None:
         """Clients are shown the metadata cache."""
-        cache, protocol = self.requests.cache, self.protocol
-        self.apis.state.on_zookeeper = OnZooKeeper(
-            cache.controller, cache.offline_replicas, protocol.topic_ids_supported
-        )
-        features_version = FEATURES_VERSION if protocol.features_supported else NO_FEATURES
+        features_version = FEATURES_VERSION if self.protocol.features_supported else NO_FEATURES
         self.perform(self.apis.on_metadata(self.requests.shown, features_version))
         self._complete_delayed()
 

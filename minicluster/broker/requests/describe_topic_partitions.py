@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.requests.metadata import offline_replicas
 from minicluster.broker.state.api_state import ApiState
 from minicluster.metadata.authorized_operations import ON_TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
@@ -66,7 +65,8 @@ def describe_topic_partitions(
         start = first_partition if name == first_topic else 0
         stop = min(len(topic.partitions), start + limit)
         partitions = tuple(
-            _partition(state, index, topic.partitions[index]) for index in range(start, stop)
+            _partition(state, topic.name, index, topic.partitions[index])
+            for index in range(start, stop)
         )
         described.append(
             Topic(
@@ -96,7 +96,9 @@ def _unknown(name: str) -> Topic:
     )
 
 
-def _partition(state: ApiState, index: int, partition: PartitionRegistration) -> Partition:
+def _partition(
+    state: ApiState, topic: str, index: int, partition: PartitionRegistration
+) -> Partition:
     leader = state.image.cluster.broker(partition.leader)
     reachable = leader is not None and state.endpoint(leader) is not None
     return Partition(
@@ -107,5 +109,5 @@ def _partition(state: ApiState, index: int, partition: PartitionRegistration) ->
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=offline_replicas(state, partition),
+        offline_replicas=state.offline_replicas(topic, index, partition),
     )
