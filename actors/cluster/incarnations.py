@@ -99,7 +99,7 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
     broker: Any = None
 
     def route(packet: Packet) -> ClusterActor | None:
-        target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
+        target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
     ids_now = partial(_topic_ids, replicas)
@@ -138,7 +138,7 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
     def route(packet: Packet) -> ClusterActor | None:
         target: ClusterActor | None = controller
         if controller is not None and not _is_metadata_fetch(packet.body):
-            if packet.api in REPLICA_APIS:
+            if type(packet.body) in REPLICA_APIS:
                 target = replicas
             elif _is_of_client(packet) and type(packet.body) in BROKER_APIS:
                 target = broker

@@ -17,7 +17,7 @@ from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
 from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.configs.effective import BrokerLevels
-from minicluster.protocol.api_versions import enabled_versions
+from minicluster.protocol.api import enabled_versions
 
 
 def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol import ErrorCode, ProtocolError, encode
-from minicluster.protocol.api_keys import API_VERSIONS, APIS
+from minicluster.protocol.api import API_VERSIONS
+from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode, decode_prefix
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
 

@@ -64,10 +64,10 @@ class Coordinators:
         """
         exchange = packet.exchange
         request, version = packet.body, exchange.version
-        if exchange.api in GROUP_APIS:
+        if type(request) in GROUP_APIS:
             client = ClientContext(exchange.client_id)
             return self.groups.on_request(packet, request, version, client, now_ms)
-        if exchange.api in TRANSACTION_APIS:
+        if type(request) in TRANSACTION_APIS:
             return self.transactions.on_request(packet, request, version, now_ms)
         handle_write_txn_markers(self._replicas, self.groups.state, packet, request, now_ms)
         return []

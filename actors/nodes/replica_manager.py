@@ -33,9 +33,8 @@ from minicluster.replica.to_controller.controller_channel import CorrelationIds
 if TYPE_CHECKING:
     from minicluster.actors.nodes.coordinators import Coordinators
 
-REPLICA_APIS = (
-    frozenset(name.removesuffix("Request") for name in REPLICA_HANDLERS) | COORDINATOR_APIS
-)
+REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
+"""The requests that a replica manager handles, or a coordinator beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ class ReplicaManager(Shell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange, now_ms = packet.exchange, self.now()
-        if exchange.api in COORDINATOR_APIS:
+        if type(packet.body) in COORDINATOR_APIS:
             self._coordinate(self.coordinators.on_request(packet, now_ms))
         else:
             request, version = packet.body, exchange.version

@@ -42,7 +42,7 @@ def start_broker(cluster: Cluster, context: NodeContext) -> Process:
     broker: Any = None
 
     def route(packet: Packet) -> ClusterActor | None:
-        target: ClusterActor | None = replicas if packet.api in REPLICA_APIS else broker
+        target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
     def topic_ids() -> Mapping[str, uuid.UUID]:

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from minicluster.broker.request_table import RequestTable
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
 from minicluster.controller.controller_apis import CONTROLLER_APIS
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
-from minicluster.protocol.api_versions import limited_versions
+from minicluster.protocol.api import advertised_versions
 from minicluster.protocol.error_responses import error_response
 from minicluster.quorum.handlers import REQUEST_HANDLERS as QUORUM_HANDLERS
 from minicluster.rules import Rules
@@ -62,38 +61,39 @@ def _refuse_sasl(state: ControllerListenerState, request: Any, version: int, now
 
 def _refuse_unknown(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
     """UNKNOWN_SERVER_ERROR: Kafka's controllers advertise these APIs and do not handle them."""
-    name = type(request).__name__.removesuffix("Request")
-    message = f"Unsupported ApiKey {_API_KEYS[name]}"
+    message = f"Unsupported ApiKey {_API_KEYS[type(request)]}"
     return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, message, version=version)
 
 
 _API_KEYS = {
-    "DescribeDelegationToken": "DESCRIBE_DELEGATION_TOKEN",
-    "DescribeUserScramCredentials": "DESCRIBE_USER_SCRAM_CREDENTIALS",
+    m.DescribeDelegationTokenRequest: "DESCRIBE_DELEGATION_TOKEN",
+    m.DescribeUserScramCredentialsRequest: "DESCRIBE_USER_SCRAM_CREDENTIALS",
 }
 
-RESPONDERS = RequestTable[Responder](
-    {
-        "ApiVersions": _api_versions,
-        "SaslHandshake": _refuse_sasl,
-        "SaslAuthenticate": _refuse_sasl,
-        "DescribeAcls": refuse_acls,
-        "CreateAcls": refuse_acls,
-        "DeleteAcls": refuse_acls,
-        "DescribeConfigs": describe_configs,
-        "CreateDelegationToken": refuse_delegation_tokens,
-        "RenewDelegationToken": refuse_delegation_tokens,
-        "ExpireDelegationToken": refuse_delegation_tokens,
-        "DescribeDelegationToken": _refuse_unknown,
-        "DescribeUserScramCredentials": _refuse_unknown,
-        "DescribeCluster": _describe_cluster,
-    }
-)
+RESPONDERS: Mapping[type[Message], Responder] = {
+    m.ApiVersionsRequest: _api_versions,
+    m.SaslHandshakeRequest: _refuse_sasl,
+    m.SaslAuthenticateRequest: _refuse_sasl,
+    m.DescribeAclsRequest: refuse_acls,
+    m.CreateAclsRequest: refuse_acls,
+    m.DeleteAclsRequest: refuse_acls,
+    m.DescribeConfigsRequest: describe_configs,
+    m.CreateDelegationTokenRequest: refuse_delegation_tokens,
+    m.RenewDelegationTokenRequest: refuse_delegation_tokens,
+    m.ExpireDelegationTokenRequest: refuse_delegation_tokens,
+    m.DescribeDelegationTokenRequest: _refuse_unknown,
+    m.DescribeUserScramCredentialsRequest: _refuse_unknown,
+    m.DescribeClusterRequest: _describe_cluster,
+}
 
 
 @cache
 def controller_versions(rules: Rules) -> Mapping[int, range]:
     """The versions that a controller of this release serves, by API key."""
-    served: set[Any] = {m.EnvelopeRequest, *RESPONDERS, *QUORUM_HANDLERS}
-    served |= {each for each in CONTROLLER_APIS if getattr(m, each.__name__, None) is each}
-    return limited_versions(rules, sorted(served, key=lambda request: request.api_key))
+    served: set[type[Message]] = {
+        m.EnvelopeRequest,
+        *RESPONDERS,
+        *QUORUM_HANDLERS,
+        *CONTROLLER_APIS,
+    }
+    return advertised_versions(rules, served)

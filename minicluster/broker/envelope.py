@@ -15,31 +15,6 @@ from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
 from minicluster.replica.to_controller.controller_channel import is_from_inactive_controller
 
-FORWARDABLE = frozenset(
-    {
-        "CreateTopics",
-        "DeleteTopics",
-        "CreateAcls",
-        "DeleteAcls",
-        "AlterConfigs",
-        "CreatePartitions",
-        "CreateDelegationToken",
-        "RenewDelegationToken",
-        "ExpireDelegationToken",
-        "ElectLeaders",
-        "IncrementalAlterConfigs",
-        "AlterPartitionReassignments",
-        "ListPartitionReassignments",
-        "AlterClientQuotas",
-        "AlterUserScramCredentials",
-        "DescribeQuorum",
-        "UpdateFeatures",
-        "UnregisterBroker",
-        "AllocateProducerIds",
-        "AddRaftVoter",
-        "RemoveRaftVoter",
-    }
-)
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
 _KEY_AND_VERSION = 4
 
@@ -72,7 +47,7 @@ def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
     api = APIS.get(key)
     if len(data) < _KEY_AND_VERSION or api is None:
         return ErrorCode.UNSUPPORTED_VERSION
-    if api.name not in FORWARDABLE:
+    if not api.forwardable:
         return ErrorCode.INVALID_REQUEST
     try:
         header, end = decode_prefix(m.RequestHeader, data, api.request_header_version(version))

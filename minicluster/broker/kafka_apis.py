@@ -1,10 +1,12 @@
-"""The APIs of a broker: one row per request, and the machine that serves them.
+"""The APIs of a broker, and the machine that serves them.
 
-    image:     what a module of ``requests/`` responds from the published image
-    replicas:  what the replica manager, or a coordinator beside it, responds to  (ToReplicas)
-    forwarded: everything administrative, to the active controller
+    own:        what a module of ``requests/`` responds from the published image
+    replicas:   what the replica manager has a handler for                     (ToReplicas)
+    coordinates: what a coordinator beside it has a handler for                (ToReplicas)
+    forwarded:  what is declared forwardable, to the active controller
 
-``APIS`` is the table: what is not in it is not advertised. Leaves out: authorization, quotas.
+``APIS`` is read from the tables of those who handle the requests. Leaves out: authorization,
+quotas.
 
 Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersionManager.
 """
@@ -18,7 +20,6 @@ from typing import Any
 
 from minicluster.broker.coordinator_lookups import TIMER as LOOKUP_TIMER
 from minicluster.broker.coordinator_lookups import CoordinatorLookups
-from minicluster.broker.request_table import RequestTable
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
@@ -36,13 +37,16 @@ from minicluster.broker.requests.list_config_resources import list_config_resour
 from minicluster.broker.requests.metadata import metadata, missing_topics
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
+from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
-from minicluster.protocol.api_versions import highest_version, limited_versions
+from minicluster.protocol.api import advertised_versions, highest_version
+from minicluster.protocol.api_keys import APIS as DECLARED
 from minicluster.protocol.error_responses import error_response
+from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.to_controller.controller_channel import (
     ControllerChannel,
     CorrelationIds,
@@ -245,72 +249,46 @@ _FORWARDED = Api(KafkaApis.forward, FORWARDS)
 _REPLICAS = Api(KafkaApis.to_replicas, "replicas")
 _COORDINATOR = Api(KafkaApis.to_replicas, "coordinates")
 
-APIS = RequestTable[Api](
-    {
-        "Produce": _REPLICAS,
-        "Fetch": _REPLICAS,
-        "ListOffsets": _REPLICAS,
-        "Metadata": Api(KafkaApis.metadata, "responds"),
-        "OffsetCommit": _COORDINATOR,
-        "OffsetFetch": _COORDINATOR,
-        "FindCoordinator": Api(KafkaApis.find_coordinator, "responds"),
-        "JoinGroup": _COORDINATOR,
-        "Heartbeat": _COORDINATOR,
-        "LeaveGroup": _COORDINATOR,
-        "SyncGroup": _COORDINATOR,
-        "DescribeGroups": _COORDINATOR,
-        "ListGroups": _COORDINATOR,
-        "ApiVersions": Api(KafkaApis.api_versions, "responds"),
-        "CreateTopics": _FORWARDED,
-        "DeleteTopics": _FORWARDED,
-        "DeleteRecords": _REPLICAS,
-        "InitProducerId": _COORDINATOR,
-        "OffsetForLeaderEpoch": _REPLICAS,
-        "AddPartitionsToTxn": _COORDINATOR,
-        "AddOffsetsToTxn": _COORDINATOR,
-        "EndTxn": _COORDINATOR,
-        "WriteTxnMarkers": _REPLICAS,
-        "TxnOffsetCommit": _COORDINATOR,
-        "DescribeAcls": _from_image(refuse_acls),
-        "CreateAcls": _from_image(refuse_acls),
-        "DeleteAcls": _from_image(refuse_acls),
-        "DescribeConfigs": _from_image(describe_configs),
-        "AlterConfigs": Api(KafkaApis.alter_configs, FORWARDS),
-        "AlterReplicaLogDirs": _REPLICAS,
-        "DescribeLogDirs": _REPLICAS,
-        "CreatePartitions": _FORWARDED,
-        "CreateDelegationToken": _from_image(refuse_delegation_tokens),
-        "RenewDelegationToken": _from_image(refuse_delegation_tokens),
-        "ExpireDelegationToken": _from_image(refuse_delegation_tokens),
-        "DescribeDelegationToken": _from_image(refuse_delegation_tokens),
-        "DeleteGroups": _COORDINATOR,
-        "ElectLeaders": _FORWARDED,
-        "IncrementalAlterConfigs": Api(KafkaApis.alter_configs, FORWARDS),
-        "AlterPartitionReassignments": _FORWARDED,
-        "ListPartitionReassignments": _FORWARDED,
-        "OffsetDelete": _COORDINATOR,
-        "DescribeClientQuotas": _from_image(describe_client_quotas),
-        "AlterClientQuotas": _FORWARDED,
-        "DescribeUserScramCredentials": _from_image(describe_user_scram_credentials),
-        "AlterUserScramCredentials": _FORWARDED,
-        "DescribeQuorum": _FORWARDED,
-        "UpdateFeatures": _FORWARDED,
-        "DescribeCluster": _from_image(describe_cluster),
-        "DescribeProducers": _REPLICAS,
-        "UnregisterBroker": _FORWARDED,
-        "DescribeTransactions": _COORDINATOR,
-        "ListTransactions": _COORDINATOR,
-        "ConsumerGroupHeartbeat": _COORDINATOR,
-        "ConsumerGroupDescribe": _COORDINATOR,
-        "ListConfigResources": _from_image(list_config_resources),
-        "DescribeTopicPartitions": _from_image(describe_topic_partitions),
-        "AddRaftVoter": _FORWARDED,
-        "RemoveRaftVoter": _FORWARDED,
-    }
-)
+_OWN: Mapping[type[Message], Api] = {
+    m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
+    m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
+    m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
+    m.DescribeAclsRequest: _from_image(refuse_acls),
+    m.CreateAclsRequest: _from_image(refuse_acls),
+    m.DeleteAclsRequest: _from_image(refuse_acls),
+    m.DescribeConfigsRequest: _from_image(describe_configs),
+    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
+    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
+    m.CreateDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.RenewDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.ExpireDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.DescribeDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.DescribeClientQuotasRequest: _from_image(describe_client_quotas),
+    m.DescribeUserScramCredentialsRequest: _from_image(describe_user_scram_credentials),
+    m.DescribeClusterRequest: _from_image(describe_cluster),
+    m.ListConfigResourcesRequest: _from_image(list_config_resources),
+    m.DescribeTopicPartitionsRequest: _from_image(describe_topic_partitions),
+}
+"""The APIs that this machine serves itself."""
+
+# Brokers send it to the controller themselves; no broker takes it from a client.
+_OF_BROKERS_ONLY = m.AllocateProducerIdsRequest
+
+APIS: Mapping[type[Message], Api] = {
+    **{
+        api.request: _FORWARDED
+        for api in DECLARED.values()
+        if api.forwardable and api.request is not _OF_BROKERS_ONLY
+    },
+    **dict.fromkeys(REPLICA_HANDLERS, _REPLICAS),
+    **dict.fromkeys(COORDINATOR_APIS, _COORDINATOR),
+    m.WriteTxnMarkersRequest: _REPLICAS,
+    **_OWN,
+}
+"""Every API of a broker. What is not in it is not advertised."""
 
 
 @cache
 def supported_versions(rules: Rules) -> Mapping[int, range]:
     """The versions that a broker of this release serves, by API key."""
-    return limited_versions(rules, APIS)
+    return advertised_versions(rules, APIS)

@@ -20,7 +20,7 @@ from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image.directory_id import java_order
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.replica.to_controller.controller_channel import (
     ControllerChannel,

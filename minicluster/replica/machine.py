@@ -23,7 +23,8 @@ from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
+from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import ADMIN_CLIENT_ID
 from minicluster.replica.apply_delta import apply_delta
@@ -70,15 +71,15 @@ FLUSH_TIMER = "log-flusher"
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
-HANDLERS: Mapping[str, Handler] = {
-    "ProduceRequest": handle_produce,
-    "FetchRequest": handle_fetch,
-    "ListOffsetsRequest": handle_list_offsets,
-    "OffsetForLeaderEpochRequest": handle_offset_for_leader_epoch,
-    "DeleteRecordsRequest": handle_delete_records,
-    "DescribeProducersRequest": handle_describe_producers,
-    "DescribeLogDirsRequest": handle_describe_log_dirs,
-    "AlterReplicaLogDirsRequest": handle_alter_replica_log_dirs,
+HANDLERS: Mapping[type[Message], Handler] = {
+    m.ProduceRequest: handle_produce,
+    m.FetchRequest: handle_fetch,
+    m.ListOffsetsRequest: handle_list_offsets,
+    m.OffsetForLeaderEpochRequest: handle_offset_for_leader_epoch,
+    m.DeleteRecordsRequest: handle_delete_records,
+    m.DescribeProducersRequest: handle_describe_producers,
+    m.DescribeLogDirsRequest: handle_describe_log_dirs,
+    m.AlterReplicaLogDirsRequest: handle_alter_replica_log_dirs,
 }
 
 
@@ -228,7 +229,7 @@ class ReplicaManagerMachine:
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         Source:  KafkaApis.handle.
         """
-        handler = HANDLERS.get(type(request).__name__)
+        handler = HANDLERS.get(type(request))
         if handler is None:
             response = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, response)

@@ -11,7 +11,8 @@ from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.metadata.image import metadata_image as image
-from minicluster.protocol.api_keys import APIS, Api
+from minicluster.protocol.api import Api
+from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import handlers as quorum_handlers
 from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS

@@ -67,7 +67,7 @@ def _uses(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and not is_face:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not is_face:
-            yield node.value
+            yield node.value.rpartition(":")[2]  # ``module:function`` names a function
 
 
 def unused() -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from minicluster.actors.cluster.views import Node
 from minicluster.durations import format_duration
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode, encode
-from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.api import highest_version
 from minicluster.protocol.errors import ProtocolError
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, read_duration

@@ -16,53 +16,25 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minicluster.coordinator.apis import GROUP_APIS, load
 from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics
-from minicluster.coordinator.group.requests.consumer_group_describe import (
-    handle_consumer_group_describe,
-)
-from minicluster.coordinator.group.requests.consumer_group_heartbeat import (
-    handle_consumer_group_heartbeat,
-)
-from minicluster.coordinator.group.requests.delete_groups import handle_delete_groups
-from minicluster.coordinator.group.requests.describe_groups import handle_describe_groups
-from minicluster.coordinator.group.requests.heartbeat import handle_heartbeat
-from minicluster.coordinator.group.requests.join_group import handle_join_group
-from minicluster.coordinator.group.requests.leave_group import handle_leave_group
-from minicluster.coordinator.group.requests.list_groups import handle_list_groups
-from minicluster.coordinator.group.requests.offset_commit import handle_offset_commit
-from minicluster.coordinator.group.requests.offset_delete import handle_offset_delete
-from minicluster.coordinator.group.requests.offset_fetch import handle_offset_fetch
-from minicluster.coordinator.group.requests.sync_group import handle_sync_group
-from minicluster.coordinator.group.requests.txn_offset_commit import handle_txn_offset_commit
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.metadata.image.delta import MetadataDelta
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 
 Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
-HANDLERS: Mapping[str, Handler] = {
-    "ConsumerGroupDescribeRequest": handle_consumer_group_describe,
-    "ConsumerGroupHeartbeatRequest": handle_consumer_group_heartbeat,
-    "DeleteGroupsRequest": handle_delete_groups,
-    "DescribeGroupsRequest": handle_describe_groups,
-    "HeartbeatRequest": handle_heartbeat,
-    "JoinGroupRequest": handle_join_group,
-    "LeaveGroupRequest": handle_leave_group,
-    "ListGroupsRequest": handle_list_groups,
-    "OffsetCommitRequest": handle_offset_commit,
-    "OffsetDeleteRequest": handle_offset_delete,
-    "OffsetFetchRequest": handle_offset_fetch,
-    "SyncGroupRequest": handle_sync_group,
-    "TxnOffsetCommitRequest": handle_txn_offset_commit,
-}
+HANDLERS: Mapping[type[Message], Handler] = load(
+    GROUP_APIS, "minicluster.coordinator.group.requests"
+)
 
 
 class GroupCoordinatorMachine:
@@ -119,7 +91,7 @@ class GroupCoordinatorMachine:
 
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         """
-        handler = HANDLERS.get(type(request).__name__)
+        handler = HANDLERS.get(type(request))
         if handler is None:
             refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, refusal)

@@ -19,42 +19,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minicluster.coordinator.apis import TRANSACTION_APIS, load
 from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.ending.expiration import remove_expired_transactional_ids
 from minicluster.coordinator.transaction.ending.timeouts import abort_timed_out_transactions
-from minicluster.coordinator.transaction.requests.add_offsets_to_txn import (
-    handle_add_offsets_to_txn,
-)
-from minicluster.coordinator.transaction.requests.add_partitions_to_txn import (
-    handle_add_partitions_to_txn,
-)
-from minicluster.coordinator.transaction.requests.describe_transactions import (
-    handle_describe_transactions,
-)
-from minicluster.coordinator.transaction.requests.end_txn import handle_end_txn
-from minicluster.coordinator.transaction.requests.init_producer_id import handle_init_producer_id
-from minicluster.coordinator.transaction.requests.list_transactions import handle_list_transactions
 from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
 from minicluster.effects import Effect
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
 Handler = Callable[[CoordinatorState, Any, Any, int, int], None]
-HANDLERS: Mapping[str, Handler] = {
-    "AddOffsetsToTxnRequest": handle_add_offsets_to_txn,
-    "AddPartitionsToTxnRequest": handle_add_partitions_to_txn,
-    "DescribeTransactionsRequest": handle_describe_transactions,
-    "EndTxnRequest": handle_end_txn,
-    "InitProducerIdRequest": handle_init_producer_id,
-    "ListTransactionsRequest": handle_list_transactions,
-}
+HANDLERS: Mapping[type[Message], Handler] = load(
+    TRANSACTION_APIS, "minicluster.coordinator.transaction.requests"
+)
 
 
 class TransactionCoordinatorMachine:
@@ -121,7 +105,7 @@ class TransactionCoordinatorMachine:
 
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         """
-        handler = HANDLERS.get(type(request).__name__)
+        handler = HANDLERS.get(type(request))
         if handler is None:
             refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, refusal)

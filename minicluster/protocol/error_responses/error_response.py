@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.protocol.api import api_of
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.protocol.error_responses.plans import NAMES, PLANS, Each, Plan, Text
 from minicluster.protocol.error_responses.texts import TEXTS
+from minicluster.protocol.error_shape import NAMES, Each, ErrorShape, Text
 from minicluster.protocol.schema import Message, Struct
 from minicluster.protocol.versions import parse_versions
 
@@ -32,15 +33,17 @@ def error_response(
     Shapes:  message is the exception's own text, None where it has only the text of its code.
     """
     kind = type(request)
+    api = api_of(kind)
+    shape = ErrorShape() if api is None else api.error
+    # The response stands beside its request, also where no release ever had them.
     name = kind.__name__.removesuffix("Request")
     response = getattr(sys.modules[kind.__module__], f"{name}Response")
-    plan = PLANS.get(name, Plan())
     failure = _Error(error, message, version)
     values = {
-        **_error_fields(response, failure, plan.text),
-        **{field: getattr(request, of) for field, of in plan.copies.items()},
-        **plan.values,
-        **_arrays(response, (request,), plan.inside, failure),
+        **_error_fields(response, failure, shape.text),
+        **{field: getattr(request, of) for field, of in shape.copies.items()},
+        **shape.values,
+        **_arrays(response, (request,), shape.inside, failure),
     }
     return response(**_carried(response, values, version))
 

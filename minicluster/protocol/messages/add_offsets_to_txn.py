@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (api key 25): a transaction takes in a group's offsets.
 
-Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+Versions: 0-4, flexible from 3.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: PRODUCER_FENCED is a possible error (KIP-588).
     3: flexible.
@@ -10,6 +10,7 @@ Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=25, kind="request", versions="0-4", flexible="3+")
@@ -24,3 +25,11 @@ class AddOffsetsToTxnRequest(s.Message):
 class AddOffsetsToTxnResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
+
+
+API = api(
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="0-4",
+)

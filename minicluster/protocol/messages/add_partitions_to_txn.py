@@ -1,6 +1,6 @@
 """AddPartitionsToTxn (api key 24): a transaction takes in partitions, or a broker verifies them.
 
-Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 3.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: PRODUCER_FENCED is a possible error (KIP-588).
     3: flexible.
@@ -14,6 +14,8 @@ Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 
 @s.message(api_key=24, kind="request", versions="0-5", flexible="3+")
@@ -73,3 +75,18 @@ class AddPartitionsToTxnResponse(s.Message):
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...] = s.array(
         "AddPartitionsToTxnTopicResult", "0-3", default=()
     )
+
+
+API = api(
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    kafka_3_9="0-5",
+    kafka_4_3="0-5",
+    error=ErrorShape(
+        {
+            "results_by_topic_v3_and_below": Each(
+                ("v3_and_below_topics",), inside={"results_by_partition": partition_indexes()}
+            )
+        }
+    ),
+)

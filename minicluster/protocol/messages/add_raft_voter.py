@@ -2,7 +2,7 @@
 
 KIP-853.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: ack_when_committed.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import TEXT_OF_CODE
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -35,3 +37,13 @@ class AddRaftVoterResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+", ignorable=True)
+
+
+API = api(
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    kafka_3_9="0",
+    kafka_4_3="0-1",
+    forwardable=True,
+    error=TEXT_OF_CODE,
+)

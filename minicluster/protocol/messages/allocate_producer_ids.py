@@ -2,12 +2,13 @@
 
 KIP-730.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=67, kind="request", versions="0", flexible="0+")
@@ -22,3 +23,12 @@ class AllocateProducerIdsResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     producer_id_start: int = s.int64("0+", default=0, entity="producerId")
     producer_id_len: int = s.int32("0+", default=0)
+
+
+API = api(
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    forwardable=True,
+)

@@ -1,12 +1,14 @@
 """AlterClientQuotas (api key 49): a client changes quotas.
 
-Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+Versions: 0-1, flexible from 1.
     1: flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text
 
 
 @s.message(api_key=49, kind="request", versions="0-1", flexible="1+")
@@ -50,3 +52,21 @@ class AlterClientQuotasResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     entries: tuple[EntryData, ...] = s.array("EntryData", "0+", default=())
+
+
+API = api(
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-1",
+    forwardable=True,
+    error=ErrorShape(
+        {
+            "entries": Each(
+                ("entries",),
+                inside={"entity": Each(("entity",))},
+                text=Text.OF_CODE,
+            )
+        }
+    ),
+)

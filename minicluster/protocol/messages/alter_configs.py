@@ -1,6 +1,6 @@
 """AlterConfigs (api key 33): a client replaces all configs of resources.
 
-Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+Versions: 0-2, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
 """
@@ -8,6 +8,8 @@ Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=33, kind="request", versions="0-2", flexible="2+")
@@ -42,3 +44,13 @@ class AlterConfigsResponse(s.Message):
     responses: tuple[AlterConfigsResourceResponse, ...] = s.array(
         "AlterConfigsResourceResponse", "0+", default=()
     )
+
+
+API = api(
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    kafka_3_9="0-2",
+    kafka_4_3="0-2",
+    forwardable=True,
+    error=ErrorShape({"responses": Each(("resources",))}),
+)

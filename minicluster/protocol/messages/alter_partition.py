@@ -5,7 +5,7 @@ A change of the ISR or the recovery state, from a leader to the controller.
 KIP-497; KIP-704 (v1) adds the leader recovery state, KIP-841 (v2) names topics by id, KIP-903
 (v3) carries broker epochs in the ISR.
 
-Versions: 0-3, all flexible; Kafka 3.9 has 0-3, Kafka 4.3 has 2-3.
+Versions: 0-3, all flexible.
     1: leader_recovery_state; response leader_recovery_state.
     2: topic_id; without topic_name; response topic_id; response without topic_name.
     3: new_isr_with_epochs; without new_isr.
@@ -16,6 +16,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -73,3 +74,11 @@ class AlterPartitionResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
+
+
+API = api(
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="2-3",
+)

@@ -2,13 +2,15 @@
 
 KIP-455.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: allow_replication_factor_change; response allow_replication_factor_change.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=45, kind="request", versions="0-1", flexible="0+")
@@ -54,3 +56,15 @@ class AlterPartitionReassignmentsResponse(s.Message):
     responses: tuple[ReassignableTopicResponse, ...] = s.array(
         "ReassignableTopicResponse", "0+", default=()
     )
+
+
+API = api(
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0-1",
+    forwardable=True,
+    error=ErrorShape(
+        {"responses": Each(("topics",), inside={"partitions": Each(("partitions",))})}
+    ),
+)

@@ -2,7 +2,7 @@
 
 A client moves replicas between the log directories of a broker.
 
-Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
+Versions: 0-2, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
 """
@@ -10,6 +10,8 @@ Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 1-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 
 @s.message(api_key=34, kind="request", versions="0-2", flexible="2+")
@@ -47,3 +49,20 @@ class AlterReplicaLogDirsResponse(s.Message):
     results: tuple[AlterReplicaLogDirTopicResult, ...] = s.array(
         "AlterReplicaLogDirTopicResult", "0+", default=()
     )
+
+
+API = api(
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    kafka_3_9="0-2",
+    kafka_4_3="1-2",
+    error=ErrorShape(
+        {
+            "results": Each(
+                ("dirs.topics",),
+                copies={"topic_name": "name"},
+                inside={"partitions": partition_indexes()},
+            )
+        }
+    ),
+)

@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import TEXT_OF_CODE
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -55,3 +57,12 @@ class AlterShareGroupOffsetsResponse(s.Message):
     responses: tuple[AlterShareGroupOffsetsResponseTopic, ...] = s.array(
         "AlterShareGroupOffsetsResponseTopic", "0+", default=()
     )
+
+
+API = api(
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    kafka_3_9="none",
+    kafka_4_3="0",
+    error=TEXT_OF_CODE,
+)

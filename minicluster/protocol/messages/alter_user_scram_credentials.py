@@ -1,11 +1,13 @@
 """AlterUserScramCredentials (api key 51): a client changes SCRAM credentials.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=51, kind="request", versions="0", flexible="0+")
@@ -43,3 +45,15 @@ class AlterUserScramCredentialsResponse(s.Message):
     results: tuple[AlterUserScramCredentialsResult, ...] = s.array(
         "AlterUserScramCredentialsResult", "0+", default=()
     )
+
+
+API = api(
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    forwardable=True,
+    error=ErrorShape(
+        {"results": Each(("deletions", "upsertions"), copies={"user": "name"}, distinct=True)}
+    ),
+)

@@ -2,7 +2,7 @@
 
 The response's header is always version 0, so that a client of any version can read it (KIP-511).
 
-Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+Versions: 0-4, flexible from 3.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: client_software_name, client_software_version; flexible; response supported_features,
@@ -13,6 +13,7 @@ Versions: 0-4, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=18, kind="request", versions="0-4", flexible="3+")
@@ -52,3 +53,11 @@ class ApiVersionsResponse(s.Message):
         "FinalizedFeatureKey", "3+", default=(), tag=2, ignorable=True
     )
     zk_migration_ready: bool = s.boolean("3+", default=False, tag=3, ignorable=True)
+
+
+API = api(
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="0-4",
+)

@@ -4,7 +4,7 @@ A broker reports the directories of its replicas to the controller.
 
 KIP-858.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -64,3 +65,11 @@ class AssignReplicasToDirsResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     directories: tuple[DirectoryData, ...] = s.array("DirectoryData", "0+", default=())
+
+
+API = api(
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

@@ -4,7 +4,7 @@ A broker keeps its session and requests to be unfenced, fenced or shut down.
 
 KIP-631; KIP-858 (v1) adds offline directories, KIP-1066 (v2) cordoned ones.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: offline_log_dirs.
     2: cordoned_log_dirs.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=63, kind="request", versions="0-2", flexible="0+")
@@ -36,3 +37,11 @@ class BrokerHeartbeatResponse(s.Message):
     is_caught_up: bool = s.boolean("0+", default=False)
     is_fenced: bool = s.boolean("0+", default=True)
     should_shut_down: bool = s.boolean("0+", default=False)
+
+
+API = api(
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-2",
+)

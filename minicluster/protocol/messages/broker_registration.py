@@ -2,7 +2,7 @@
 
 KIP-631; KIP-858 (v2) adds log directories, KIP-966 (v3) the epoch before a clean shutdown.
 
-Versions: 0-4, all flexible; Kafka 3.9 has 0-4, Kafka 4.3 has 0-4.
+Versions: 0-4, all flexible.
     1: is_migrating_zk_broker.
     2: log_dirs.
     3: previous_broker_epoch.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -48,3 +49,11 @@ class BrokerRegistrationResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     broker_epoch: int = s.int64("0+", default=-1)
+
+
+API = api(
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="0-4",
+)

@@ -4,7 +4,7 @@ A broker requests a ZooKeeper controller to move its leaders away.
 
 Gone in Kafka 4.0; KRaft brokers request it by BrokerHeartbeat.
 
-Versions: 0-3, flexible from 3; Kafka 3.9 has 0-3, Kafka 4.3 has none.
+Versions: 0-3, flexible from 3.
     1: fields as in version 0.
     2: broker_epoch.
     3: flexible.
@@ -13,6 +13,7 @@ Versions: 0-3, flexible from 3; Kafka 3.9 has 0-3, Kafka 4.3 has none.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=7, kind="request", versions="0-3", flexible="3+")
@@ -32,3 +33,11 @@ class ControlledShutdownResponse(s.Message):
     remaining_partitions: tuple[RemainingPartition, ...] = s.array(
         "RemainingPartition", "0+", default=()
     )
+
+
+API = api(
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="none",
+)

@@ -1,6 +1,6 @@
 """CreateAcls (api key 30): a client adds ACLs.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+Versions: 0-3, flexible from 2.
     1: resource_pattern_type.
     2: flexible.
     3: resource type user (KIP-373).
@@ -9,6 +9,8 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=30, kind="request", versions="0-3", flexible="2+")
@@ -35,3 +37,13 @@ class CreateAclsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     results: tuple[AclCreationResult, ...] = s.array("AclCreationResult", "0+", default=())
+
+
+API = api(
+    CreateAclsRequest,
+    CreateAclsResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="1-3",
+    forwardable=True,
+    error=ErrorShape({"results": Each(("creations",))}),
+)

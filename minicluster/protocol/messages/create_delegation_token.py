@@ -1,6 +1,6 @@
 """CreateDelegationToken (api key 38): a client creates a delegation token.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+Versions: 0-3, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
     3: owner_principal_type, owner_principal_name; response token_requester_principal_type,
@@ -10,6 +10,8 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import ErrorShape
 
 
 @s.message(api_key=38, kind="request", versions="0-3", flexible="2+")
@@ -38,3 +40,23 @@ class CreateDelegationTokenResponse(s.Message):
     token_id: str = s.string("0+", default="")
     hmac: bytes = s.bytes_("0+", default=b"")
     throttle_time_ms: int = s.int32("0+", default=0)
+
+
+API = api(
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="1-3",
+    forwardable=True,
+    error=ErrorShape(
+        values={
+            "principal_type": "User",
+            "principal_name": "ANONYMOUS",
+            "token_requester_principal_type": "User",
+            "token_requester_principal_name": "ANONYMOUS",
+            "issue_timestamp_ms": -1,
+            "expiry_timestamp_ms": -1,
+            "max_timestamp_ms": -1,
+        }
+    ),
+)

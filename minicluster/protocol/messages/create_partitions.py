@@ -1,6 +1,6 @@
 """CreatePartitions (api key 37): a client adds partitions to topics.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
+Versions: 0-3, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
     3: THROTTLING_QUOTA_EXCEEDED is a possible error (KIP-599).
@@ -9,6 +9,8 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 0-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=37, kind="request", versions="0-3", flexible="2+")
@@ -42,3 +44,13 @@ class CreatePartitionsResponse(s.Message):
     results: tuple[CreatePartitionsTopicResult, ...] = s.array(
         "CreatePartitionsTopicResult", "0+", default=()
     )
+
+
+API = api(
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="0-3",
+    forwardable=True,
+    error=ErrorShape({"results": Each(("topics",))}),
+)

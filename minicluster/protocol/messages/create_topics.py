@@ -1,6 +1,6 @@
 """CreateTopics (api key 19): a client creates topics at the controller.
 
-Versions: 0-7, flexible from 5; Kafka 3.9 has 0-7, Kafka 4.3 has 2-7.
+Versions: 0-7, flexible from 5.
     1: validate_only; response error_message.
     2: response throttle_time_ms.
     3: on a quota violation the broker responds before it throttles (KIP-219).
@@ -16,6 +16,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -73,3 +75,13 @@ class CreateTopicsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("2+", default=0, ignorable=True)
     topics: tuple[CreatableTopicResult, ...] = s.array("CreatableTopicResult", "0+", default=())
+
+
+API = api(
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    kafka_3_9="0-7",
+    kafka_4_3="2-7",
+    forwardable=True,
+    error=ErrorShape({"topics": Each(("topics",))}),
+)

@@ -1,6 +1,6 @@
 """DeleteAcls (api key 31): a client removes the ACLs that filters match.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+Versions: 0-3, flexible from 2.
     1: pattern_type_filter; response pattern_type.
     2: flexible.
     3: resource type user (KIP-373).
@@ -9,6 +9,8 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=31, kind="request", versions="0-3", flexible="2+")
@@ -52,3 +54,13 @@ class DeleteAclsResponse(s.Message):
     filter_results: tuple[DeleteAclsFilterResult, ...] = s.array(
         "DeleteAclsFilterResult", "0+", default=()
     )
+
+
+API = api(
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="1-3",
+    forwardable=True,
+    error=ErrorShape({"filter_results": Each(("filters",))}),
+)

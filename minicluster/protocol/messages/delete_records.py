@@ -1,6 +1,6 @@
 """DeleteRecords (api key 21): leaders delete the records below an offset.
 
-Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+Versions: 0-2, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
 """
@@ -8,6 +8,8 @@ Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=21, kind="request", versions="0-2", flexible="2+")
@@ -47,3 +49,19 @@ class DeleteRecordsResponse(s.Message):
     topics: tuple[DeleteRecordsTopicResult, ...] = s.array(
         "DeleteRecordsTopicResult", "0+", default=()
     )
+
+
+API = api(
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    kafka_3_9="0-2",
+    kafka_4_3="0-2",
+    error=ErrorShape(
+        {
+            "topics": Each(
+                ("topics",),
+                inside={"partitions": Each(("partitions",), values={"low_watermark": -1})},
+            )
+        }
+    ),
+)

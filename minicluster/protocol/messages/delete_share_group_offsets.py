@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import TEXT_OF_CODE
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -40,3 +42,12 @@ class DeleteShareGroupOffsetsResponse(s.Message):
     responses: tuple[DeleteShareGroupOffsetsResponseTopic, ...] = s.array(
         "DeleteShareGroupOffsetsResponseTopic", "0+", default=()
     )
+
+
+API = api(
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    kafka_3_9="none",
+    kafka_4_3="0",
+    error=TEXT_OF_CODE,
+)

@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Text, share_states
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -46,3 +48,12 @@ class DeleteShareGroupStateResponse(s.Message):
         )
 
     results: tuple[DeleteStateResult, ...] = s.array("DeleteStateResult", "0+", default=())
+
+
+API = api(
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=share_states(Text.DEFAULT),
+)

@@ -2,7 +2,7 @@
 
 KIP-516 (v6) allows to name them by id.
 
-Versions: 0-6, flexible from 4; Kafka 3.9 has 0-6, Kafka 4.3 has 1-6.
+Versions: 0-6, flexible from 4.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: TOPIC_DELETION_DISABLED is a possible error (KIP-322).
@@ -17,6 +17,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -45,3 +47,15 @@ class DeleteTopicsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     responses: tuple[DeletableTopicResult, ...] = s.array("DeletableTopicResult", "0+", default=())
+
+
+API = api(
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    kafka_3_9="0-6",
+    kafka_4_3="1-6",
+    forwardable=True,
+    error=ErrorShape(
+        {"responses": Each(("topic_names", "topics"), plain="name", text=Text.DEFAULT)}
+    ),
+)

@@ -1,6 +1,6 @@
 """DescribeAcls (api key 29): the ACLs that a filter matches.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+Versions: 0-3, flexible from 2.
     1: pattern_type_filter; response pattern_type.
     2: flexible.
     3: resource type user (KIP-373).
@@ -9,6 +9,7 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=29, kind="request", versions="0-3", flexible="2+")
@@ -44,3 +45,11 @@ class DescribeAclsResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+")
     resources: tuple[DescribeAclsResource, ...] = s.array("DescribeAclsResource", "0+", default=())
+
+
+API = api(
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="1-3",
+)

@@ -1,12 +1,14 @@
 """DescribeClientQuotas (api key 48): the quotas of clients.
 
-Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+Versions: 0-1, flexible from 1.
     1: flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import ErrorShape
 
 
 @s.message(api_key=48, kind="request", versions="0-1", flexible="1+")
@@ -46,3 +48,12 @@ class DescribeClientQuotasResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     error_message: str | None = s.string("0+", default="", nullable="0+")
     entries: tuple[EntryData, ...] | None = s.array("EntryData", "0+", default=(), nullable="0+")
+
+
+API = api(
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-1",
+    error=ErrorShape(values={"entries": None}),
+)

@@ -2,7 +2,7 @@
 
 KIP-700, KIP-919.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: endpoint_type; response endpoint_type.
     2: include_fenced_brokers; response is_fenced.
 """
@@ -10,6 +10,7 @@ Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=60, kind="request", versions="0-2", flexible="0+")
@@ -37,3 +38,11 @@ class DescribeClusterResponse(s.Message):
     controller_id: int = s.int32("0+", default=-1, entity="brokerId")
     brokers: tuple[DescribeClusterBroker, ...] = s.array("DescribeClusterBroker", "0+", default=())
     cluster_authorized_operations: int = s.int32("0+", default=-2147483648)
+
+
+API = api(
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-2",
+)

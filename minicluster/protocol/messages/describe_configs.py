@@ -1,6 +1,6 @@
 """DescribeConfigs (api key 32): the configs of resources and their sources.
 
-Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 1-4.
+Versions: 0-4, flexible from 4.
     1: include_synonyms; response config_source, synonyms, source; response without is_default.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: include_documentation; response config_type, documentation.
@@ -10,6 +10,8 @@ Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 1-4.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text
 
 
 @s.message(api_key=32, kind="request", versions="0-4", flexible="4+")
@@ -63,3 +65,12 @@ class DescribeConfigsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     results: tuple[DescribeConfigsResult, ...] = s.array("DescribeConfigsResult", "0+", default=())
+
+
+API = api(
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="1-4",
+    error=ErrorShape({"results": Each(("resources",), text=Text.OF_CODE)}),
+)

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (api key 41): the delegation tokens of owners.
 
-Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
+Versions: 0-3, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
     3: response token_requester_principal_type, token_requester_principal_name.
@@ -9,6 +9,7 @@ Versions: 0-3, flexible from 2; Kafka 3.9 has 0-3, Kafka 4.3 has 1-3.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=41, kind="request", versions="0-3", flexible="2+")
@@ -50,3 +51,11 @@ class DescribeDelegationTokenResponse(s.Message):
         "DescribedDelegationToken", "0+", default=()
     )
     throttle_time_ms: int = s.int32("0+", default=0)
+
+
+API = api(
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    kafka_3_9="0-3",
+    kafka_4_3="1-3",
+)

@@ -1,6 +1,6 @@
 """DescribeGroups (api key 15): the state and the members of classic groups.
 
-Versions: 0-6, flexible from 5; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
+Versions: 0-6, flexible from 5.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: include_authorized_operations; response authorized_operations.
@@ -12,6 +12,8 @@ Versions: 0-6, flexible from 5; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import described
 
 
 @s.message(api_key=15, kind="request", versions="0-6", flexible="5+")
@@ -46,3 +48,12 @@ class DescribeGroupsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     groups: tuple[DescribedGroup, ...] = s.array("DescribedGroup", "0+", default=())
+
+
+API = api(
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    kafka_3_9="0-5",
+    kafka_4_3="0-6",
+    error=described("groups", "group_id", "groups"),
+)

@@ -1,6 +1,6 @@
 """DescribeLogDirs (api key 35): the content of a broker's log directories.
 
-Versions: 0-5, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has 1-5.
+Versions: 0-5, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
     3: fields as in version 2.
@@ -11,6 +11,7 @@ Versions: 0-5, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has 1-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=35, kind="request", versions="0-5", flexible="2+")
@@ -55,3 +56,11 @@ class DescribeLogDirsResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("3+", default=0, ignorable=True)
     results: tuple[DescribeLogDirsResult, ...] = s.array("DescribeLogDirsResult", "0+", default=())
+
+
+API = api(
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="1-5",
+)

@@ -1,11 +1,13 @@
 """DescribeProducers (api key 61): the producers that are active on partitions.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text, partition_indexes
 
 
 @s.message(api_key=61, kind="request", versions="0", flexible="0+")
@@ -47,3 +49,19 @@ class DescribeProducersResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     topics: tuple[TopicResponse, ...] = s.array("TopicResponse", "0+", default=())
+
+
+API = api(
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=ErrorShape(
+        {
+            "topics": Each(
+                ("topics",),
+                inside={"partitions": partition_indexes("partition_indexes", text=Text.DEFAULT)},
+            )
+        }
+    ),
+)

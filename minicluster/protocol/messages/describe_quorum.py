@@ -2,7 +2,7 @@
 
 KIP-595, KIP-836, KIP-853.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: response last_fetch_timestamp, last_caught_up_timestamp.
     2: response error_message, replica_directory_id, nodes, node_id, ….
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import TEXT_OF_CODE
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -80,3 +82,13 @@ class DescribeQuorumResponse(s.Message):
     error_message: str | None = s.string("2+", default="", nullable="2+", ignorable=True)
     topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
     nodes: tuple[Node, ...] = s.array("Node", "2+", default=())
+
+
+API = api(
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    kafka_3_9="0-2",
+    kafka_4_3="0-2",
+    forwardable=True,
+    error=TEXT_OF_CODE,
+)

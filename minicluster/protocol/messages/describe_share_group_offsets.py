@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0-1, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: response lag.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -66,3 +68,12 @@ class DescribeShareGroupOffsetsResponse(s.Message):
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...] = s.array(
         "DescribeShareGroupOffsetsResponseGroup", "0+", default=()
     )
+
+
+API = api(
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    kafka_3_9="none",
+    kafka_4_3="0-1",
+    error=ErrorShape({"groups": Each(("groups",), text=Text.OF_EXCEPTION)}),
+)

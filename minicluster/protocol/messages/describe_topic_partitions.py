@@ -2,7 +2,7 @@
 
 KIP-966.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -70,3 +72,12 @@ class DescribeTopicPartitionsResponse(s.Message):
         "DescribeTopicPartitionsResponseTopic", "0+", default=()
     )
     next_cursor: Cursor | None = s.nested("Cursor", "0+", default=None, nullable="0+")
+
+
+API = api(
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=ErrorShape({"topics": Each(("topics",))}),
+)

@@ -1,11 +1,13 @@
 """DescribeTransactions (api key 65): the state of transactions.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import described
 
 
 @s.message(api_key=65, kind="request", versions="0", flexible="0+")
@@ -37,3 +39,12 @@ class DescribeTransactionsResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     transaction_states: tuple[TransactionState, ...] = s.array("TransactionState", "0+", default=())
+
+
+API = api(
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=described("transactional_ids", "transactional_id", "transaction_states"),
+)

@@ -1,11 +1,13 @@
 """DescribeUserScramCredentials (api key 50): the SCRAM credentials of users.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=50, kind="request", versions="0", flexible="0+")
@@ -39,3 +41,12 @@ class DescribeUserScramCredentialsResponse(s.Message):
     results: tuple[DescribeUserScramCredentialsResult, ...] = s.array(
         "DescribeUserScramCredentialsResult", "0+", default=()
     )
+
+
+API = api(
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=ErrorShape({"results": Each(("users",))}),
+)

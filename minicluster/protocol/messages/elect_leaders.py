@@ -2,7 +2,7 @@
 
 KIP-183, KIP-460.
 
-Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
+Versions: 0-2, flexible from 2.
     1: election_type.
     2: flexible.
 """
@@ -10,6 +10,8 @@ Versions: 0-2, flexible from 2; Kafka 3.9 has 0-2, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=43, kind="request", versions="0-2", flexible="2+")
@@ -46,3 +48,20 @@ class ElectLeadersResponse(s.Message):
     replica_election_results: tuple[ReplicaElectionResult, ...] = s.array(
         "ReplicaElectionResult", "0+", default=()
     )
+
+
+API = api(
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    kafka_3_9="0-2",
+    kafka_4_3="0-2",
+    forwardable=True,
+    error=ErrorShape(
+        {
+            "replica_election_results": Each(
+                ("topic_partitions",),
+                inside={"partition_result": Each(("partitions",), plain="partition_id")},
+            )
+        }
+    ),
+)

@@ -2,7 +2,7 @@
 
 KIP-595; KIP-853 (v1).
 
-Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+Versions: 0-1, flexible from 1.
     1: preferred_candidates, candidate_id, candidate_directory_id, leader_endpoints, …; without
         preferred_successors; flexible; response node_endpoints, node_id, host, port.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -77,3 +78,11 @@ class EndQuorumEpochResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "1+", default=(), tag=0)
+
+
+API = api(
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-1",
+)

@@ -1,6 +1,6 @@
 """EndTxn (api key 26): a producer commits or aborts its transaction.
 
-Versions: 0-5, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 3.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: PRODUCER_FENCED is a possible error (KIP-588).
     3: flexible.
@@ -11,6 +11,7 @@ Versions: 0-5, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=26, kind="request", versions="0-5", flexible="3+")
@@ -27,3 +28,11 @@ class EndTxnResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     producer_id: int = s.int64("5+", default=-1, ignorable=True, entity="producerId")
     producer_epoch: int = s.int16("5+", default=-1, ignorable=True)
+
+
+API = api(
+    EndTxnRequest,
+    EndTxnResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="0-5",
+)

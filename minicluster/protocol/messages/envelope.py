@@ -2,12 +2,13 @@
 
 KIP-590.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=58, kind="request", versions="0", flexible="0+")
@@ -21,3 +22,11 @@ class EnvelopeRequest(s.Message):
 class EnvelopeResponse(s.Message):
     response_data: bytes | None = s.bytes_("0+", default=None, nullable="0+")
     error_code: int = s.int16("0+", default=0)
+
+
+API = api(
+    EnvelopeRequest,
+    EnvelopeResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

@@ -4,7 +4,7 @@ KIP-595 (v12) adds the last fetched epoch and diverging epochs, KIP-516 (v13) na
 KIP-903 (v15) the replica state with its broker epoch, KIP-853 (v17) the directory id, KIP-1166
 (v18) the follower's high watermark.
 
-Versions: 0-18, flexible from 12; Kafka 3.9 has 0-17, Kafka 4.3 has 4-18.
+Versions: 0-18, flexible from 12.
     1: response throttle_time_ms.
     2: fields as in version 1.
     3: max_bytes.
@@ -34,6 +34,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -149,3 +151,27 @@ class FetchResponse(s.Message):
 def replica_state(replica_id: int, replica_epoch: int = -1) -> FetchRequest.ReplicaState:
     """The sender of a Fetch: one object for all of its requests."""
     return FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
+
+
+API = api(
+    FetchRequest,
+    FetchResponse,
+    kafka_3_9="0-17",
+    kafka_4_3="4-18",
+    error=ErrorShape(
+        {
+            "responses": Each(
+                ("topics",),
+                inside={
+                    "partitions": Each(
+                        ("partitions",),
+                        copies={"partition_index": "partition"},
+                        values={"high_watermark": -1, "records": b""},
+                    )
+                },
+                versions="0-12",
+            )
+        },
+        copies={"session_id": "session_id"},
+    ),
+)

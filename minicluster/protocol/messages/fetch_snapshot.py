@@ -2,7 +2,7 @@
 
 KIP-630.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: replica_directory_id; response node_endpoints, node_id, host, port.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -84,3 +85,11 @@ class FetchSnapshotResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     topics: tuple[TopicSnapshot, ...] = s.array("TopicSnapshot", "0+", default=())
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "1+", default=(), tag=0)
+
+
+API = api(
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-1",
+)

@@ -1,6 +1,6 @@
 """FindCoordinator (api key 10): the coordinator of a group, a transaction or a share.
 
-Versions: 0-6, flexible from 3; Kafka 3.9 has 0-6, Kafka 4.3 has 0-6.
+Versions: 0-6, flexible from 3.
     1: key_type; response throttle_time_ms, error_message.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: flexible.
@@ -12,6 +12,8 @@ Versions: 0-6, flexible from 3; Kafka 3.9 has 0-6, Kafka 4.3 has 0-6.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, Text
 
 
 @s.message(api_key=10, kind="request", versions="0-6", flexible="3+")
@@ -39,3 +41,23 @@ class FindCoordinatorResponse(s.Message):
     host: str = s.string("0-3", default="")
     port: int = s.int32("0-3", default=0)
     coordinators: tuple[Coordinator, ...] = s.array("Coordinator", "4+", default=())
+
+
+API = api(
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    kafka_3_9="0-6",
+    kafka_4_3="0-6",
+    error=ErrorShape(
+        {
+            "coordinators": Each(
+                ("coordinator_keys",),
+                plain="key",
+                values={"node_id": -1, "port": -1},
+                text=Text.OF_CODE,
+            )
+        },
+        values={"node_id": -1, "port": -1},
+        text=Text.OF_CODE,
+    ),
+)

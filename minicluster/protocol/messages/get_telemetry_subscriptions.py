@@ -2,7 +2,7 @@
 
 KIP-714.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -29,3 +30,11 @@ class GetTelemetrySubscriptionsResponse(s.Message):
     telemetry_max_bytes: int = s.int32("0+", default=0)
     delta_temporality: bool = s.boolean("0+", default=False)
     requested_metrics: tuple[str, ...] = s.array("string", "0+", default=())
+
+
+API = api(
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

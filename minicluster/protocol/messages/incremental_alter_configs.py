@@ -2,13 +2,15 @@
 
 KIP-339.
 
-Versions: 0-1, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 0-1.
+Versions: 0-1, flexible from 1.
     1: flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=44, kind="request", versions="0-1", flexible="1+")
@@ -44,3 +46,13 @@ class IncrementalAlterConfigsResponse(s.Message):
     responses: tuple[AlterConfigsResourceResponse, ...] = s.array(
         "AlterConfigsResourceResponse", "0+", default=()
     )
+
+
+API = api(
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-1",
+    forwardable=True,
+    error=ErrorShape({"responses": Each(("resources",))}),
+)

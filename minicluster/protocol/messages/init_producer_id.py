@@ -1,6 +1,6 @@
 """InitProducerId (api key 22): an id and an epoch for a producer.
 
-Versions: 0-6, flexible from 2; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
+Versions: 0-6, flexible from 2.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: flexible.
     3: producer_id, producer_epoch.
@@ -13,6 +13,8 @@ Versions: 0-6, flexible from 2; Kafka 3.9 has 0-5, Kafka 4.3 has 0-6.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import ErrorShape
 
 
 @s.message(api_key=22, kind="request", versions="0-6", flexible="2+")
@@ -35,3 +37,13 @@ class InitProducerIdResponse(s.Message):
     producer_epoch: int = s.int16("0+", default=0)
     ongoing_txn_producer_id: int = s.int64("6+", default=-1, entity="producerId")
     ongoing_txn_producer_epoch: int = s.int16("6+", default=-1)
+
+
+API = api(
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    kafka_3_9="0-5",
+    # 4.3 has version 6 (KIP-939), which is unstable: a broker does not advertise it.
+    kafka_4_3="0-5",
+    error=ErrorShape(values={"producer_id": -1, "producer_epoch": -1}),
+)

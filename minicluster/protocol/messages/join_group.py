@@ -1,6 +1,6 @@
 """JoinGroup (api key 11): a member joins a classic group.
 
-Versions: 0-9, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 0-9.
+Versions: 0-9, flexible from 6.
     1: rebalance_timeout_ms.
     2: response throttle_time_ms.
     3: on a quota violation the broker responds before it throttles (KIP-219).
@@ -15,6 +15,8 @@ Versions: 0-9, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 0-9.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import ErrorShape
 
 
 @s.message(api_key=11, kind="request", versions="0-9", flexible="6+")
@@ -55,3 +57,12 @@ class JoinGroupResponse(s.Message):
     members: tuple[JoinGroupResponseMember, ...] = s.array(
         "JoinGroupResponseMember", "0+", default=()
     )
+
+
+API = api(
+    JoinGroupRequest,
+    JoinGroupResponse,
+    kafka_3_9="0-9",
+    kafka_4_3="0-9",
+    error=ErrorShape(values={"protocol_name": None}),
+)

@@ -3,7 +3,7 @@
 Gone in Kafka 4.0. KIP-497 sent the result of an ISR change by this request; KIP-704
 (v6) adds the leader recovery state.
 
-Versions: 0-7, flexible from 4; Kafka 3.9 has 0-7, Kafka 4.3 has none.
+Versions: 0-7, flexible from 4.
     1: is_new.
     2: broker_epoch, topic_states, partition_states; without ungrouped_partition_states.
     3: adding_replicas, removing_replicas.
@@ -18,6 +18,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -92,3 +94,21 @@ class LeaderAndIsrResponse(s.Message):
         "LeaderAndIsrPartitionError", "0-4", default=()
     )
     topics: tuple[LeaderAndIsrTopicError, ...] = s.array("LeaderAndIsrTopicError", "5+", default=())
+
+
+API = api(
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    kafka_3_9="0-7",
+    kafka_4_3="none",
+    error=ErrorShape(
+        {
+            "partition_errors": Each(
+                ("ungrouped_partition_states", "topic_states.partition_states")
+            ),
+            "topics": Each(
+                ("topic_states",), inside={"partition_errors": Each(("partition_states",))}
+            ),
+        }
+    ),
+)

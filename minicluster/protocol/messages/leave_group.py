@@ -1,6 +1,6 @@
 """LeaveGroup (api key 13): members leave a classic group.
 
-Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 4.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: members, group_instance_id; response members, member_id, group_instance_id.
@@ -11,6 +11,7 @@ Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=13, kind="request", versions="0-5", flexible="4+")
@@ -37,3 +38,11 @@ class LeaveGroupResponse(s.Message):
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     error_code: int = s.int16("0+", default=0)
     members: tuple[MemberResponse, ...] = s.array("MemberResponse", "3+", default=())
+
+
+API = api(
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    kafka_3_9="0-5",
+    kafka_4_3="0-5",
+)

@@ -2,13 +2,14 @@
 
 KIP-1142; v0 is ListClientMetricsResources of Kafka 3.7 to 4.0.
 
-Versions: 0-1, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: resource_types; response resource_type.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=74, kind="request", versions="0-1", flexible="0+")
@@ -26,3 +27,11 @@ class ListConfigResourcesResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     config_resources: tuple[ConfigResource, ...] = s.array("ConfigResource", "0+", default=())
+
+
+API = api(
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    kafka_3_9="0",
+    kafka_4_3="0-1",
+)

@@ -1,6 +1,6 @@
 """ListGroups (api key 16): the groups that a broker coordinates.
 
-Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 3.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: flexible.
@@ -11,6 +11,7 @@ Versions: 0-5, flexible from 3; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=16, kind="request", versions="0-5", flexible="3+")
@@ -31,3 +32,11 @@ class ListGroupsResponse(s.Message):
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     error_code: int = s.int16("0+", default=0)
     groups: tuple[ListedGroup, ...] = s.array("ListedGroup", "0+", default=())
+
+
+API = api(
+    ListGroupsRequest,
+    ListGroupsResponse,
+    kafka_3_9="0-5",
+    kafka_4_3="0-5",
+)

@@ -1,6 +1,6 @@
 """ListOffsets (api key 2): the offsets that belong to timestamps.
 
-Versions: 0-11, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-11.
+Versions: 0-11, flexible from 6.
     1: without max_num_offsets; response timestamp, offset; response without old_style_offsets.
     2: isolation_level; response throttle_time_ms.
     3: on a quota violation the broker responds before it throttles (KIP-219).
@@ -17,6 +17,8 @@ Versions: 0-11, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-11.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import OF_TOPICS
 
 
 @s.message(api_key=2, kind="request", versions="0-11", flexible="6+")
@@ -63,3 +65,12 @@ class ListOffsetsResponse(s.Message):
     topics: tuple[ListOffsetsTopicResponse, ...] = s.array(
         "ListOffsetsTopicResponse", "0+", default=()
     )
+
+
+API = api(
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    kafka_3_9="0-9",
+    kafka_4_3="1-11",
+    error=OF_TOPICS,
+)

@@ -2,12 +2,14 @@
 
 KIP-455.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 
 @s.message(api_key=46, kind="request", versions="0", flexible="0+")
@@ -45,3 +47,15 @@ class ListPartitionReassignmentsResponse(s.Message):
     topics: tuple[OngoingTopicReassignment, ...] = s.array(
         "OngoingTopicReassignment", "0+", default=()
     )
+
+
+API = api(
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    forwardable=True,
+    error=ErrorShape(
+        {"topics": Each(("topics",), inside={"partitions": partition_indexes("partition_indexes")})}
+    ),
+)

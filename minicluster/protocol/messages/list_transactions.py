@@ -1,6 +1,6 @@
 """ListTransactions (api key 66): the transactions that a broker coordinates.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: duration_filter.
     2: transactional_id_pattern.
 """
@@ -8,6 +8,7 @@ Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=66, kind="request", versions="0-2", flexible="0+")
@@ -30,3 +31,11 @@ class ListTransactionsResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     unknown_state_filters: tuple[str, ...] = s.array("string", "0+", default=())
     transaction_states: tuple[TransactionState, ...] = s.array("TransactionState", "0+", default=())
+
+
+API = api(
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-2",
+)

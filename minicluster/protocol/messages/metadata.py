@@ -2,7 +2,7 @@
 
 KIP-516 (v10) adds topic ids.
 
-Versions: 0-13, flexible from 9; Kafka 3.9 has 0-12, Kafka 4.3 has 0-13.
+Versions: 0-13, flexible from 9.
     1: topics may be null; response rack, controller_id, is_internal.
     2: response cluster_id.
     3: response throttle_time_ms.
@@ -25,6 +25,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -84,3 +86,12 @@ class MetadataResponse(s.Message):
     topics: tuple[MetadataResponseTopic, ...] = s.array("MetadataResponseTopic", "0+", default=())
     cluster_authorized_operations: int = s.int32("8-10", default=-2147483648)
     error_code: int = s.int16("13+", default=0, ignorable=True)
+
+
+API = api(
+    MetadataRequest,
+    MetadataResponse,
+    kafka_3_9="0-12",
+    kafka_4_3="0-13",
+    error=ErrorShape({"topics": Each(("topics",), nulls=False)}),
+)

@@ -1,6 +1,6 @@
 """OffsetCommit (api key 8): a member of a group commits its offsets.
 
-Versions: 0-10, flexible from 8; Kafka 3.9 has 0-9, Kafka 4.3 has 2-10.
+Versions: 0-10, flexible from 8.
     1: generation_id_or_member_epoch, member_id, commit_timestamp.
     2: retention_time_ms; without commit_timestamp.
     3: response throttle_time_ms.
@@ -18,6 +18,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import OF_TOPICS
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -68,3 +70,12 @@ class OffsetCommitResponse(s.Message):
     topics: tuple[OffsetCommitResponseTopic, ...] = s.array(
         "OffsetCommitResponseTopic", "0+", default=()
     )
+
+
+API = api(
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    kafka_3_9="0-9",
+    kafka_4_3="2-10",
+    error=OF_TOPICS,
+)

@@ -1,11 +1,12 @@
 """OffsetDelete (api key 47): a client deletes offsets of a group.
 
-Versions: 0, none flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, none flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=47, kind="request", versions="0", flexible="none")
@@ -46,3 +47,11 @@ class OffsetDeleteResponse(s.Message):
     topics: tuple[OffsetDeleteResponseTopic, ...] = s.array(
         "OffsetDeleteResponseTopic", "0+", default=()
     )
+
+
+API = api(
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

@@ -1,6 +1,6 @@
 """OffsetFetch (api key 9): the committed offsets of a group.
 
-Versions: 0-10, flexible from 6; Kafka 3.9 has 0-9, Kafka 4.3 has 1-10.
+Versions: 0-10, flexible from 6.
     1: fields as in version 0.
     2: topics may be null.
     3: response throttle_time_ms.
@@ -18,6 +18,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -102,3 +104,25 @@ class OffsetFetchResponse(s.Message):
     groups: tuple[OffsetFetchResponseGroup, ...] = s.array(
         "OffsetFetchResponseGroup", "8+", default=()
     )
+
+
+API = api(
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    kafka_3_9="0-9",
+    kafka_4_3="1-10",
+    error=ErrorShape(
+        {
+            "topics": Each(
+                ("topics",),
+                inside={
+                    "partitions": partition_indexes(
+                        "partition_indexes", values={"committed_offset": -1}
+                    )
+                },
+                versions="0-1",
+            ),
+            "groups": Each(("groups",)),
+        }
+    ),
+)

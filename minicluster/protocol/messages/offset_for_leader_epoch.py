@@ -4,7 +4,7 @@ The end offset of a leader epoch, for a follower or a consumer.
 
 KIP-101, KIP-279, KIP-320.
 
-Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 2-4.
+Versions: 0-4, flexible from 4.
     1: response leader_epoch.
     2: current_leader_epoch; response throttle_time_ms.
     3: replica_id.
@@ -14,6 +14,8 @@ Versions: 0-4, flexible from 4; Kafka 3.9 has 0-4, Kafka 4.3 has 2-4.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import OF_TOPICS
 
 
 @s.message(api_key=23, kind="request", versions="0-4", flexible="4+")
@@ -55,3 +57,12 @@ class OffsetForLeaderEpochResponse(s.Message):
     topics: tuple[OffsetForLeaderTopicResult, ...] = s.array(
         "OffsetForLeaderTopicResult", "0+", default=()
     )
+
+
+API = api(
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="2-4",
+    error=OF_TOPICS,
+)

@@ -2,7 +2,7 @@
 
 KIP-951 (v10) adds current leaders to the response, KIP-516 (v13) names topics by id.
 
-Versions: 0-13, flexible from 9; Kafka 3.9 has 0-11, Kafka 4.3 has 3-13.
+Versions: 0-13, flexible from 9.
     1: response throttle_time_ms.
     2: response log_append_time_ms.
     3: transactional_id.
@@ -24,6 +24,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -95,3 +97,23 @@ class ProduceResponse(s.Message):
     responses: tuple[TopicProduceResponse, ...] = s.array("TopicProduceResponse", "0+", default=())
     throttle_time_ms: int = s.int32("1+", default=0, ignorable=True)
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "10+", default=(), tag=0)
+
+
+API = api(
+    ProduceRequest,
+    ProduceResponse,
+    kafka_3_9="0-11",
+    # Advertised from 0 on, handled from 3 on: ``enabled_versions``.
+    kafka_4_3="0-13",
+    error=ErrorShape(
+        {
+            "responses": Each(
+                ("topic_data",),
+                inside={
+                    "partition_responses": Each(("partition_data",), values={"base_offset": -1})
+                },
+                filled=True,
+            )
+        }
+    ),
+)

@@ -2,7 +2,7 @@
 
 KIP-714.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -26,3 +27,11 @@ class PushTelemetryRequest(s.Message):
 class PushTelemetryResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
+
+
+API = api(
+    PushTelemetryRequest,
+    PushTelemetryResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Text, share_states
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -59,3 +61,12 @@ class ReadShareGroupStateResponse(s.Message):
         )
 
     results: tuple[ReadStateResult, ...] = s.array("ReadStateResult", "0+", default=())
+
+
+API = api(
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+    error=share_states(Text.OF_CODE),
+)

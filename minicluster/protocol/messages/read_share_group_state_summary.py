@@ -4,7 +4,7 @@ The start offsets of a share group's partitions are read.
 
 KIP-932.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: response delivery_complete_count.
 
 Version 0 of the response has two forms: that of Kafka 3.9, which was early access, lacks the leader
@@ -16,6 +16,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Text, share_states
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -83,3 +85,12 @@ class EarlyReadShareGroupStateSummaryResponse(s.Message):
     results: tuple[ReadStateSummaryResult, ...] = s.array(
         "ReadStateSummaryResult", "0+", default=()
     )
+
+
+API = api(
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    kafka_3_9="0",
+    kafka_4_3="0-1",
+    error=share_states(Text.OF_CODE),
+)

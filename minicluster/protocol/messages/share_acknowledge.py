@@ -2,7 +2,7 @@
 
 KIP-932; v0 was early access and is not compatible.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1-2.
+Versions: 0-2, all flexible.
     1: fields as in version 0.
     2: is_renew_ack; response acquisition_lock_timeout_ms.
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import NO_TEXT
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -82,3 +84,12 @@ class ShareAcknowledgeResponse(s.Message):
         "ShareAcknowledgeTopicResponse", "0+", default=()
     )
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "0+", default=())
+
+
+API = api(
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    kafka_3_9="0",
+    kafka_4_3="1-2",
+    error=NO_TEXT,
+)

@@ -2,7 +2,7 @@
 
 KIP-932; v0 was early access and is not compatible.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1-2.
+Versions: 0-2, all flexible.
     1: max_records, batch_size; without partition_max_bytes; response
         acquisition_lock_timeout_ms.
     2: share_acquire_mode, is_renew_ack.
@@ -14,6 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import NO_TEXT
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -107,3 +109,12 @@ class ShareFetchResponse(s.Message):
         "ShareFetchableTopicResponse", "0+", default=()
     )
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "0+", default=())
+
+
+API = api(
+    ShareFetchRequest,
+    ShareFetchResponse,
+    kafka_3_9="0",
+    kafka_4_3="1-2",
+    error=NO_TEXT,
+)

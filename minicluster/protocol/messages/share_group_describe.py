@@ -2,7 +2,7 @@
 
 KIP-932; v0 was early access and is not compatible.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1.
+Versions: 0-1, all flexible.
     1: fields as in version 0.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import described
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -60,3 +62,12 @@ class ShareGroupDescribeResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     groups: tuple[DescribedGroup, ...] = s.array("DescribedGroup", "0+", default=())
+
+
+API = api(
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    kafka_3_9="0",
+    kafka_4_3="1",
+    error=described("group_ids", "group_id", "groups"),
+)

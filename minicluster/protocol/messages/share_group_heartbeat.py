@@ -4,7 +4,7 @@ A member of a share group keeps its session and receives its assignment.
 
 KIP-932; v0 was early access and is not compatible.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 1.
+Versions: 0-1, all flexible.
     1: fields as in version 0.
 """
 
@@ -13,6 +13,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import NO_TEXT
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -47,3 +49,12 @@ class ShareGroupHeartbeatResponse(s.Message):
     member_epoch: int = s.int32("0+", default=0)
     heartbeat_interval_ms: int = s.int32("0+", default=0)
     assignment: Assignment | None = s.nested("Assignment", "0+", default=None, nullable="0+")
+
+
+API = api(
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    kafka_3_9="0",
+    kafka_4_3="1",
+    error=NO_TEXT,
+)

@@ -2,7 +2,7 @@
 
 Gone in Kafka 4.0.
 
-Versions: 0-4, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has none.
+Versions: 0-4, flexible from 2.
     1: broker_epoch, topics, name, partition_indexes; without ungrouped_partitions, topic_name,
         partition_index.
     2: flexible.
@@ -14,6 +14,8 @@ Versions: 0-4, flexible from 2; Kafka 3.9 has 0-4, Kafka 4.3 has none.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape
 
 
 @s.message(api_key=5, kind="request", versions="0-4", flexible="2+")
@@ -67,3 +69,24 @@ class StopReplicaResponse(s.Message):
     partition_errors: tuple[StopReplicaPartitionError, ...] = s.array(
         "StopReplicaPartitionError", "0+", default=()
     )
+
+
+API = api(
+    StopReplicaRequest,
+    StopReplicaResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="none",
+    error=ErrorShape(
+        {
+            "partition_errors": Each(
+                (
+                    "ungrouped_partitions",
+                    "topics.partition_indexes",
+                    "topic_states.partition_states",
+                ),
+                plain="partition_index",
+                copies={"topic_name": "name"},
+            )
+        }
+    ),
+)

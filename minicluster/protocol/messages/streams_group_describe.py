@@ -2,12 +2,14 @@
 
 KIP-1071.
 
-Versions: 0, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import described
 
 
 @s.message(api_key=89, kind="request", versions="0", flexible="0+")
@@ -125,3 +127,12 @@ class StreamsGroupDescribeResponse(s.Message):
 
     throttle_time_ms: int = s.int32("0+", default=0)
     groups: tuple[DescribedGroup, ...] = s.array("DescribedGroup", "0+", default=())
+
+
+API = api(
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    kafka_3_9="none",
+    kafka_4_3="0",
+    error=described("group_ids", "group_id", "groups"),
+)

@@ -4,12 +4,14 @@ A member of a streams group keeps its session and receives its tasks.
 
 KIP-1071.
 
-Versions: 0, all flexible; Kafka 3.9 has none, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import NO_TEXT
 
 
 @s.message(api_key=88, kind="request", versions="0", flexible="0+")
@@ -152,3 +154,12 @@ class StreamsGroupHeartbeatResponse(s.Message):
     partitions_by_user_endpoint: tuple[EndpointToPartitions, ...] | None = s.array(
         "EndpointToPartitions", "0+", default=None, nullable="0+"
     )
+
+
+API = api(
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    kafka_3_9="none",
+    kafka_4_3="0",
+    error=NO_TEXT,
+)

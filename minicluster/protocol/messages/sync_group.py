@@ -2,7 +2,7 @@
 
 The leader of a classic group distributes the assignment, and members fetch theirs.
 
-Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 4.
     1: response throttle_time_ms.
     2: on a quota violation the broker responds before it throttles (KIP-219).
     3: group_instance_id.
@@ -13,6 +13,7 @@ Versions: 0-5, flexible from 4; Kafka 3.9 has 0-5, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=14, kind="request", versions="0-5", flexible="4+")
@@ -40,3 +41,11 @@ class SyncGroupResponse(s.Message):
     protocol_type: str | None = s.string("5+", default=None, nullable="5+", ignorable=True)
     protocol_name: str | None = s.string("5+", default=None, nullable="5+", ignorable=True)
     assignment: bytes = s.bytes_("0+", default=b"")
+
+
+API = api(
+    SyncGroupRequest,
+    SyncGroupResponse,
+    kafka_3_9="0-5",
+    kafka_4_3="0-5",
+)

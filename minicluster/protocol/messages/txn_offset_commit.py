@@ -1,6 +1,6 @@
 """TxnOffsetCommit (api key 28): a transaction commits the offsets of a group.
 
-Versions: 0-5, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-5.
+Versions: 0-5, flexible from 3.
     1: on a quota violation the broker responds before it throttles (KIP-219).
     2: committed_leader_epoch.
     3: generation_id, member_id, group_instance_id; flexible.
@@ -11,6 +11,8 @@ Versions: 0-5, flexible from 3; Kafka 3.9 has 0-4, Kafka 4.3 has 0-5.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import OF_TOPICS
 
 
 @s.message(api_key=28, kind="request", versions="0-5", flexible="3+")
@@ -59,3 +61,12 @@ class TxnOffsetCommitResponse(s.Message):
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = s.array(
         "TxnOffsetCommitResponseTopic", "0+", default=()
     )
+
+
+API = api(
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    kafka_3_9="0-4",
+    kafka_4_3="0-5",
+    error=OF_TOPICS,
+)

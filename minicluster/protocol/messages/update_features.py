@@ -2,7 +2,7 @@
 
 KIP-584, KIP-778.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: upgrade_type, validate_only; without allow_downgrade.
     2: response without results, feature.
 """
@@ -10,6 +10,7 @@ Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 
 
 @s.message(api_key=57, kind="request", versions="0-2", flexible="0+")
@@ -40,3 +41,12 @@ class UpdateFeaturesResponse(s.Message):
     results: tuple[UpdatableFeatureResult, ...] = s.array(
         "UpdatableFeatureResult", "0-1", default=(), ignorable=True
     )
+
+
+API = api(
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-2",
+    forwardable=True,
+)

@@ -2,7 +2,7 @@
 
 Gone in Kafka 4.0.
 
-Versions: 0-8, flexible from 6; Kafka 3.9 has 0-8, Kafka 4.3 has none.
+Versions: 0-8, flexible from 6.
     1: endpoints, port, host, security_protocol; without v0_host, v0_port.
     2: rack.
     3: listener.
@@ -18,6 +18,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -81,3 +82,11 @@ class UpdateMetadataRequest(s.Message):
 @s.message(api_key=6, kind="response", versions="0-8", flexible="6+")
 class UpdateMetadataResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
+
+
+API = api(
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    kafka_3_9="0-8",
+    kafka_4_3="none",
+)

@@ -2,7 +2,7 @@
 
 KIP-853.
 
-Versions: 0, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0.
+Versions: 0, all flexible.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -48,3 +49,11 @@ class UpdateRaftVoterResponse(s.Message):
     throttle_time_ms: int = s.int32("0+", default=0)
     error_code: int = s.int16("0+", default=0)
     current_leader: CurrentLeader = s.nested("CurrentLeader", "0+", tag=0)
+
+
+API = api(
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+    kafka_3_9="0",
+    kafka_4_3="0",
+)

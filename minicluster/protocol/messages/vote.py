@@ -2,7 +2,7 @@
 
 KIP-595; KIP-853 (v1) adds directory ids, KIP-996 (v2) the pre-vote.
 
-Versions: 0-2, all flexible; Kafka 3.9 has 0-1, Kafka 4.3 has 0-2.
+Versions: 0-2, all flexible.
     1: voter_id, replica_directory_id, voter_directory_id; response node_endpoints, node_id,
         host, port.
     2: pre_vote.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -69,3 +70,11 @@ class VoteResponse(s.Message):
     error_code: int = s.int16("0+", default=0)
     topics: tuple[TopicData, ...] = s.array("TopicData", "0+", default=())
     node_endpoints: tuple[NodeEndpoint, ...] = s.array("NodeEndpoint", "1+", default=(), tag=0)
+
+
+API = api(
+    VoteRequest,
+    VoteResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="0-2",
+)

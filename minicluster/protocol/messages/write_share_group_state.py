@@ -2,7 +2,7 @@
 
 KIP-932.
 
-Versions: 0-1, all flexible; Kafka 3.9 has 0, Kafka 4.3 has 0-1.
+Versions: 0-1, all flexible.
     1: delivery_complete_count.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Text, share_states
 from minicluster.protocol.uuids import ZERO_UUID
 
 
@@ -61,3 +63,12 @@ class WriteShareGroupStateResponse(s.Message):
         )
 
     results: tuple[WriteStateResult, ...] = s.array("WriteStateResult", "0+", default=())
+
+
+API = api(
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    kafka_3_9="0",
+    kafka_4_3="0-1",
+    error=share_states(Text.OF_CODE),
+)

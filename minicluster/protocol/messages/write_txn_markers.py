@@ -1,6 +1,6 @@
 """WriteTxnMarkers (api key 27): a coordinator writes the ends of transactions to their partitions.
 
-Versions: 0-2, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 1-2.
+Versions: 0-2, flexible from 1.
     1: flexible.
     2: transaction_version.
 """
@@ -8,6 +8,8 @@ Versions: 0-2, flexible from 1; Kafka 3.9 has 0-1, Kafka 4.3 has 1-2.
 from __future__ import annotations
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.api import api
+from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 
 @s.message(api_key=27, kind="request", versions="0-2", flexible="1+")
@@ -55,3 +57,23 @@ class WriteTxnMarkersResponse(s.Message):
     markers: tuple[WritableTxnMarkerResult, ...] = s.array(
         "WritableTxnMarkerResult", "0+", default=()
     )
+
+
+API = api(
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    kafka_3_9="0-1",
+    kafka_4_3="1-2",
+    error=ErrorShape(
+        {
+            "markers": Each(
+                ("markers",),
+                inside={
+                    "topics": Each(
+                        ("topics",), inside={"partitions": partition_indexes("partition_indexes")}
+                    )
+                },
+            )
+        }
+    ),
+)

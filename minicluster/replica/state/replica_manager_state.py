@@ -17,7 +17,7 @@ from minicluster.metadata.image.cluster import Endpoint
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError

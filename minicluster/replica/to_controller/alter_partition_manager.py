@@ -25,7 +25,7 @@ from typing import Any
 from minicluster.effects import SetTimer
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.uuids import ZERO_UUID

@@ -34,7 +34,7 @@ from minicluster.coordinator.transaction.state.transaction_shard import Transact
 from minicluster.effects import Effect, Send
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.api_versions import highest_version
+from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
