@@ -21,7 +21,7 @@ from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
-from minicluster.replica.requests.read_from_log import CONSUMER
+from minicluster.replica.requests.fetch import CONSUMER
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 

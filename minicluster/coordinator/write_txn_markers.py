@@ -22,8 +22,8 @@ from minicluster.java_order import (
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
-from minicluster.replica.appending.append_records import AppendStatus, append_markers
 from minicluster.replica.producers.markers import EndTransactionMarker
+from minicluster.replica.requests.append_records import AppendStatus, append_markers
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 TIMEOUT_MS = 30_000  # request.timeout.ms

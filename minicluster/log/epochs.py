@@ -14,6 +14,11 @@ NO_EPOCH = -1
 """The leader epoch of a request that states none (RecordBatch.NO_PARTITION_LEADER_EPOCH)."""
 
 
+def optional_epoch(epoch: int) -> int | None:
+    """The epoch in a request; None from a sender without one (RequestUtils.getLeaderEpoch)."""
+    return None if epoch == NO_EPOCH else epoch
+
+
 class LeaderEpochs:
     """The epochs of one log, oldest first, each with the offset at which it began."""
 

@@ -26,7 +26,7 @@ class DirectoryFailed(Effect):
 
 @dataclass(frozen=True, slots=True)
 class BrokerHalted(Effect):
-    """The process ends at once, as in a crash: it cannot go on without this directory."""
+    """The process ends at once, as in a crash: it cannot run without this directory."""
 
     reason: str
 
@@ -42,7 +42,7 @@ class FetchFailed(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionFailed(Effect):
-    """A proposed ISR was refused; Kafka logs the same.
+    """A proposed ISR was rejected; Kafka logs the same.
 
     Source:  Partition.handleAlterPartitionError.
     """

@@ -1,4 +1,4 @@
-"""The refusals of a replica. A call that raises one has changed nothing.
+"""The rejections of a replica. A call that raises one has changed nothing.
 
 Source:  org.apache.kafka.common.errors; ErrorCode.
 """
@@ -12,7 +12,7 @@ from minicluster.protocol import ErrorCode
 
 
 class ReplicaError(MiniclusterError):
-    """A request to a partition was refused."""
+    """A request to a partition was rejected."""
 
     def __init__(self, error: ErrorCode, why: str = "") -> None:
         super().__init__(f"{error.name}: {why}" if why else error.name)
@@ -41,7 +41,7 @@ class UnexpectedAppendOffset(ReplicaError):
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """The refusal of one record of a produced batch.
+    """The rejection of one record of a produced batch.
 
     Source:  ProduceResponse.RecordError.
     """
@@ -54,7 +54,7 @@ class RecordError:
 
 
 class InvalidRecords(ReplicaError):
-    """Some records of a produced batch are refused, and the batch with them (KIP-467).
+    """Some records of a produced batch are rejected, and the batch with them (KIP-467).
 
     Source:  RecordValidationException, LogValidator.processRecordErrors.
     """

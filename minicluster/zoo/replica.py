@@ -34,7 +34,7 @@ from minicluster.replica.partition.partition import (
 from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.producers.states import AppendCheck
-from minicluster.replica.requests import read_from_log
+from minicluster.replica.requests import fetch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Right = Callable[..., Any]
@@ -355,7 +355,7 @@ def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
     return info
 
 
-@plant(read_from_log.required_leader_epoch, "z38_fetches_are_not_fenced")
+@plant(fetch.required_leader_epoch, "z38_fetches_are_not_fenced")
 def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int | None:
     epoch: int | None = right(partition, current_leader_epoch)
     if epoch not in (None, partition.leader_epoch):

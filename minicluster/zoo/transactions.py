@@ -11,7 +11,6 @@ from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.planting import plant
 from minicluster.protocol import ErrorCode
-from minicluster.replica.appending import append_records
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition import leader_log, leadership, reads
 from minicluster.replica.partition.leader_log import LogAppendInfo

@@ -7,7 +7,7 @@ from typing import Any
 from minicluster import MiniCluster
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import FetchRequest
-from minicluster.replica.requests.preferred_read_replica import RACK_AWARE
+from minicluster.replica.requests.fetch import RACK_AWARE
 
 CONFIG = {"broker.rack": "a,b,c", "replica.selector.class": RACK_AWARE}
 

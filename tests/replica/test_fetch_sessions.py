@@ -9,12 +9,13 @@ import pytest
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
-from minicluster.replica.sessions.fetch_session import CachedPartition, next_epoch
-from minicluster.replica.sessions.fetch_session_cache import (
+from minicluster.replica.sessions.fetch_session import (
     EVICTION_MS,
     SHARDS,
+    CachedPartition,
     FetchSessionCache,
     FetchSessionCacheShard,
+    next_epoch,
     touch,
 )
 from tests.replica.cluster import Cluster

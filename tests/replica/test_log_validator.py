@@ -19,9 +19,9 @@ from minicluster.log.batch import (
 )
 from minicluster.log.format.compression import Codec, compress
 from minicluster.protocol import ErrorCode
-from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import InvalidRecords, ReplicaError
 from minicluster.replica.log_config import DEFAULT, LogConfig
+from minicluster.replica.partition.log_validator import validate
 from minicluster.replica.producers.append_checks import AppendOrigin
 
 NOW_MS = 1_000_000

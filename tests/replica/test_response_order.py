@@ -15,8 +15,8 @@ from minicluster.protocol.messages import (
     ListOffsetsRequest,
 )
 from minicluster.protocol.records import PartitionRecord
-from minicluster.replica.appending.append_records import AppendStatus
-from minicluster.replica.requests.produce_order import in_produce_order
+from minicluster.replica.requests.append_records import AppendStatus
+from minicluster.replica.requests.produce import in_produce_order
 from minicluster.rules import Rules
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS, directory_of

@@ -8,7 +8,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.play.campaign import outcome_of
-from minicluster.replica.requests import settled
+from minicluster.replica.sessions import settled
 from minicluster.scenario.nemesis.generating import generate
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from minicluster.log import RecordBatch
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
-from minicluster.replica.appending.log_validator import validate
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
+from minicluster.replica.partition.log_validator import validate
 from minicluster.replica.partition.partition import Partition, trace
 from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.entry import BatchMetadata

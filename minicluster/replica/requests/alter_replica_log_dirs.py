@@ -69,13 +69,13 @@ def _move(state: ReplicaManagerState, topic: str, index: int, path: str, now_ms:
     name = log_name(topic, index)
     try:
         partition = state.partition_named(topic, index)
-    except ReplicaError as refusal:
-        if refusal.error == ErrorCode.KAFKA_STORAGE_ERROR:
-            return refusal.error
+    except ReplicaError as rejection:
+        if rejection.error == ErrorCode.KAFKA_STORAGE_ERROR:
+            return rejection.error
         state.preferred_directories[name] = directory  # for a replica that comes here later
-        if refusal.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        if rejection.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return ErrorCode.REPLICA_NOT_AVAILABLE  # as clients have known it from before KIP-516
-        return refusal.error
+        return rejection.error
     if partition.future is not None and partition.future.directory != directory:
         cancel_move(state, partition, now_ms)
     current = state.store.partition_file(name)

@@ -53,8 +53,8 @@ def handle_delete_records(
             if topic in INTERNAL_TOPICS and state.is_known(topic, index):
                 raise ReplicaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
             deleted = delete_records_on_leader(state.partition_named(topic, index), offset)
-        except ReplicaError as refusal:
-            status.error = refusal.error
+        except ReplicaError as rejection:
+            status.error = rejection.error
             continue
         status.requested, status.low_watermark = deleted.requested_offset, deleted.low_watermark
         status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
@@ -94,8 +94,8 @@ class DelayedDeleteRecords(DelayedOperation):
                 continue
             try:
                 low = low_watermark(self._state.hosted(status.key))
-            except ReplicaError as refusal:
-                status.waits, status.error, status.low_watermark = False, refusal.error, -1
+            except ReplicaError as rejection:
+                status.waits, status.error, status.low_watermark = False, rejection.error, -1
                 continue
             if low >= status.requested:
                 status.waits, status.error, status.low_watermark = False, ErrorCode.NONE, low

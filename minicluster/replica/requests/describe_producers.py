@@ -48,13 +48,13 @@ def _partition(state: ReplicaManagerState, topic: str, index: int) -> Any:
             error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
             error_message=reason,
         )
-    if state.image.topics.named(topic) is None:  # a replica's own refusal has no message
+    if state.image.topics.named(topic) is None:  # a replica's own rejection has no message
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return kind(partition_index=index, error_code=code, error_message=TEXTS[code])
     try:
         producers = state.partition_named(topic, index).replica_log.producers
-    except ReplicaError as refusal:
-        return kind(partition_index=index, error_code=refusal.error)
+    except ReplicaError as rejection:
+        return kind(partition_index=index, error_code=rejection.error)
     by_id = {entry.producer_id: entry for entry in producers}
     return kind(
         partition_index=index,

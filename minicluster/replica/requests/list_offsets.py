@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.log.epochs import NO_EPOCH
+from minicluster.log.epochs import NO_EPOCH, optional_epoch
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
@@ -27,12 +27,7 @@ from minicluster.replica.partition.reads import (
     MAX_TIMESTAMP,
     list_offsets,
 )
-from minicluster.replica.requests.optional_epoch import optional_epoch
-from minicluster.replica.requests.read_from_log import (
-    CONSUMER,
-    ISOLATION_LEVELS,
-    READ_COMMITTED,
-)
+from minicluster.replica.requests.fetch import CONSUMER, ISOLATION_LEVELS, READ_COMMITTED
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 DEBUGGING_CONSUMER = -2
@@ -104,8 +99,8 @@ def _list_offset(
             current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
             leader_only=replica_id != DEBUGGING_CONSUMER,
         )
-    except ReplicaError as refusal:
-        error = refusal.error
+    except ReplicaError as rejection:
+        error = rejection.error
         # Older clients have no such error, and retry after LEADER_NOT_AVAILABLE.
         if error == ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_FROM:
             error = ErrorCode.LEADER_NOT_AVAILABLE

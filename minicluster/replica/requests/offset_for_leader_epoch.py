@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.log.epochs import optional_epoch
 from minicluster.protocol.messages import OffsetForLeaderEpochResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.reads import last_offset_for_leader_epoch
-from minicluster.replica.requests.optional_epoch import optional_epoch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 
@@ -39,6 +39,6 @@ def _epoch_end(state: ReplicaManagerState, topic: str, wanted: Any) -> Any:
             wanted.leader_epoch,
             current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
         )
-    except ReplicaError as refusal:
-        return kind(partition=wanted.partition, error_code=refusal.error)
+    except ReplicaError as rejection:
+        return kind(partition=wanted.partition, error_code=rejection.error)
     return kind(partition=wanted.partition, leader_epoch=found.epoch, end_offset=found.end_offset)

@@ -1,33 +1,42 @@
 """Produce: append, and with acks=all wait for the high watermark.
 
+    handle_produce
+      produced_records        the batches, as the bytes have them
+      _check_transactional_id, _checked_partitions    what is rejected before any append
+      _verify_and_append      transactional records: the coordinator first (add_partitions_to_txn)
+      append_records          ``requests.append_records``, which coordinators use as well
+      _respond                now, or once the records are replicated; in the order of Kafka's maps
+
 Versions: v1 and v2 add throttle time and timestamps. v3 adds the transactional id and takes one
           batch per partition, of magic 2 (KIP-98). v5 adds the log start to the response, v7 takes
           zstd (KIP-110), v8 adds record errors (KIP-467), v10 the current leader (KIP-951), v12 the
           transaction of KIP-890, v13 topic ids in place of names (KIP-516).
-Source:   KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
+Source:   KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend;
+          ByteBufferLogInputStream.nextBatch, ProduceRequest.validateRecords.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from minicluster.java_order import hash_map_order, topic_id_partition_hash
-from minicluster.log import RecordBatch
-from minicluster.log.batch import TRANSACTIONAL_BIT
+from minicluster.java_order import (
+    hash_map_order,
+    scala_copy_order,
+    scala_map_order,
+    topic_id_partition_hash,
+    topic_partition_hash,
+)
+from minicluster.log import InvalidBatch, RecordBatch, Records
+from minicluster.log.batch import CODEC_MASK, HEADER_BYTES, LENGTH_END, TRANSACTIONAL_BIT
+from minicluster.log.format.compression import Codec
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceRequest, ProduceResponse
-from minicluster.replica.appending.append_records import ACKS_NONE, AppendStatus, append_records
-from minicluster.replica.appending.produced_records import (
-    BrokenRequest,
-    ProducedRecords,
-    produced_records,
-)
 from minicluster.replica.effects import CloseConnection
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.leader_log import BY_CLIENT
@@ -39,10 +48,17 @@ from minicluster.replica.producers.verification import (
     TransactionSupportedOperation,
     TransactionToVerify,
 )
-from minicluster.replica.requests.produce_order import in_produce_order
+from minicluster.replica.requests.append_records import ACKS_NONE, AppendStatus, append_records
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
-Produced = tuple[AppendStatus, ProducedRecords]
+_MAGIC_AT = 16
+_MAGIC = 2
+_LEAST_BYTES = 14  # of a record of magic 0, without the offset and length before it
+_ZSTD_FROM = 7
+_PRODUCER_ID_END = 51  # of a batch of magic 2
+_ATTRIBUTES_AT, _ATTRIBUTES_END = 21, 23
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_Named = tuple[uuid.UUID, str, int]
 _CURRENT_LEADER_FROM = 10
 _GENERIC_ERROR_FROM = 11
 _NO_LEADER = ProduceResponse.LeaderIdAndEpoch()
@@ -82,12 +98,12 @@ def handle_produce(
         _check_transactional_id(produced, request)
         statuses = _checked_partitions(state, produced, version)
         transaction = _transaction(statuses, request, version)
-    except _WholeRequest as refused:
+    except _WholeRequest as rejection:
         if acks == ACKS_NONE:
             state.effects.append(CloseConnection(token))
         else:
             in_order = _in_hash_order(request)
-            response = error_response(in_order, refused.error, refused.message, version=version)
+            response = error_response(in_order, rejection.error, rejection.message, version=version)
             state.respond(token, response)
         return
 
@@ -109,11 +125,119 @@ def handle_produce(
         _verify_and_append(state, statuses, transaction, append, now_ms)
 
 
+# --- the records, as the bytes have them: nothing in their headers is trusted yet --------------
+
+
+class BrokenRequest(Exception):
+    """Records over which Kafka stumbles, so that the request as a whole fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducedRecords:
+    """The batches of one partition, up to the damage that ends them.
+
+    Shapes:  short: the first batch where it is shorter than a header; batches has the others.
+    Errors:  damage: CORRUPT_MESSAGE for an impossible length or magic, INVALID_RECORD for magic 0
+             and 1.
+    """
+
+    batches: tuple[RecordBatch, ...]
+    damage: ReplicaError | None = None
+    short: bytes | None = None
+
+    @property
+    def first_attributes(self) -> int | None:
+        """The attributes of the first batch, None without one."""
+        if self.short is not None:
+            attributes = self.short[_ATTRIBUTES_AT:_ATTRIBUTES_END]
+            return int.from_bytes(attributes, "big", signed=True)
+        return self.batches[0].attributes if self.batches else None
+
+    def only_batch(self, version: int) -> RecordBatch:
+        """The one batch that a version takes.
+
+        Errors:  the damage; INVALID_RECORD for none and for several;
+                 UNSUPPORTED_COMPRESSION_TYPE for zstd below version 7 (KIP-110); CORRUPT_MESSAGE
+                 for one that is shorter than a header. BrokenRequest for one without a producer id,
+                 and below version 7 for an unknown codec.
+        Source:  ProduceRequest.validateRecords, ReplicaManager.handleProduceAppend,
+                 DefaultRecordBatch.isValid.
+        """
+        attributes = self.first_attributes
+        if attributes is None:
+            raise self.damage or ReplicaError(ErrorCode.INVALID_RECORD, "no record batch")
+        if version < _ZSTD_FROM:
+            codec = attributes & CODEC_MASK
+            if codec > max(Codec):
+                raise BrokenRequest
+            if codec == Codec.ZSTD:
+                raise ReplicaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd")
+        if self.damage is not None:
+            raise self.damage
+        if len(self.batches) + (self.short is not None) > 1:
+            raise ReplicaError(ErrorCode.INVALID_RECORD, "more than one record batch")
+        if self.short is None:
+            return self.batches[0]
+        if len(self.short) < _PRODUCER_ID_END:
+            raise BrokenRequest
+        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {len(self.short)} bytes")
+
+
+def produced_records(value: bytes | Records | None) -> ProducedRecords:
+    """Read what a produce carries for one partition; an incomplete last batch is left off."""
+    if isinstance(value, Records):
+        return ProducedRecords(value.batches)
+    buffer = value or b""
+    batches: list[RecordBatch] = []
+    short = damage = None
+    position = 0
+    try:
+        while (end := _end_of_batch(buffer, position)) is not None:
+            if end - position >= HEADER_BYTES:
+                batches.append(RecordBatch.decode(buffer, position, lenient=True))
+            elif position == 0:
+                short = bytes(buffer[:end])
+            else:
+                raise ReplicaError(ErrorCode.INVALID_RECORD, "more than one record batch")
+            position = end
+    except InvalidBatch as error:
+        damage = ReplicaError(ErrorCode.CORRUPT_MESSAGE, str(error))
+    except ReplicaError as error:
+        damage = error
+    return ProducedRecords(tuple(batches), damage, short)
+
+
+def _end_of_batch(buffer: bytes, position: int) -> int | None:
+    """The end of the batch at a position, None where no whole batch is left."""
+    left = len(buffer) - position
+    if left < LENGTH_END:
+        return None
+    length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
+    if length < _LEAST_BYTES:
+        raise ReplicaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record size {length} is less than the minimum record overhead ({_LEAST_BYTES})",
+        )
+    if left <= _MAGIC_AT:
+        return None
+    magic = int.from_bytes(buffer[position + _MAGIC_AT : position + _MAGIC_AT + 1], signed=True)
+    if not 0 <= magic <= _MAGIC:
+        raise ReplicaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    if left < LENGTH_END + length:
+        return None
+    if magic < _MAGIC:
+        raise ReplicaError(ErrorCode.INVALID_RECORD, f"magic {magic}")
+    return position + LENGTH_END + length
+
+
+Produced = tuple[AppendStatus, ProducedRecords]
+
+
 # --- checks before any append -----------------------------------------------------------------
 
 
 class _WholeRequest(Exception):
-    """The refusal of a request as a whole."""
+    """The rejection of a request as a whole."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         self.error = error
@@ -121,7 +245,7 @@ class _WholeRequest(Exception):
 
 
 def _in_hash_order(request: Any) -> Any:
-    """The request as its refusal lists it: each partition once, in the order of Java's maps.
+    """The request as its rejection lists it: each partition once, in the order of Java's maps.
 
     Source:  ProduceRequest.partitionSizes, getErrorResponse.
     """
@@ -141,18 +265,18 @@ def _in_hash_order(request: Any) -> Any:
 
 def _produced(state: ReplicaManagerState, request: Any, version: int) -> list[Produced]:
     """The partitions of a request, in its order; one that it names twice comes twice."""
-    found: list[Produced] = []
+    produced: list[Produced] = []
     for topic in request.topic_data:
         for data in topic.partition_data:
             name, topic_id, index = topic.name, topic.topic_id, data.index
             key = state.key_of(name, topic_id, index, version)
             status = AppendStatus(name, topic_id, index, key)
-            found.append((status, produced_records(data.records)))
-    return found
+            produced.append((status, produced_records(data.records)))
+    return produced
 
 
 def _check_transactional_id(produced: Iterable[Produced], request: Any) -> None:
-    """Refuse transactional records of nobody.
+    """Reject transactional records in a request without a transactional id.
 
     Source:  RequestUtils.hasTransactionalRecords, which reads the first batches as they come.
     """
@@ -169,13 +293,13 @@ def _check_transactional_id(produced: Iterable[Produced], request: Any) -> None:
 def _checked_partitions(
     state: ReplicaManagerState, produced: Iterable[Produced], version: int
 ) -> list[AppendStatus]:
-    """Refuse partitions that do not exist, and records that no version or this one cannot have.
+    """Reject partitions that do not exist, and records that this version, or any, cannot have.
 
     Of a partition that the request names twice the last good records are appended, though the
-    response has the last refusal, if there is one.
+    response has the last rejection, if there is one.
     """
     good: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
-    refused: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
+    rejected: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
     for status, records in produced:
         chosen = good
         try:
@@ -186,11 +310,11 @@ def _checked_partitions(
             status.batch = records.only_batch(version)
         except BrokenRequest:
             raise _WholeRequest(ErrorCode.UNKNOWN_SERVER_ERROR) from None
-        except ReplicaError as refusal:
-            status.refuse(refusal)
-            chosen = refused
+        except ReplicaError as rejection:
+            status.reject(rejection)
+            chosen = rejected
         chosen[status.topic_id, status.topic, status.index] = status
-    return [*good.values(), *refused.values()]
+    return [*good.values(), *rejected.values()]
 
 
 # --- transactions -----------------------------------------------------------------------------
@@ -353,3 +477,61 @@ def _partition_response(
         error_message=status.message,
         current_leader=leader,
     )
+
+
+# --- the order of a response's partitions ------------------------------------------------------
+
+
+def in_produce_order(
+    state: ReplicaManagerState, statuses: Sequence[AppendStatus], *, verified: bool
+) -> list[AppendStatus]:
+    """The statuses as the response lists them: in the order of the maps that Kafka has them in.
+
+        appended   a mutable Scala map, copied into a java.util.HashMap
+        rejected   mutable Scala maps: partitions that are not there, then records that are bad
+        together   an immutable Scala map; a mutable one once a coordinator has verified partitions
+
+    Clients can see this order, and recorded responses of Kafka's brokers are compared with it.
+
+    Shapes:  verified: a coordinator was involved.
+    Source:  KafkaApis.handleProduceRequest (sendResponseCallback),
+             ReplicaManager.handleProduceAppend.
+    """
+    if len(statuses) < 2:
+        return list(statuses)
+    by_id = state.rules.produce_by_topic_id
+
+    def code(named: _Named) -> int:
+        return topic_id_partition_hash(named) if by_id else topic_partition_hash(named[1:])
+
+    appended: dict[_Named, AppendStatus] = {}
+    not_there: dict[_Named, AppendStatus] = {}
+    invalid: dict[_Named, AppendStatus] = {}
+    for status in statuses:
+        is_not_there = status.error in _NOT_THERE
+        rejected = not_there if is_not_there else invalid
+        chosen = rejected if status.batch is None else appended
+        chosen[_named(state, status)] = status
+    copied = scala_map_order(appended, code, made_from=len(appended))
+    together = list(
+        dict.fromkeys(
+            [
+                *hash_map_order(copied, code),
+                *scala_map_order(not_there, code),
+                *scala_map_order(invalid, code),
+            ]
+        )
+    )
+    if verified:
+        together = scala_map_order(together, code, made_from=len(together))
+    else:
+        together = scala_copy_order(together, code)
+    all_ = {**appended, **not_there, **invalid}
+    return [all_[named] for named in together]
+
+
+def _named(state: ReplicaManagerState, status: AppendStatus) -> _Named:
+    """A partition by the topic id of the request or of the metadata, and by its name."""
+    if status.key is None:
+        return status.topic_id, status.topic, status.index
+    return status.key[0], state.topic_name(status.key[0]) or status.topic, status.index

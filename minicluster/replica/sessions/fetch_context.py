@@ -25,10 +25,11 @@ from minicluster.replica.sessions.fetch_session import (
     INVALID_SESSION_ID,
     CachedPartition,
     FetchSession,
+    FetchSessionCache,
     PartitionKey,
     next_epoch,
+    touch,
 )
-from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache, touch
 
 NameOf = Callable[[uuid.UUID], str | None]
 Wanted = dict[PartitionKey, CachedPartition]
@@ -43,7 +44,7 @@ class FetchContext(Protocol):
 
     @property
     def session(self) -> FetchSession | None:
-        """The session that the request goes on with."""
+        """The session that the request continues."""
 
     def response(
         self, updates: dict[PartitionKey, Any], endpoints: tuple[Any, ...], now_ms: int
@@ -52,7 +53,7 @@ class FetchContext(Protocol):
 
 
 class _OutsideSession:
-    """A request that goes on with no session."""
+    """A request that continues no session."""
 
     __slots__ = ()
 
@@ -143,7 +144,7 @@ class IncrementalFetchContext:
         Those with records go to the end of the session, so that each has its turn where a response
         holds only some of them.
 
-        Errors:  INVALID_FETCH_SESSION_EPOCH if the session has gone on in the meantime.
+        Errors:  INVALID_FETCH_SESSION_EPOCH if another request has continued the session meanwhile.
         """
         session = self.session
         if session.epoch != next_epoch(self.epoch):
@@ -176,7 +177,7 @@ def new_context(
     """The context of a request; a session that it uses or closes is changed.
 
     Errors:  in the context: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-             FETCH_SESSION_TOPIC_ID_ERROR (a session by topic names is gone on with by topic ids, or
+             FETCH_SESSION_TOPIC_ID_ERROR (a session by topic names is continued by topic ids, or
              the other way round).
     Source:  FetchManager.newContext.
     """

@@ -28,7 +28,7 @@ from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.verification import VerifiesTransactions
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.sessions.fetch_session_cache import FetchSessionCache
+from minicluster.replica.sessions.fetch_session import FetchSessionCache
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
 from minicluster.replica.to_controller.controller_channel import CorrelationIds

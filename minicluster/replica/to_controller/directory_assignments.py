@@ -1,7 +1,7 @@
 """AssignReplicasToDirs: the directories in which a broker's replicas lie (KIP-858).
 
 The newest directory of each partition counts. One request is in flight. Assignments are collected
-for a while before they are sent, and those that the controller refuses one by one wait as long. A
+for a while before they are sent, and those that the controller rejects one by one wait as long. A
 request that fails as a whole is sent again after a growing pause.
 
 Versions: v0 only.

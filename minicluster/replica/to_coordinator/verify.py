@@ -81,8 +81,8 @@ class TransactionVerifier:
                     supports_epoch_bump=bumps,
                     now_ms=now_ms,
                 )
-            except ReplicaError as refusal:
-                errors[topic, index] = refusal.error
+            except ReplicaError as rejection:
+                errors[topic, index] = rejection.error
             else:
                 if guard is not None:
                     guards[topic, index] = guard

@@ -1,7 +1,7 @@
 """The checks of a producer's batch by its log, and the batch that the log takes in its place.
 
 The order is Kafka's: the header, the size, the checksum, then each record. Timestamps are checked
-before sequences, so a repeat with a timestamp that is too old by now is refused.
+before sequences, so a repeat with a timestamp that is too old by now is rejected.
 
 Leaves out: message format v0 and v1, levels of compression.
 Source:     UnifiedLog.analyzeAndValidateRecords, LogValidator, MemoryRecordsBuilder.
@@ -31,7 +31,7 @@ def validate(
     Shapes:  partition: its name (``orders-0``), for messages. Offsets and leader epoch are not
              assigned yet.
     Errors:  INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE,
-             RECORD_LIST_TOO_LARGE; InvalidRecords with an error for each refused record;
+             RECORD_LIST_TOO_LARGE; InvalidRecords with an error for each rejected record;
              UNKNOWN_SERVER_ERROR where the records cannot be unpacked.
     """
     if batch.base_offset != 0:
@@ -44,16 +44,16 @@ def validate(
         raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known")
     _check_header(batch, origin)
     try:
-        found = scan(batch)
-        _check_records(batch, found, config, partition, now_ms)
-        taken = _to_append(batch, found, config, now_ms)
+        scanned = scan(batch)
+        _check_records(batch, scanned, config, partition, now_ms)
+        to_append = _to_append(batch, scanned, config, now_ms)
     except UndecodableBatch as damage:
         raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(damage)) from damage
     except InvalidBatch as damage:
         raise ReplicaError(ErrorCode.INVALID_RECORD, str(damage)) from damage
-    if taken.size > config.segment_bytes:
-        raise ReplicaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{taken.size} bytes")
-    return taken
+    if to_append.size > config.segment_bytes:
+        raise ReplicaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{to_append.size} bytes")
+    return to_append
 
 
 def _check_size(batch: RecordBatch, config: LogConfig) -> None:
@@ -62,7 +62,7 @@ def _check_size(batch: RecordBatch, config: LogConfig) -> None:
 
 
 def _check_header(batch: RecordBatch, origin: AppendOrigin) -> None:
-    """Refuse a client's header whose numbers contradict each other.
+    """Reject a client's header whose numbers contradict each other.
 
     Source:  LogValidator.validateBatch.
     """
@@ -80,20 +80,20 @@ def _check_header(batch: RecordBatch, origin: AppendOrigin) -> None:
 
 
 def _check_records(
-    batch: RecordBatch, found: RecordScan, config: LogConfig, partition: str, now_ms: int
+    batch: RecordBatch, scanned: RecordScan, config: LogConfig, partition: str, now_ms: int
 ) -> None:
-    """Refuse a batch with any bad record, with an error for each.
+    """Reject a batch with any bad record, with an error for each.
 
     Source:  LogValidator.validateRecord, processRecordErrors.
     """
-    keys_needed = config.compacted and not found.all_have_keys
+    keys_needed = config.compacted and not scanned.all_have_keys
     if config.log_append_time:
         timestamps_bad = batch.is_log_append_time
     else:
         timestamps_bad = (
-            now_ms - found.lowest_timestamp > config.timestamp_before_max_ms
-            or found.highest_timestamp - now_ms > config.timestamp_after_max_ms
-            or (batch.is_log_append_time and found.lowest_timestamp == NO_TIMESTAMP)
+            now_ms - scanned.lowest_timestamp > config.timestamp_before_max_ms
+            or scanned.highest_timestamp - now_ms > config.timestamp_after_max_ms
+            or (batch.is_log_append_time and scanned.lowest_timestamp == NO_TIMESTAMP)
         )
     if not (keys_needed or timestamps_bad):
         return
@@ -157,31 +157,31 @@ def _target_codec(source: int, config: LogConfig) -> int:
 
 
 def _to_append(
-    batch: RecordBatch, found: RecordScan, config: LogConfig, now_ms: int
+    batch: RecordBatch, scanned: RecordScan, config: LogConfig, now_ms: int
 ) -> RecordBatch:
     """The batch with the log's timestamps and compression.
 
-    A batch of the log's compression is taken as it is, and a marker; any other one is written anew.
+    A batch of the log's compression is taken as it is, and a marker; others are written again.
 
     Source:  LogValidator.assignOffsetsNonCompressed, validateMessagesAndAssignOffsetsCompressed,
              buildRecordsAndAssignOffsets.
     """
     source = batch.attributes & CODEC_MASK
     target = _target_codec(source, config)
-    highest = now_ms if config.log_append_time else max(NO_TIMESTAMP, found.highest_timestamp)
+    highest = now_ms if config.log_append_time else max(NO_TIMESTAMP, scanned.highest_timestamp)
     is_plain = source == Codec.NONE and (target == Codec.NONE or batch.is_control)
-    if is_plain or (source == target and found.are_consecutive):
+    if is_plain or (source == target and scanned.are_consecutive):
         return batch.with_timestamps(log_append_time=config.log_append_time, max_timestamp=highest)
-    if found.lowest_timestamp < NO_TIMESTAMP:  # MemoryRecordsBuilder.appendWithOffset throws
+    if scanned.lowest_timestamp < NO_TIMESTAMP:  # MemoryRecordsBuilder.appendWithOffset throws
         raise ReplicaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"negative timestamp {found.lowest_timestamp}"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"negative timestamp {scanned.lowest_timestamp}"
         )
-    written = _written_anew(batch, target, config, highest)
+    written = _written_again(batch, target, config, highest)
     _check_size(written, config)
     return written
 
 
-def _written_anew(
+def _written_again(
     batch: RecordBatch, codec: int, config: LogConfig, max_timestamp: int
 ) -> RecordBatch:
     records = tuple(

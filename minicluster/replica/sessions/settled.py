@@ -5,7 +5,9 @@ fetch changes nothing but the times of the replica, and these are the times of t
 leader leaves a settled partition alone until it changes, until the follower names it or until the
 session ends. The times are noted then.
 
-Kafka reads every partition of a session at each fetch, with the same outcome.
+Kafka reads every partition of a session at each fetch, with the same outcome
+(tests/replica/test_settled_partitions.py). Without settled partitions a cluster at rest would read,
+at each fetch, every log in which there is nothing new.
 
 Source:  KIP-227; CachedPartition.maybeUpdateResponseData, Partition.updateFollowerFetchState.
 """
@@ -19,7 +21,6 @@ from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Purgatory
-from minicluster.replica.requests.read_from_log import FetchedPartition
 from minicluster.replica.sessions.fetch_session import CachedPartition, FetchSession, PartitionKey
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
@@ -52,7 +53,7 @@ class SettledPartition:
         cached = session.partitions[self._key]
         for number, operation in list(session.waiting.items()):
             if self._fetches.watch_also(number, partition.key):
-                operation.include(FetchedPartition.of_session(self._key, cached))
+                operation.include(self._key, cached)
             else:
                 del session.waiting[number]
 

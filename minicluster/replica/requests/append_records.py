@@ -42,7 +42,7 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""Refusals by the log that are expected; with any other one the response has the log start."""
+"""Rejections by the log that are expected; with any other one the response has the log start."""
 
 
 @dataclass(slots=True)
@@ -65,11 +65,11 @@ class AppendStatus:
     appended: LogAppendInfo | None = None
     waits: bool = False
 
-    def refuse(self, refusal: ReplicaError) -> None:
+    def reject(self, rejection: ReplicaError) -> None:
         """Take the error of the partition, with its message where Kafka gives one."""
-        self.error = refusal.error
-        if isinstance(refusal, InvalidRecords):
-            self.message, self.record_errors = refusal.message, refusal.errors
+        self.error = rejection.error
+        if isinstance(rejection, InvalidRecords):
+            self.message, self.record_errors = rejection.message, rejection.errors
 
 
 OnAppended = Callable[[Sequence[AppendStatus], int], None]
@@ -155,7 +155,7 @@ def marker_status(
 
 @step
 def is_to_append(state: ReplicaManagerState, status: AppendStatus) -> bool:
-    """The batch of a partition is not refused yet."""
+    """The batch of a partition is not rejected yet."""
     return status.error == ErrorCode.NONE
 
 
@@ -183,9 +183,9 @@ def _append(
         partition = state.partition(status.key)
         guarded = how if status.guard is None else replace(how, guard=status.guard)
         appended = append_records_to_leader(partition, status.batch, acks, now_ms, how=guarded)
-    except ReplicaError as refusal:
-        status.refuse(refusal)
-        if refusal.error not in _WITHOUT_LOG_START:
+    except ReplicaError as rejection:
+        status.reject(rejection)
+        if rejection.error not in _WITHOUT_LOG_START:
             status.log_start_offset = partition.log_start_offset
         return
     status.appended, status.log_start_offset = appended, appended.log_start_offset
@@ -234,8 +234,8 @@ class DelayedProduce(DelayedOperation):
         assert status.appended is not None
         try:
             partition = self._state.partition(status.key)
-        except ReplicaError as refusal:
-            status.waits, status.error = False, refusal.error
+        except ReplicaError as rejection:
+            status.waits, status.error = False, rejection.error
             return
         replicas = check_enough_replicas(partition, status.appended.last_offset + 1)
         if not replicas.reached and replicas.error == ErrorCode.NONE:
