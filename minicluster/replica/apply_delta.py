@@ -1,8 +1,8 @@
 """The changes of a published delta to a broker's replicas, in Kafka's order.
 
 Deletions first; then the partitions that this broker leads (not fetched any more); then those that
-it follows (fetched anew only in a new leader epoch). The first delta of an incarnation also removes
-logs of partitions that are not assigned to this broker any more.
+it follows (fetched again only in a new leader epoch). The first delta of an incarnation also
+removes logs of partitions that are not assigned to this broker any more.
 
 Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersDelta,
          BrokerMetadataPublisher, LogManager.isStrayKraftReplica.
@@ -19,8 +19,8 @@ from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicI
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
+from minicluster.replica.log_directories import resume_move
 from minicluster.replica.log_manager import log_name
-from minicluster.replica.moving.alter_log_dirs import resume_move
 from minicluster.replica.partition.leadership import make_follower, make_leader, stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
@@ -45,13 +45,13 @@ def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, n
         _delete(state, deleted, now_ms)
     for named, registration in changes.leaders.items():
         make_local_leader(state, named, registration, now_ms)
-    followed_anew = [
+    followed_again = [
         (named.topic_id, named.partition)
         for named, registration in changes.followers.items()
         if make_local_follower(state, named, registration)
     ]
     # After all of them, so that a request for several partitions sees each in its new role.
-    for key in followed_anew:
+    for key in followed_again:
         state.delayed.complete_when_not_leader(key, now_ms)
     if changes:
         state.poll_fetchers(now_ms)
@@ -76,8 +76,8 @@ def is_stray(state: ReplicaManagerState, name: str) -> bool:
     """
     known = state.store.partition_file(name)
     index = int(name.rpartition("-")[2])
-    found = None if known is None else state.image.topics.partition(known.topic_id, index)
-    return found is None or state.broker_id not in found.replicas
+    registration = None if known is None else state.image.topics.partition(known.topic_id, index)
+    return registration is None or state.broker_id not in registration.replicas
 
 
 def _delete_log(state: ReplicaManagerState, name: str) -> None:
@@ -105,7 +105,7 @@ def _delete(state: ReplicaManagerState, named: TopicIdPartition, now_ms: int) ->
     partition = state.remove_partition(key)
     name = log_name(named.topic, named.partition)
     known = state.store.partition_file(name)
-    # The log of this name may be that of a topic made anew in the meantime.
+    # The log of this name may be that of a topic that was created again meanwhile.
     if known is not None and known.topic_id == named.topic_id:
         state.store.delete(name)
     if partition is not None:
@@ -134,7 +134,7 @@ def make_local_leader(
 def make_local_follower(
     state: ReplicaManagerState, named: TopicIdPartition, registration: PartitionRegistration
 ) -> bool:
-    """Follow a partition, and fetch it anew in a new leader epoch.
+    """Follow a partition, and fetch it again in a new leader epoch.
 
     Shapes:  -> whether the leader epoch is new.
     Source:  ReplicaManager.applyLocalFollowersDelta.
@@ -242,14 +242,14 @@ def _directories_to_report(
 ) -> dict[tuple[uuid.UUID, int], uuid.UUID]:
     """The logs that lie in another directory than the metadata has them now (KIP-858).
 
-    A partition of before metadata.version 3.7-IV2 has no directory until a broker starts anew: no
+    A partition of before metadata.version 3.7-IV2 has no directory until a broker restarts: no
     later change of its leader or ISR is a change of its directory.
 
     Source:  ReplicaManager.maybeUpdateTopicAssignment.
     """
-    found: dict[tuple[uuid.UUID, int], uuid.UUID] = {}
+    to_report: dict[tuple[uuid.UUID, int], uuid.UUID] = {}
     if not state.image.metadata_version.directory_assignment_supported:
-        return found
+        return to_report
     for named, assigned in changes.directories.items():
         key = (named.topic_id, named.partition)
         known = state.store.partition_file(log_name(named.topic, named.partition))
@@ -261,5 +261,5 @@ def _directories_to_report(
         if known.directory == assigned:
             state.assignments.forget(key)
         elif known.directory in state.store.directory_ids:
-            found[key] = known.directory
-    return found
+            to_report[key] = known.directory
+    return to_report

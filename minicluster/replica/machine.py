@@ -27,19 +27,25 @@ from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import ADMIN_CLIENT_ID
+from minicluster.replica.add_partitions_to_txn import (
+    VERIFICATION_TIMER,
+    AddPartitionsToTxnManager,
+    TransactionVerifier,
+)
 from minicluster.replica.apply_delta import apply_delta
 from minicluster.replica.cleaning.cleaner import compact
 from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.directory_failure import take_offline, trace_failure
 from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
-from minicluster.replica.log_manager import Disk
-from minicluster.replica.moving.alter_log_dirs import (
+from minicluster.replica.log_directories import (
     ALTER_LOG_DIRS_TIMER,
     on_copy_timer,
     poll_moves,
+    take_offline,
+    trace_failure,
 )
+from minicluster.replica.log_manager import Disk
 from minicluster.replica.partition.isr import (
     is_isr_at_rest,
     resend_acknowledged,
@@ -58,8 +64,6 @@ from minicluster.replica.state.broker_context import BrokerView
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.controller_client import ControllerClient
-from minicluster.replica.to_coordinator.add_partitions_to_txn import AddPartitionsToTxnManager
-from minicluster.replica.to_coordinator.verify import VERIFICATION_TIMER, TransactionVerifier
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
 
 ISR_TIMER = "isr-shrink"

@@ -16,8 +16,8 @@ from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
-from minicluster.replica import directory_failure
-from minicluster.replica.fetching import truncation
+from minicluster.replica import log_directories
+from minicluster.replica.fetching import fetcher as fetching
 from minicluster.replica.fetching.fetch_state import FetchState
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import log_name
@@ -291,7 +291,7 @@ def _s03(
 # --- logs -------------------------------------------------------------------------------------
 
 
-@plant(directory_failure.take_offline, "s55_failed_directory_serves")
+@plant(log_directories.take_offline, "s55_failed_directory_serves")
 def _s55(
     right: Right,
     state: ReplicaManagerState,
@@ -363,7 +363,7 @@ def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int |
     return None
 
 
-@plant(truncation.truncate_to_epoch_end, "z36_truncates_without_epoch_request")
+@plant(fetching.truncate_to_epoch_end, "z36_truncates_without_epoch_request")
 def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int) -> None:
     """The leader's end of an epoch that this log never had is taken for the point of divergence."""
     partition = state.partition
@@ -372,7 +372,7 @@ def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offs
     if not is_known or own_epoch == epoch:
         right(fetcher, state, epoch, end_offset)
         return
-    truncation.truncate_to(state, min(end_offset, partition.log_end_offset))
+    fetching.truncate_to(state, min(end_offset, partition.log_end_offset))
     state.last_fetched_epoch = UNDEFINED_EPOCH  # before KIP-595 no leader looked at it
     fetcher.hit("Z36")
 

@@ -16,9 +16,8 @@ from minicluster.replica.partition import leader_log, leadership, reads
 from minicluster.replica.partition.leader_log import LogAppendInfo
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo
-from minicluster.replica.producers.entry import BatchMetadata
 from minicluster.replica.producers.markers import EndTransactionMarker
-from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.states import AppendCheck, BatchMetadata
 from minicluster.replica.producers.verification import Errors, TopicPartition
 from minicluster.replica.requests import produce
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState

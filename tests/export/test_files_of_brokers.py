@@ -15,8 +15,8 @@ from minicluster.log.log import Segment
 from minicluster.log.replicas.directory_files import clean_shutdown_text, offset_checkpoint_text
 from minicluster.log.replicas.replica_folder import future_name, replica_files
 from minicluster.log.segment import read_batches
-from minicluster.replica.producers.entry import BatchMetadata, ProducerStateEntry
 from minicluster.replica.producers.snapshot_file import decode_producers, encode_producers
+from minicluster.replica.producers.states import BatchMetadata, ProducerStateEntry
 
 TOPIC_ID = uuid.UUID(int=7)
 

@@ -6,9 +6,8 @@ from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.replica.cleaning.cleaner import compact
 from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
-from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
-from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.states import AppendCheck, AppendOrigin
 from tests.replica.partition_kit import Bench
 from tests.replica.test_compaction import DAY_MS, leading, roll
 

@@ -12,7 +12,7 @@ from minicluster.log.format.compression import Codec
 from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
 from minicluster.replica.cleaning.cleaner import compact, log_to_clean
-from minicluster.replica.log_config import LogConfig
+from minicluster.replica.config import LogConfig
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from minicluster.replica.partition.leader_log import append_records_to_leader
 from tests.replica.partition_kit import Bench, refused

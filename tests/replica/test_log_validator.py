@@ -19,10 +19,10 @@ from minicluster.log.batch import (
 )
 from minicluster.log.format.compression import Codec, compress
 from minicluster.protocol import ErrorCode
+from minicluster.replica.config import DEFAULT_LOG_CONFIG, LogConfig
 from minicluster.replica.errors import InvalidRecords, ReplicaError
-from minicluster.replica.log_config import DEFAULT, LogConfig
 from minicluster.replica.partition.log_validator import validate
-from minicluster.replica.producers.append_checks import AppendOrigin
+from minicluster.replica.producers.states import AppendOrigin
 
 NOW_MS = 1_000_000
 HOUR_MS = 3_600_000
@@ -226,8 +226,8 @@ def test_what_is_compressed_unpacks_to_the_same(codec: Codec, data: bytes) -> No
 
 def test_the_defaults_are_those_of_the_table_of_configs() -> None:
     everywhere = BrokerLevels({}, {}, {"log.cleaner.min.compaction.lag.ms": "0"})
-    assert LogConfig.of({}, BrokerLevels({}, {}, {})) is DEFAULT
-    assert LogConfig.of({}, everywhere) == DEFAULT
+    assert LogConfig.of({}, BrokerLevels({}, {}, {})) is DEFAULT_LOG_CONFIG
+    assert LogConfig.of({}, everywhere) == DEFAULT_LOG_CONFIG
 
 
 def test_the_configs_of_a_topic_come_before_those_of_its_broker() -> None:

@@ -10,7 +10,7 @@ from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
-from minicluster.replica.moving.future_replica import REPLICA_FETCH_MAX_BYTES
+from minicluster.replica.log_directories import REPLICA_FETCH_MAX_BYTES
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 

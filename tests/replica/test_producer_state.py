@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
-from minicluster.replica.log_config import LogConfig
+from minicluster.replica.config import LogConfig
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from tests.replica.partition_kit import Bench, batch, refused
 

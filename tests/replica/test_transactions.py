@@ -22,9 +22,8 @@ from minicluster.replica.partition.reads import (
     consumer_fetch_records,
     list_offsets,
 )
-from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
-from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.states import AppendCheck, AppendOrigin
 from tests.replica.partition_kit import Bench, batch, refused
 
 FIRST, SECOND = 7, 8

@@ -28,9 +28,8 @@ from minicluster.replica.partition.leader_log import (
     check_enough_replicas,
 )
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.producers.append_checks import AppendOrigin
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
-from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.states import AppendCheck, AppendOrigin
 from minicluster.replica.producers.verification import (
     Errors,
     Guards,

@@ -82,7 +82,7 @@ class FetchSessionHandler:
         Source:  FetchSessionHandler.handleResponse.
         """
         if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-            self._begin_anew()
+            self._open_another()
             return False
         if response.error_code != ErrorCode.NONE:
             self.on_failure()
@@ -90,13 +90,13 @@ class FetchSessionHandler:
         sent = self.partitions
         if self.is_full:
             if set(keys) != sent.keys():
-                self._begin_anew()
+                self._open_another()
                 return False
         elif any(key not in sent for key in keys):
             self.on_failure()
             return False
         if response.session_id == INVALID_SESSION_ID:
-            self._begin_anew()
+            self._open_another()
         else:
             self.id, self.epoch = response.session_id, next_epoch(self.epoch)
         return True
@@ -108,5 +108,5 @@ class FetchSessionHandler:
         """
         self.epoch = INITIAL_EPOCH
 
-    def _begin_anew(self) -> None:
+    def _open_another(self) -> None:
         self.id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH

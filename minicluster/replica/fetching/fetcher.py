@@ -4,11 +4,12 @@
     FETCHING --OFFSET_OUT_OF_RANGE--> LATEST_OFFSET --leader is longer--> EARLIEST_OFFSET
 
 One request is in flight at a time. A fetch names the partitions that have changed since the last
-one (KIP-227). A partition whose fetch was refused waits out a back-off, out of the session.
+one (KIP-227). A partition whose fetch was rejected waits out a back-off, out of the session.
 
 Leaves out: tiered storage, throttling.
 Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
-            AbstractFetcherThread, ReplicaFetcherThread.
+            AbstractFetcherThread (processFetchRequest, maybeTruncate, getOffsetTruncationState,
+            truncateOnFetchResponse), ReplicaFetcherThread.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 from minicluster.effects import CancelTimer, Send, SetTimer
 from minicluster.errors import MiniclusterError
 from minicluster.log import Records
+from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
+from minicluster.planting import Plantable, step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.config import FetcherConfig
@@ -26,12 +29,11 @@ from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import leader_endpoint as endpoint
 from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
 from minicluster.replica.fetching.fetch_state import FetchKey, FetchState, Phase, fetch_key
-from minicluster.replica.fetching.truncation import (
-    truncate_to,
-    truncate_to_epoch_end,
-    truncate_to_high_watermark,
+from minicluster.replica.partition.follower_log import (
+    append_records_to_follower,
+    truncate,
+    truncate_fully,
 )
-from minicluster.replica.partition.follower_log import append_records_to_follower, truncate_fully
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
@@ -162,8 +164,8 @@ class Fetcher:
 
     def _looked_up_by_name(self) -> dict[tuple[str, int], FetchKey]:
         """The partitions of the request in flight, as responses without topic ids name them."""
-        found = [(key, self.states.get(key)) for key in self._looked_up]
-        return {(state.partition.topic, key[1]): key for key, state in found if state is not None}
+        states = [(key, self.states.get(key)) for key in self._looked_up]
+        return {(state.partition.topic, key[1]): key for key, state in states if state is not None}
 
     def on_failure(self, correlation_id: int, now_ms: int) -> None:
         """No response will come; all partitions of the request back off."""
@@ -184,8 +186,8 @@ class Fetcher:
     # --- requests -----------------------------------------------------------------------------
 
     def _pending_states(self) -> list[FetchState]:
-        found = map(self.states.get, self._pending)
-        return [state for state in found if state is not None]
+        states = map(self.states.get, self._pending)
+        return [state for state in states if state is not None]
 
     def _ready(self, phase: Phase, now_ms: int) -> list[FetchKey]:
         return [
@@ -325,7 +327,11 @@ class Fetcher:
             self._append(key, state, data, now_ms)
 
     def _fetch_ignored_again(self) -> None:
-        """Open another session: the leader counts a high watermark as sent that was ignored."""
+        """Open another session, after a response that was ignored.
+
+        The leader counts the high watermark in it as sent, and does not send it again before it
+        changes: without another session this log would not learn of it until the next append.
+        """
         if not self.context.rules.ignored_fetch_is_not_repeated:
             self._session.on_failure()
 
@@ -431,3 +437,49 @@ class Fetcher:
             if data.offset > log_end:
                 truncate_fully(partition, data.offset)
             state.resume(max(data.offset, log_end))
+
+
+# --- truncation to where the log agrees with the leader's ---------------------------------------
+
+
+@step
+def truncate_to_epoch_end(
+    fetcher: Plantable, state: FetchState, epoch: int, end_offset: int
+) -> None:
+    """Truncate by the leader's end of an epoch; where that may not suffice, look up another epoch.
+
+    Shapes:  epoch is the leader's largest one that is not above the requested one; either is -1
+             where the leader has none.
+    """
+    partition = state.partition
+    log_end = partition.log_end_offset
+    if end_offset == UNDEFINED_OFFSET:
+        # The leader has no such epoch: only what is committed is surely common to both logs.
+        truncate_to(state, partition.high_watermark)
+        return
+    if epoch == UNDEFINED_EPOCH:
+        # A leader of message format v0 or v1 has a log end, and no epochs.
+        truncate_to(state, min(end_offset, log_end))
+        return
+    own_epoch, own_end = partition.log.end_offset_for(epoch)
+    if own_end == UNDEFINED_OFFSET:
+        truncate_to(state, min(end_offset, log_end))
+    elif own_epoch == epoch:
+        truncate_to(state, min(own_end, end_offset, log_end))
+    else:
+        # This log has no such epoch. Records of its epochs below may not be on the leader, so the
+        # largest of those has to be looked up in turn (KIP-279).
+        truncate_to(state, min(own_end, log_end))
+        state.phase, state.last_fetched_epoch = Phase.TRUNCATING, UNDEFINED_EPOCH
+
+
+def truncate_to_high_watermark(state: FetchState) -> None:
+    """Truncate a log that has no epochs to compare."""
+    partition = state.partition
+    truncate_to(state, min(partition.high_watermark, partition.log_end_offset))
+
+
+def truncate_to(state: FetchState, offset: int) -> None:
+    """Truncate, and fetch from there."""
+    truncate(state.partition, offset)
+    state.resume(offset)

@@ -91,7 +91,8 @@ def _forgotten(
 ) -> tuple[FetchRequest.ForgottenTopic, ...]:
     """The partitions to forget.
 
-    Where topics have names only, a topic that was made anew replaces the old one in the session.
+    Where topics have names only, one that was deleted and created again takes the place of the old
+    one in the session: forgotten under its name, the new one would not be fetched.
     """
     if version < _TOPIC_IDS:
         present = session.keys_by_name()
@@ -122,10 +123,10 @@ def epoch_request(
                         current_leader_epoch=state.leader_epoch,
                         leader_epoch=or_undefined(state.partition.latest_epoch),
                     )
-                    for index, state in found
+                    for index, state in of_topic
                 ),
             )
-            for name, found in _by_topic(states, keys)
+            for name, of_topic in _by_topic(states, keys)
         ),
     )
 
@@ -147,10 +148,10 @@ def list_offsets_request(
                         current_leader_epoch=state.leader_epoch,
                         timestamp=LATEST_TIMESTAMP if latest else EARLIEST_TIMESTAMP,
                     )
-                    for index, state in found
+                    for index, state in of_topic
                 ),
             )
-            for name, found in _by_topic(states, keys)
+            for name, of_topic in _by_topic(states, keys)
         ),
     )
 

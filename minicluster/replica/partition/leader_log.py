@@ -14,9 +14,7 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.log_validator import validate
 from minicluster.replica.partition.partition import Partition, trace
-from minicluster.replica.producers.append_checks import AppendOrigin
-from minicluster.replica.producers.entry import BatchMetadata
-from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.producers.states import AppendCheck, AppendOrigin, BatchMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +75,9 @@ def append_records_to_leader(
             f"{len(partition.isr_state.isr)} in sync, {partition.effective_min_isr} needed",
         )
     config = partition.log_config
-    taken = validate(batch, how.origin, config, partition.name, now_ms)
+    validated = validate(batch, how.origin, config, partition.name, now_ms)
     replica_log = partition.replica_log
-    placed = taken.with_base(replica_log.log.end_offset, partition.leader_epoch)
+    placed = validated.with_base(replica_log.log.end_offset, partition.leader_epoch)
     # Before the producer's state: a repeat begins a segment as well, if there is no room for it.
     replica_log.maybe_roll((placed,), config, now_ms)
     duplicate = validate_producer(partition, placed, how)

@@ -28,8 +28,8 @@ from minicluster.replica.partition.isr import (
 )
 from minicluster.replica.partition.partition import CommittedPartitionState, Partition, trace
 from minicluster.replica.partition.replica_state import ReplicaState
-from minicluster.replica.producers.entry import NO_COORDINATOR_EPOCH
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
+from minicluster.replica.producers.states import NO_COORDINATOR_EPOCH
 from minicluster.rules import UncleanRecovery
 
 

@@ -16,9 +16,9 @@ from minicluster.log.format.compression import Codec
 from minicluster.log.record_scan import RecordScan, scan
 from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
+from minicluster.replica.config import LogConfig
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
-from minicluster.replica.log_config import LogConfig
-from minicluster.replica.producers.append_checks import AppendOrigin
+from minicluster.replica.producers.states import AppendOrigin
 
 _LAST_CODEC = max(Codec)
 

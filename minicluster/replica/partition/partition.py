@@ -29,10 +29,9 @@ from minicluster.metadata.image.directory_id import UNASSIGNED
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
+from minicluster.replica.config import DEFAULT_LOG_CONFIG, LogConfig
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.log_config import DEFAULT, LogConfig
 from minicluster.replica.log_manager import log_name
-from minicluster.replica.moving.future_replica import FutureReplica
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.requests.purgatory import Key
@@ -128,6 +127,18 @@ PartitionState = CommittedPartitionState | Pending
 # --- the partition -----------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class FutureReplica:
+    """The copy of a log that is about to replace it from another directory (``log_directories``).
+
+    Shapes:  is_queued: the new directory is reported to the controller (ReassignmentState.Queued).
+    """
+
+    directory: UUID
+    log: Log
+    is_queued: bool = False
+
+
 class Settled(Protocol):
     """A fetch session that leaves a partition alone until it changes."""
 
@@ -153,7 +164,7 @@ class Partition:
         log: Log,
         high_watermark_checkpoint: int = 0,
         min_insync_replicas: int = 1,
-        log_config: LogConfig = DEFAULT,
+        log_config: LogConfig = DEFAULT_LOG_CONFIG,
         directory: UUID = UNASSIGNED,
     ) -> None:
         self.context = context

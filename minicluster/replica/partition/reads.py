@@ -268,19 +268,19 @@ def _read(
     diverging = None
     if last_fetched_epoch is not None:
         diverging = diverging_epoch(partition, fetch_offset, last_fetched_epoch)
-    found = None
+    read = None
     if diverging is None:
         limit = limit_of(partition)
-        found = replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
+        read = replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
     return LogReadInfo(
-        records=Records() if found is None else found.records,
-        fetch_offset=fetch_offset if found is None else found.found_offset,
+        records=Records() if read is None else read.records,
+        fetch_offset=fetch_offset if read is None else read.found_offset,
         high_watermark=high_watermark,
         log_start_offset=log.start_offset,
         log_end_offset=log.end_offset,
         last_stable_offset=last_stable_offset,
         diverging_epoch=diverging,
-        first_incomplete=found is not None and found.first_incomplete,
+        first_incomplete=read is not None and read.first_incomplete,
     )
 
 
@@ -353,9 +353,9 @@ def list_offsets(
         return None
     if timestamp != LATEST_TIMESTAMP:
         log = partition.replica_log
-        found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.first_at(timestamp)
-        if found is not None and found[0] < end:
-            return OffsetAndEpoch(found[0], found[2], found[1])
+        record = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.first_at(timestamp)
+        if record is not None and record[0] < end:
+            return OffsetAndEpoch(record[0], record[2], record[1])
         if not lags:
             return None
     raise ReplicaError(

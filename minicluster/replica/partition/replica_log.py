@@ -20,8 +20,8 @@ from minicluster.log.indexes.transaction_index import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
 from minicluster.replica.cleaning.segments import segments_of
+from minicluster.replica.config import LogConfig
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
-from minicluster.replica.log_config import LogConfig
 from minicluster.replica.producers.states import ProducerStates
 from minicluster.rules import Rules
 
@@ -119,9 +119,9 @@ class ReplicaLog:
         """
         rules = self._rules
         if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
-            found = self._batch_base(self.high_watermark)
-            if found != self.high_watermark:
-                self.high_watermark = found
+            located = self._batch_base(self.high_watermark)
+            if located != self.high_watermark:
+                self.high_watermark = located
                 self._on_change()
         return self.high_watermark
 
@@ -159,22 +159,22 @@ class ReplicaLog:
         first = log.batch_at(offset)
         if first is None:  # compaction has left no record from there on
             return Read(_NO_RECORDS, offset)
-        found = first.base_offset if self._rules.read_finds_batch_base else offset
+        read_from = first.base_offset if self._rules.read_finds_batch_base else offset
         segment_end = log.segment_end(first.base_offset)
         if segment_end is not None:
             limit = min(limit, segment_end)
         batches = log.read(offset, max_bytes, limit) if offset < limit else ()
         if not batches:
-            return Read(_NO_RECORDS, found)
+            return Read(_NO_RECORDS, read_from)
         if max_bytes < 0:
             raise ReplicaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"at most {max_bytes} bytes")
         left = max_bytes - sum(batch.size for batch in batches)
         if left < 0 and not min_one_batch:
-            return Read(_NO_RECORDS, found, first_incomplete=max_bytes > 0)
+            return Read(_NO_RECORDS, read_from, first_incomplete=max_bytes > 0)
         after = log.batch_at(batches[-1].next_offset) if left > 0 else None
         fits = after is not None and after.last_offset < limit
         tail = after.encoded[:left] if after is not None and fits else b""
-        return Read(Records(batches, tail), found)
+        return Read(Records(batches, tail), read_from)
 
     def aborted_transactions(
         self, offset: int, records: Records, index_interval_bytes: int
@@ -265,27 +265,29 @@ class ReplicaLog:
         Shapes:  -> the last offset appended, -1 if none was.
         Errors:  OffsetsOutOfOrder, UnexpectedAppendOffset; then nothing was appended.
         """
-        taken: list[RecordBatch] = []
+        to_append: list[RecordBatch] = []
         for batch in batches:
             if batch.leader_epoch > leader_epoch:
                 break
-            taken.append(batch)
+            to_append.append(batch)
         last_offset = -1
-        for batch in taken:
+        for batch in to_append:
             if batch.last_offset <= last_offset:
                 raise OffsetsOutOfOrder(f"{batch.last_offset} follows {last_offset}")
             last_offset = batch.last_offset
-        if not taken:
+        if not to_append:
             return -1
-        log, first_offset = self.log, taken[0].base_offset
+        log, first_offset = self.log, to_append[0].base_offset
         if first_offset < log.end_offset:
-            begins_anew = log.start_offset == log.end_offset and last_offset >= log.end_offset
-            if not begins_anew:
+            # The leader's log has nothing below this batch any more, which began below the offset
+            # at which this empty log was told to begin. Rejected, it would come again and again.
+            begins_again = log.start_offset == log.end_offset and last_offset >= log.end_offset
+            if not begins_again:
                 raise UnexpectedAppendOffset(first_offset, last_offset, log.end_offset)
             self.truncate_fully(first_offset)
-        self.maybe_roll(taken, config, now_ms)
-        self._count_append(taken, now_ms)
-        for batch in taken:
+        self.maybe_roll(to_append, config, now_ms)
+        self._count_append(to_append, now_ms)
+        for batch in to_append:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
             log.append(batch)
             self.producers.update(batch)

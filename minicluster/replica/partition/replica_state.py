@@ -42,7 +42,7 @@ class ReplicaState:
     ) -> ReplicaState:
         """The state when the same leader is elected again.
 
-        Its log has not changed, so offsets and broker epochs stay valid; times begin anew.
+        Its log has not changed, so offsets and broker epochs stay valid; times begin again.
         """
         return ReplicaState(
             log_start_offset=self.log_start_offset,

@@ -13,7 +13,7 @@ from minicluster.log.format.checksums import crc32c
 from minicluster.protocol import schema as s
 from minicluster.protocol.codec import decode, encode
 from minicluster.protocol.errors import ProtocolError
-from minicluster.replica.producers.entry import BatchMetadata, ProducerStateEntry
+from minicluster.replica.producers.states import BatchMetadata, ProducerStateEntry
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
@@ -48,7 +48,7 @@ def snapshot_name(offset: int) -> str:
 
 def encode_producers(producers: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of a snapshot; the checksum covers what follows it."""
-    message = ProducerSnapshot(producer_entries=tuple(_entry(one) for one in producers))
+    message = ProducerSnapshot(producer_entries=tuple(_entry(producer) for producer in producers))
     rest = encode(message, _VERSION)[_CRC_END - _VERSION_BYTES :]
     return _VERSION.to_bytes(2, "big") + crc32c(rest).to_bytes(4, "big") + rest
 
@@ -67,7 +67,7 @@ def decode_producers(buffer: bytes) -> tuple[ProducerStateEntry, ...]:
         raise InvalidBatch(str(error)) from None
     if message.crc != crc32c(buffer[_CRC_END:]):
         raise InvalidBatch("the checksum of a snapshot of producers is wrong")
-    return tuple(_state(one) for one in message.producer_entries)
+    return tuple(_state(entry) for entry in message.producer_entries)
 
 
 def _entry(producer: ProducerStateEntry) -> ProducerSnapshot.ProducerEntry:

@@ -1,31 +1,147 @@
 """The producers of one log: sequences by which it detects duplicates, and open transactions.
 
+Batches of clients are checked in full. Those of a coordinator have no sequence numbers. Those that
+come by replication were checked by the leader: a follower only updates its states.
+
     append ──▶ ongoing ──marker──▶ unreplicated ──high watermark past the marker──▶ gone
 
 The first unstable offset is the lowest one of a transaction that is ongoing or unreplicated: what
 lies above it is not decided yet, or its decision could still be lost.
 
-Source:  KIP-98; ProducerStateManager, TxnMetadata, CompletedTxn.
+Source:  KIP-98, KIP-360, KIP-890, KIP-1228; ProducerStateManager, ProducerStateEntry,
+         ProducerAppendInfo, TxnMetadata, CompletedTxn; UnifiedLog.analyzeAndValidateProducerState.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from minicluster.log import RecordBatch
+from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.producers.append_checks import (
-    AppendOrigin,
-    check_data_batch,
-    check_epoch,
-    check_marker,
-)
-from minicluster.replica.producers.entry import BatchMetadata, ProducerStateEntry
-from minicluster.replica.producers.markers import read_marker
+from minicluster.replica.producers.markers import EndTransactionMarker, read_marker
 from minicluster.replica.producers.verification import VerificationGuard, VerificationStateEntry
+
+BATCHES_REMEMBERED = 5
+NO_COORDINATOR_EPOCH = -1
+_LAST_SEQUENCE = 0x7FFFFFFF
+_LAST_EPOCH = 0x7FFF
+_EPOCH_BUMPED_FROM = 2  # the transaction version whose markers have the next epoch
+
+
+# --- one producer (ProducerStateEntry) ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMetadata:
+    """One batch of a producer; its timestamp is its greatest one."""
+
+    base_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+    @classmethod
+    def of(cls, batch: RecordBatch) -> BatchMetadata:
+        """The metadata of a batch in the log."""
+        return cls(
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.base_offset,
+            batch.last_offset,
+            batch.max_timestamp,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStateEntry:
+    """The epoch of a producer, its last batches in that epoch, and its transaction.
+
+    Shapes:  batches: the oldest first. current_txn_first_offset: None while no transaction is open
+             in this log. coordinator_epoch: that of the last marker.
+    """
+
+    producer_id: int
+    epoch: int = NO_PRODUCER_EPOCH
+    batches: tuple[BatchMetadata, ...] = ()
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    last_timestamp: int = NO_TIMESTAMP
+    current_txn_first_offset: int | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record, -1 without one."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_data_offset(self) -> int:
+        """The offset of its last record, -1 without one."""
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
+        """The same batch, if it is among the last five of this epoch."""
+        if batch.producer_epoch != self.epoch:
+            return None
+        sequences = (batch.base_sequence, batch.last_sequence)
+        for seen in self.batches:
+            if (seen.base_sequence, seen.last_sequence) == sequences:
+                return seen
+        return None
+
+    def with_batch(self, batch: RecordBatch) -> ProducerStateEntry:
+        """The state after a data batch; a transactional one may begin a transaction."""
+        before = self.batches if batch.producer_epoch == self.epoch else ()
+        first_offset = self.current_txn_first_offset
+        if first_offset is None and batch.is_transactional:
+            first_offset = batch.base_offset
+        return ProducerStateEntry(
+            self.producer_id,
+            batch.producer_epoch,
+            (*before, BatchMetadata.of(batch))[-BATCHES_REMEMBERED:],
+            self.coordinator_epoch,
+            batch.max_timestamp,
+            first_offset,
+        )
+
+    def with_marker(self, epoch: int, coordinator_epoch: int, timestamp: int) -> ProducerStateEntry:
+        """The state after the marker that ends its transaction."""
+        return ProducerStateEntry(
+            self.producer_id,
+            epoch,
+            self.batches if epoch == self.epoch else (),
+            coordinator_epoch,
+            timestamp,
+        )
+
+    def in_snapshot(self) -> ProducerStateEntry:
+        """The part that a snapshot keeps: of its batches the last one.
+
+        Source:  ProducerStateManager.writeSnapshot.
+        """
+        return replace(self, batches=self.batches[-1:])
+
+    def at(self, timestamp: int) -> ProducerStateEntry:
+        """The same state on another clock; one of a snapshot has one batch at most."""
+        batches = tuple(replace(batch, timestamp=timestamp) for batch in self.batches)
+        return replace(self, batches=batches, last_timestamp=timestamp)
+
+
+# --- the checks of one batch, in Kafka's order (ProducerAppendInfo) -----------------------------
+
+
+class AppendOrigin(enum.Enum):
+    """The sender of a batch to a leader.
+
+    Source:  AppendOrigin.
+    """
+
+    CLIENT = enum.auto()
+    COORDINATOR = enum.auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +157,108 @@ class AppendCheck:
     guard: VerificationGuard | None = None
     verifies: bool = True
     transaction_version: int = 0
+
+
+def check_data_batch(
+    entry: ProducerStateEntry,
+    batch: RecordBatch,
+    origin: AppendOrigin,
+    verification: VerificationStateEntry | None,
+) -> None:
+    """Reject a data batch that its producer may not append now.
+
+    Errors:  INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
+    Source:  ProducerAppendInfo.appendDataBatch.
+    """
+    check_epoch(entry, batch.producer_epoch)
+    if origin is AppendOrigin.CLIENT:
+        _check_sequence(entry, batch, verification)
+    if entry.current_txn_first_offset is not None and not batch.is_transactional:
+        raise ReplicaError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {batch.producer_id} has an open transaction, and the batch is of none",
+        )
+
+
+def check_epoch(entry: ProducerStateEntry, epoch: int) -> None:
+    """Reject an epoch below that of the producer.
+
+    INVALID_PRODUCER_EPOCH and not PRODUCER_FENCED: after the latter a producer is of no use any
+    more, after the former it can abort and continue (since 2.7).
+
+    Errors:  INVALID_PRODUCER_EPOCH.
+    """
+    if epoch < entry.epoch:
+        raise ReplicaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"producer {entry.producer_id} is at epoch {entry.epoch}, not {epoch}",
+        )
+
+
+def _check_sequence(
+    entry: ProducerStateEntry, batch: RecordBatch, verification: VerificationStateEntry | None
+) -> None:
+    """Reject a sequence number that does not follow.
+
+    A producer that is not known, or wrote without an epoch, may begin anywhere; by transaction
+    version 2 it begins at 0.
+
+    Errors:  OUT_OF_ORDER_SEQUENCE_NUMBER.
+    Source:  ProducerAppendInfo.checkSequence.
+    """
+    first = batch.base_sequence
+    if verification is not None:
+        bumped = verification.supports_epoch_bump and not entry.batches
+        if (bumped and first != 0) or first > verification.lowest_sequence:
+            raise _out_of_order(batch, 0 if bumped else verification.lowest_sequence)
+    if entry.epoch == NO_PRODUCER_EPOCH:
+        return
+    if batch.producer_epoch != entry.epoch or entry.last_sequence == NO_SEQUENCE:
+        expected = 0
+    else:
+        expected = (entry.last_sequence + 1) & _LAST_SEQUENCE
+    if first != expected:
+        raise _out_of_order(batch, expected)
+
+
+def _out_of_order(batch: RecordBatch, expected: int) -> ReplicaError:
+    return ReplicaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {batch.producer_id} should send {expected}, not {batch.base_sequence}",
+    )
+
+
+def check_marker(
+    entry: ProducerStateEntry,
+    marker: EndTransactionMarker,
+    epoch: int,
+    transaction_version: int,
+) -> None:
+    """Reject a marker of an old transaction or of a coordinator that another one has replaced.
+
+    By transaction version 2 the marker has an epoch above that of its transaction. One of the same
+    epoch is a repeat, unless a transaction is open (KIP-1228).
+
+    Errors:  INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+    Source:  ProducerAppendInfo.checkProducerEpoch, checkCoordinatorEpoch.
+    """
+    if transaction_version >= _EPOCH_BUMPED_FROM and epoch == entry.epoch:
+        if entry.current_txn_first_offset is not None and epoch != _LAST_EPOCH:
+            raise ReplicaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"the transaction of producer {entry.producer_id} is of epoch {epoch}, "
+                "and its marker needs the next one",
+            )
+    else:
+        check_epoch(entry, epoch)
+    if entry.coordinator_epoch > marker.coordinator_epoch:
+        raise ReplicaError(
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+            f"the coordinator epoch is {entry.coordinator_epoch}, not {marker.coordinator_epoch}",
+        )
+
+
+# --- the producers of a log (ProducerStateManager) ----------------------------------------------
 
 
 class ProducerStates:
@@ -69,7 +287,7 @@ class ProducerStates:
         return None if entry is None else entry.find_duplicate(batch)
 
     def check(self, batch: RecordBatch, how: AppendCheck) -> None:
-        """Refuse a batch that its producer, or the coordinator of it, may not append.
+        """Reject a batch that its producer, or its coordinator, may not append.
 
         Errors:  ReplicaError: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
                  OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSACTION_COORDINATOR_FENCED.
@@ -81,7 +299,8 @@ class ProducerStates:
         entry = self._entry(producer_id)
         verification = self._verifications.get(producer_id)
         if batch.is_transactional and not self.has_ongoing_transaction(producer_id, epoch):
-            # The epoch first: after this error a producer can abort and go on.
+            # The epoch first: after this error a producer can abort and continue, after
+            # INVALID_TXN_STATE it cannot.
             check_epoch(entry, epoch)
             is_verified = verification is not None and verification.guard is how.guard
             if how.verifies and not batch.is_control and not is_verified:
@@ -151,7 +370,7 @@ class ProducerStates:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> VerificationGuard | None:
-        """Begin or go on with a verification; None where the transaction is open already.
+        """Begin or continue a verification; None where the transaction is open already.
 
         Errors:  INVALID_PRODUCER_EPOCH.
         Source:  UnifiedLog.maybeStartTransactionVerification.
@@ -168,7 +387,8 @@ class ProducerStates:
     def _end_verification(self, batch: RecordBatch) -> None:
         """The transaction is open now, or has ended.
 
-        With version 2 a marker has the epoch of the next transaction, whose verification goes on.
+        By version 2 a marker has the epoch of the next transaction. The verification of that one
+        may be under way already: without its guard the first batch of it would be rejected.
         """
         entry = self._verifications.get(batch.producer_id)
         is_of_next = (

@@ -13,8 +13,8 @@ from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsResponse
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.log_directories import begin_move, cancel_move
 from minicluster.replica.log_manager import log_name
-from minicluster.replica.moving.alter_log_dirs import begin_move, cancel_move
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 _FUTURE_SUFFIX_BYTES = len(".-future") + 32  # LocalLog.logFutureDirName, with a uuid

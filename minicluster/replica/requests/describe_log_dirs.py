@@ -73,9 +73,9 @@ def _directory(
     return Result(
         log_dir=name,
         topics=tuple(
-            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=found)
-            for topic, found in described.items()
-            if found
+            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=partitions)
+            for topic, partitions in described.items()
+            if partitions
         ),
         total_bytes=_UNKNOWN_BYTES,
         usable_bytes=_UNKNOWN_BYTES,

@@ -60,16 +60,16 @@ def handle_list_offsets(
     kind = ListOffsetsResponse
     topics: dict[str, dict[int, Any]] = {}
     for topic in request.topics:
-        found = topics.setdefault(topic.name, {})
+        responses = topics.setdefault(topic.name, {})
         for wanted in topic.partitions:
             index = wanted.partition_index
-            if index in found:
-                found[index] = kind.ListOffsetsPartitionResponse(
+            if index in responses:
+                responses[index] = kind.ListOffsetsPartitionResponse(
                     partition_index=index, error_code=ErrorCode.INVALID_REQUEST
                 )
             else:
-                found[index] = _list_offset(state, topic.name, wanted, request, version)
-    places = {name: list(found) for name, found in topics.items()}
+                responses[index] = _list_offset(state, topic.name, wanted, request, version)
+    places = {name: list(responses) for name, responses in topics.items()}
     if state.rules.list_offsets_in_hash_order:
         places = grouped_by_topic((name, index) for name in places for index in places[name])
     response = kind(
@@ -91,7 +91,7 @@ def _list_offset(
     if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
         return kind(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
-        found = list_offsets(
+        located = list_offsets(
             state.partition_named(topic, index),
             timestamp=wanted.timestamp,
             from_replica=replica_id != CONSUMER,
@@ -105,14 +105,14 @@ def _list_offset(
         if error == ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_FROM:
             error = ErrorCode.LEADER_NOT_AVAILABLE
         return kind(partition_index=index, error_code=error)
-    if found is None:
+    if located is None:
         return kind(partition_index=index)
     if version == 0:
-        return kind(partition_index=index, old_style_offsets=(found.offset,))
-    leader_epoch = found.leader_epoch if version >= _LEADER_EPOCH_FROM else None
+        return kind(partition_index=index, old_style_offsets=(located.offset,))
+    leader_epoch = located.leader_epoch if version >= _LEADER_EPOCH_FROM else None
     return kind(
         partition_index=index,
-        timestamp=found.timestamp,
-        offset=found.offset,
+        timestamp=located.timestamp,
+        offset=located.offset,
         leader_epoch=NO_EPOCH if leader_epoch is None else leader_epoch,
     )

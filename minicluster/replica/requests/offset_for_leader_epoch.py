@@ -34,11 +34,11 @@ def handle_offset_for_leader_epoch(
 def _epoch_end(state: ReplicaManagerState, topic: str, wanted: Any) -> Any:
     kind = OffsetForLeaderEpochResponse.EpochEndOffset
     try:
-        found = last_offset_for_leader_epoch(
+        end = last_offset_for_leader_epoch(
             state.partition_named(topic, wanted.partition),
             wanted.leader_epoch,
             current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
         )
     except ReplicaError as rejection:
         return kind(partition=wanted.partition, error_code=rejection.error)
-    return kind(partition=wanted.partition, leader_epoch=found.epoch, end_offset=found.end_offset)
+    return kind(partition=wanted.partition, leader_epoch=end.epoch, end_offset=end.end_offset)

@@ -118,7 +118,8 @@ class Purgatory:
     def _remove(self, number: int) -> None:
         """Take an operation out before it completes, so that it cannot complete twice.
 
-        Completing a fetch of a follower may move a high watermark, which has operations tried anew.
+        Completing a fetch of a follower may move a high watermark, which has operations tried
+        again, this one among them.
         """
         _, watched = self._operations.pop(number)
         for key, watchers in watched:

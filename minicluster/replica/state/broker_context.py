@@ -185,6 +185,6 @@ class BrokerContext:
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in the order in which they happened."""
-        taken = self.effects[:]
+        effects = self.effects[:]
         self.effects.clear()
-        return taken
+        return effects

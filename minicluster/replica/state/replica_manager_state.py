@@ -19,10 +19,9 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
-from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.config import LogConfig, ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.fetching.fetcher import Fetcher
-from minicluster.replica.log_config import LogConfig
 from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
@@ -126,11 +125,11 @@ class ReplicaManagerState(BrokerContext):
 
     def log_config_of(self, topic: str) -> LogConfig:
         """The configs of a topic's logs on this broker."""
-        found = self._log_configs.get(topic)
-        if found is None:
-            found = LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
-            self._log_configs[topic] = found
-        return found
+        config = self._log_configs.get(topic)
+        if config is None:
+            config = LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
+            self._log_configs[topic] = config
+        return config
 
     @property
     def broker_levels(self) -> BrokerLevels:
@@ -154,14 +153,14 @@ class ReplicaManagerState(BrokerContext):
         """The key of a partition; None for an unknown topic."""
         named = (topic, index)
         if named not in self._keys:
-            found = self.image.topics.named(topic)
-            self._keys[named] = None if found is None else (found.id, index)
+            image_topic = self.image.topics.named(topic)
+            self._keys[named] = None if image_topic is None else (image_topic.id, index)
         return self._keys[named]
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         """The name of a topic; None for an unknown id."""
-        found = self.image.topics.get(topic_id)
-        return None if found is None else found.name
+        topic = self.image.topics.get(topic_id)
+        return None if topic is None else topic.name
 
     def is_known(self, topic: str, index: int) -> bool:
         """The metadata has this partition."""
@@ -178,16 +177,16 @@ class ReplicaManagerState(BrokerContext):
         broker = self.image.cluster.broker(broker_id)
         if broker is None or broker.fenced:
             return None
-        found = (e for e in broker.endpoints if e.name == self.config.listener)
-        return next(((endpoint, broker.rack) for endpoint in found), None)
+        endpoints = (e for e in broker.endpoints if e.name == self.config.listener)
+        return next(((endpoint, broker.rack) for endpoint in endpoints), None)
 
     def endpoints(self, broker_ids: Iterable[int]) -> list[tuple[int, Endpoint, str | None]]:
         """Those of several brokers that clients can reach, in the order of a Scala map (KIP-951).
 
         Source:  KafkaApis.handleProduceRequest, handleFetchRequest (nodeEndpoints).
         """
-        found = {number: self.endpoint(number) for number in broker_ids}
-        reachable = {number: place for number, place in found.items() if place is not None}
+        places = {number: self.endpoint(number) for number in broker_ids}
+        reachable = {number: place for number, place in places.items() if place is not None}
         return [
             (number, *reachable[number])
             for number in scala_map_order(reachable, lambda number: number)
@@ -199,9 +198,9 @@ class ReplicaManagerState(BrokerContext):
         Errors:  KAFKA_STORAGE_ERROR (its directory has failed), UNKNOWN_TOPIC_OR_PARTITION.
         Source:  ReplicaManager.getPartition (HostedPartition).
         """
-        found = self.partitions.get(key) if key is not None else None
-        if found is not None:
-            return found
+        local = self.partitions.get(key) if key is not None else None
+        if local is not None:
+            return local
         if key is not None and key in self.offline:
             raise ReplicaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory has failed")
         raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -213,9 +212,9 @@ class ReplicaManagerState(BrokerContext):
                  on this broker), UNKNOWN_TOPIC_OR_PARTITION (not in the metadata).
         Source:  ReplicaManager.getPartitionOrError.
         """
-        found = self.partitions.get(key) if key is not None else None
-        if found is not None:
-            return found
+        local = self.partitions.get(key) if key is not None else None
+        if local is not None:
+            return local
         if (
             key is not None
             and key not in self.offline
@@ -229,18 +228,18 @@ class ReplicaManagerState(BrokerContext):
 
         Errors:  as ``partition``.
         """
-        found = self.local_named(topic, index)
-        return self.partition(self.key_named(topic, index)) if found is None else found
+        local = self.local_named(topic, index)
+        return self.partition(self.key_named(topic, index)) if local is None else local
 
     def local_named(self, topic: str, index: int) -> Partition | None:
         """The local replica of a partition by the name of its topic; None where there is none."""
         named = (topic, index)
-        found = self._named.get(named)
-        if found is None and (key := self.key_named(topic, index)) is not None:
-            found = self.partitions.get(key)
-            if found is not None:
-                self._named[named] = found
-        return found
+        local = self._named.get(named)
+        if local is None and (key := self.key_named(topic, index)) is not None:
+            local = self.partitions.get(key)
+            if local is not None:
+                self._named[named] = local
+        return local
 
     def remove_partition(self, key: Key) -> Partition | None:
         """Take a local replica out, if there is one."""

@@ -149,7 +149,11 @@ class ControllerChannel:
         return self._pump(now_ms)
 
     def _pump(self, now_ms: int) -> list[Effect]:
-        """End the requests that have timed out, and send the next one."""
+        """End the requests that have timed out, and send the next one.
+
+        Only here and not in ``submit``, whose caller takes no ended requests: one that ended there
+        would not be completed before the next input.
+        """
         if self.retry_timeout_ms is not None and self._in_flight is None:
             while self._queue and now_ms - self._queue[0].created_ms >= self.retry_timeout_ms:
                 self._ended.append(self._queue.popleft().end(None))

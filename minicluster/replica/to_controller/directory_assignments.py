@@ -95,9 +95,11 @@ class DirectoryAssignments(BackOffClient):
                     topics=tuple(
                         kind.TopicData(
                             topic_id=topic_id,
-                            partitions=tuple(kind.PartitionData(partition_index=i) for i in found),
+                            partitions=tuple(
+                                kind.PartitionData(partition_index=i) for i in indexes
+                            ),
                         )
-                        for topic_id, found in topics.items()
+                        for topic_id, indexes in topics.items()
                     ),
                 )
                 for directory, topics in by_directory.items()

@@ -114,8 +114,8 @@ class ReplicaStateReports(BackOffClient):
             topics=tuple(
                 kind.TopicData(
                     topic=topic,
-                    partitions=tuple(kind.PartitionData(partition_id=i) for i in sorted(found)),
+                    partitions=tuple(kind.PartitionData(partition_id=i) for i in sorted(indexes)),
                 )
-                for topic, found in by_topic.items()
+                for topic, indexes in by_topic.items()
             ),
         )

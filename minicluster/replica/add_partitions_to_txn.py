@@ -1,35 +1,165 @@
-"""A leader's requests to transaction coordinators: verify a partition, or add it (KIP-890).
+"""The verification of a transaction before its first batch is appended to a partition (KIP-890).
+
+    begin on each partition ──guards──▶ coordinator ──▶ append with the guards, or fail
+
+Without it a batch that was delayed on its way could begin a transaction that its coordinator never
+ends, and consumers would wait for that end forever ("hanging transactions").
+
+By transaction version 2 the coordinator adds the partition. While it still writes the markers of
+the transaction before, it rejects, and the leader tries again for a while.
 
 One request per coordinator is in flight, with all that waits for that coordinator. Of one
 transactional id only the newest wait counts: an older one of the same epoch ends with a retriable
 error, since its producer has tried again, and one of a lower epoch is fenced.
 
-Versions: 5, of which 4 and above is for brokers.
-Source:   AddPartitionsToTxnManager.
+Versions: AddPartitionsToTxn v5, of which v4 and above is for brokers.
+Source:   ReplicaManager.maybeSendPartitionsToTransactionCoordinator, handleProduceAppend;
+          AddPartitionsToTxnConfig, AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.effects import Send
+from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AddPartitionsToTxnRequest
 from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
+from minicluster.replica.errors import ReplicaError
 from minicluster.replica.producers.verification import (
     Errors,
+    Guards,
+    OnGuarded,
     TopicPartition,
     TransactionSupportedOperation,
     TransactionToVerify,
+    VerificationGuard,
 )
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
+VERIFICATION_TIMER = "add-partitions-to-txn"
+VERIFICATION = "transaction.partition.verification.enable"
+_BACKOFF = "add.partitions.to.txn.retry.backoff.ms"
+_BACKOFF_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
 VERSION = 5
 
 OnVerified = Callable[[Errors, int], None]
 """Takes the partitions with an error, and the time."""
+
+
+class TransactionVerifier:
+    """The verifications of one broker."""
+
+    def __init__(
+        self, state: ReplicaManagerState, partition_for: Callable[[str, int], int]
+    ) -> None:
+        self._state = state
+        self.manager = AddPartitionsToTxnManager(state, partition_for)
+        self._retries: list[tuple[int, int, Callable[[int], None]]] = []
+        self._numbers = itertools.count()
+
+    @property
+    def is_enabled(self) -> bool:
+        """The broker verifies transactions of clients below transaction version 2."""
+        return self._state.broker_levels.value(VERIFICATION) == "true"
+
+    def verify(
+        self,
+        transaction: TransactionToVerify,
+        sequences: Mapping[TopicPartition, int],
+        on_guarded: OnGuarded,
+        now_ms: int,
+    ) -> None:
+        """Have the coordinator verify or add the partitions whose transaction is not open yet.
+
+        Shapes:  sequences: the first one of each partition's batch, -1 without numbers.
+        Errors:  by ``on_guarded``: INVALID_PRODUCER_EPOCH, those of the partition, and those of
+                 ``AddPartitionsToTxnManager.add_or_verify``.
+        """
+        bumps = transaction.operation.supports_epoch_bump
+        if not bumps and not self.is_enabled:
+            on_guarded({}, {}, now_ms)
+            return
+        guards: dict[TopicPartition, VerificationGuard] = {}
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for (topic, index), sequence in sequences.items():
+            try:
+                partition = self._state.partition_named(topic, index)
+                partition.require_leader()
+                guard = partition.replica_log.producers.begin_verification(
+                    transaction.producer_id,
+                    transaction.producer_epoch,
+                    sequence,
+                    supports_epoch_bump=bumps,
+                    now_ms=now_ms,
+                )
+            except ReplicaError as rejection:
+                errors[topic, index] = rejection.error
+            else:
+                if guard is not None:
+                    guards[topic, index] = guard
+        if not guards:
+            on_guarded(errors, {}, now_ms)
+            return
+
+        def on_verified(coordinator_errors: Errors, at_ms: int) -> None:
+            on_guarded({**errors, **coordinator_errors}, guards, at_ms)
+
+        self.manager.add_or_verify(transaction, guards, on_verified, now_ms)
+
+    def verify_with_retries(
+        self,
+        transaction: TransactionToVerify,
+        sequences: Mapping[TopicPartition, int],
+        on_guarded: OnGuarded,
+        now_ms: int,
+    ) -> None:
+        """As ``verify``; by transaction version 2 again while CONCURRENT_TRANSACTIONS comes.
+
+        Older clients expect that error and retry themselves.
+        """
+        if not transaction.operation.supports_epoch_bump:
+            self.verify(transaction, sequences, on_guarded, now_ms)
+            return
+        levels = self._state.broker_levels
+        timeout_ms = self._state.config.fetcher.request_timeout_ms
+        deadline_ms = now_ms + min(int(levels.value(_BACKOFF_MAX) or 0), timeout_ms)
+        backoff_ms = int(levels.value(_BACKOFF) or 0)
+
+        def again(at_ms: int) -> None:
+            self.verify(transaction, sequences, on_result, at_ms)
+
+        def on_result(errors: Errors, guards: Guards, at_ms: int) -> None:
+            if at_ms < deadline_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+                self._schedule(at_ms + backoff_ms, again)
+            else:
+                on_guarded(errors, guards, at_ms)
+
+        again(now_ms)
+
+    def on_timer(self, now_ms: int) -> None:
+        """Begin the retries that are due."""
+        due = []
+        while self._retries and self._retries[0][0] <= now_ms:
+            due.append(heapq.heappop(self._retries)[2])
+        for retry in due:
+            retry(now_ms)
+        self._set_timer()
+
+    def _schedule(self, at_ms: int, retry: Callable[[int], None]) -> None:
+        heapq.heappush(self._retries, (at_ms, next(self._numbers), retry))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._retries:
+            self._state.effects.append(SetTimer(VERIFICATION_TIMER, self._retries[0][0]))
+
+
+# --- requests to coordinators (AddPartitionsToTxnManager) ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +286,16 @@ class AddPartitionsToTxnManager:
 
 def _request(waiting: Iterable[_Waiting]) -> AddPartitionsToTxnRequest:
     transactions = []
-    for one in waiting:
+    for wait in waiting:
         topics: dict[str, list[int]] = {}
-        for topic, index in one.partitions:
+        for topic, index in wait.partitions:
             topics.setdefault(topic, []).append(index)
         transactions.append(
             AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
-                transactional_id=one.transaction.transactional_id,
-                producer_id=one.transaction.producer_id,
-                producer_epoch=one.transaction.producer_epoch,
-                verify_only=not one.transaction.operation.supports_epoch_bump,
+                transactional_id=wait.transaction.transactional_id,
+                producer_id=wait.transaction.producer_id,
+                producer_epoch=wait.transaction.producer_epoch,
+                verify_only=not wait.transaction.operation.supports_epoch_bump,
                 topics=tuple(
                     AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
                         name=name, partitions=tuple(indexes)

@@ -1,4 +1,6 @@
-"""The moves of a broker: copy, report the new directory, then replace the log.
+"""The log directories of a broker: replicas that move between them, and directories that fail.
+
+A move copies the log, reports the new directory, then replaces the log (KIP-113, KIP-858):
 
     copying --caught up--> queued --the controller has taken the directory--> replaced
                              └--the log has grown--> copying (and still queued)
@@ -8,18 +10,24 @@ no directories (below metadata.version 3.7-IV2) a copy that has caught up replac
 
 Leaves out: the throttle of moves (replica.alter.log.dirs.io.max.bytes.per.second).
 Source:     KIP-113, KIP-858; ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread,
-            Partition.maybeReplaceCurrentWithFutureReplica, LogManager.replaceCurrentWithFutureLog.
+            Partition.maybeReplaceCurrentWithFutureReplica, LogManager.replaceCurrentWithFutureLog;
+            ReplicaManager.handleLogDirFailure.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
-from minicluster.effects import SetTimer
+from minicluster.effects import SetTimer, Trace
+from minicluster.log import Log
+from minicluster.planting import step
+from minicluster.protocol.uuids import format_uuid
+from minicluster.replica.effects import DirectoryFailed
 from minicluster.replica.log_manager import log_name
-from minicluster.replica.moving.future_replica import FutureReplica, copy_some, is_caught_up
-from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.partition import FutureReplica, Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.rules import FailedReplicas
 
 ALTER_LOG_DIRS_TIMER = "alter-log-dirs"
 
@@ -35,17 +43,17 @@ def begin_move(
 
 
 def resume_move(state: ReplicaManagerState, partition: Partition) -> None:
-    """Go on with a move that an earlier incarnation has begun."""
-    found = state.store.future(_name(partition))
-    if found is None:
+    """Continue a move that an earlier incarnation has begun."""
+    stored = state.store.future(_name(partition))
+    if stored is None:
         return
     if (
-        found.topic_id != partition.topic_id
-        or found.directory not in state.store.online_directories
+        stored.topic_id != partition.topic_id
+        or stored.directory not in state.store.online_directories
     ):
         state.store.delete_future(_name(partition))
         return
-    partition.future = FutureReplica(found.directory, found.log)
+    partition.future = FutureReplica(stored.directory, stored.log)
     state.moving[partition.key] = None
 
 
@@ -78,7 +86,7 @@ def drop_failed_moves(state: ReplicaManagerState, directory: uuid.UUID, now_ms: 
 
 
 def poll_moves(state: ReplicaManagerState, now_ms: int) -> None:
-    """Let every move go on as far as it can without copying, and have what is left copied."""
+    """Let every move continue as far as it can without copying, and have the rest copied."""
     for key in list(state.moving):
         partition = state.partitions.get(key)
         if partition is None or partition.future is None:
@@ -123,3 +131,68 @@ def _replace_log(state: ReplicaManagerState, partition: Partition, future: Futur
 
 def _name(partition: Partition) -> str:
     return log_name(partition.topic, partition.partition)
+
+
+# --- the copy -----------------------------------------------------------------------------------
+
+
+REPLICA_FETCH_MAX_BYTES = 1024 * 1024
+
+
+def is_caught_up(future: FutureReplica, current: Log) -> bool:
+    """The future log holds what the current one holds."""
+    _truncate_to_common(future.log, current)
+    return future.log.end_offset == current.end_offset
+
+
+def copy_some(future: FutureReplica, current: Log) -> None:
+    """Copy as many batches as one fetch of a replica reads.
+
+    Source:  LocalLeaderEndPoint.fetch, ReplicaAlterLogDirsThread.processPartitionData.
+    """
+    log = future.log
+    _truncate_to_common(log, current)
+    for batch in current.read(log.end_offset, REPLICA_FETCH_MAX_BYTES, current.end_offset):
+        log.epochs.assign(batch.leader_epoch, batch.base_offset)
+        log.append(batch)
+    log.delete_before(current.start_offset)
+
+
+def _truncate_to_common(log: Log, current: Log) -> None:
+    """Truncate a future log to what it has in common with the current one.
+
+    A future log that ends below the start of the current one begins again there.
+    """
+    while (latest := log.epochs.latest) is not None:
+        epoch, end_offset = current.end_offset_for(latest)
+        end_offset = min(end_offset, current.end_offset)
+        if epoch == latest and end_offset >= log.end_offset:
+            break
+        before = log.end_offset, latest
+        log.truncate(min(max(end_offset, log.start_offset), log.end_offset))
+        log.epochs.truncate_from_end(log.end_offset)
+        if (log.end_offset, log.epochs.latest) == before:
+            break
+    if not current.start_offset <= log.end_offset <= current.end_offset:
+        log.truncate_fully(current.start_offset)
+
+
+# --- a directory that has failed ----------------------------------------------------------------
+
+
+def trace_failure(state: ReplicaManagerState, directory: uuid.UUID) -> None:
+    """Record that the directory is offline here from now on."""
+    row = {"action": "fail_dir", "targets": [state.broker_id], "phase": "note"}
+    row |= {"detail": "its replicas are offline", "directory": format_uuid(directory)}
+    state.effects.append(Trace("fault", row))
+
+
+@step
+def take_offline(
+    state: ReplicaManagerState, directory: uuid.UUID, logs: Collection[str], now_ms: int
+) -> None:
+    """Stop the replicas in the directory, and report it by heartbeat (KIP-858)."""
+    drop_failed_moves(state, directory, now_ms)
+    state.take_offline(logs, now_ms)
+    if state.rules.failed_replicas_reported_by is FailedReplicas.HEARTBEAT:
+        state.effects.append(DirectoryFailed(directory))
