@@ -20,19 +20,20 @@ from zipfile import ZipFile, ZipInfo
 
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.run_place import escaped_name
-from minicluster.log.indexes.transaction_index import TransactionIndex
+from minicluster.log.indexes import TransactionIndex
 from minicluster.log.log import Log
-from minicluster.log.properties import META_PROPERTIES_NAME, meta_properties_text
-from minicluster.log.replicas.directory_files import (
+from minicluster.log.replica_folder import future_name, replica_files
+from minicluster.log.text_files import (
     CLEAN_SHUTDOWN_NAME,
     HIGH_WATERMARKS_NAME,
     LOG_START_OFFSETS_NAME,
+    META_PROPERTIES_NAME,
     RECOVERY_POINTS_NAME,
     Offsets,
     clean_shutdown_text,
+    meta_properties_text,
     offset_checkpoint_text,
 )
-from minicluster.log.replicas.replica_folder import future_name, replica_files
 from minicluster.replica.log_manager import ReplicaStore, StoredLog, log_name
 from minicluster.replica.producers.snapshot_file import encode_producers, snapshot_name
 from minicluster.replica.producers.states import ProducerStates

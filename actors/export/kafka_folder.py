@@ -39,13 +39,9 @@ from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.control import control_records
 from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import InvalidBatch, LogError, NotALog
-from minicluster.log.indexes.segment_indexes import (
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    segment_indexes,
-)
-from minicluster.log.properties import properties_text
+from minicluster.log.indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_indexes
 from minicluster.log.segment import LOG_SUFFIX, read_batches
+from minicluster.log.text_files import properties_text
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.protocol.records import FeatureLevelRecord, KRaftVersionRecord

@@ -22,11 +22,12 @@ from minicluster.log.format.framing import (
     plain_values,
     read_bytes,
     read_headers,
+    read_varint,
     value_frames,
     write_bytes,
+    write_varint,
 )
 from minicluster.log.format.limits import DecompressionBudget
-from minicluster.log.format.varint import read_varint, write_varint
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
 
 HEADER_BYTES = 61

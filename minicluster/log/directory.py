@@ -27,15 +27,6 @@ from minicluster.log.checkpoint import (
 from minicluster.log.errors import InvalidName, LogCorruption, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.log import Log, SnapshotId
-from minicluster.log.properties import (
-    EPOCH_CHECKPOINT_NAME,
-    META_PROPERTIES_NAME,
-    PARTITION_METADATA_NAME,
-    epoch_checkpoint_text,
-    meta_properties_text,
-    partition_metadata_text,
-    read_properties,
-)
 from minicluster.log.quorum_state import (
     QUORUM_STATE_NAME,
     QuorumState,
@@ -50,7 +41,16 @@ from minicluster.log.segment import (
     segment_name,
     write_segment,
 )
-from minicluster.log.textfile import write_atomically
+from minicluster.log.text_files import (
+    EPOCH_CHECKPOINT_NAME,
+    META_PROPERTIES_NAME,
+    PARTITION_METADATA_NAME,
+    epoch_checkpoint_text,
+    meta_properties_text,
+    partition_metadata_text,
+    read_properties,
+    write_atomically,
+)
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
-from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from minicluster.log.indexes import AbortedTransaction, TransactionIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import UUID
 
 from minicluster.log.errors import LogError
-from minicluster.log.textfile import read_text, write_atomically
+from minicluster.log.text_files import read_text, write_atomically
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid, parse_uuid
 
 QUORUM_STATE_NAME = "quorum-state"

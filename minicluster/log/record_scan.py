@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
-from minicluster.log.format.framing import plain_values
-from minicluster.log.format.varint import read_varint
+from minicluster.log.format.framing import plain_values, read_varint
 
 
 @dataclass(frozen=True, slots=True)

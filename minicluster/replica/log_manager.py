@@ -17,9 +17,12 @@ from typing import Any, Protocol
 
 from minicluster.log import Log
 from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.text_files import (
+    CLEAN_SHUTDOWN_NAME,
+    HIGH_WATERMARKS_NAME,
+    PARTITION_METADATA_NAME,
+)
 
-_CHECKPOINT = "replication-offset-checkpoint"
-_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _FUTURE = ".future"
 _OFFLINE_DIRECTORIES = "offline-directories"
 
@@ -106,8 +109,8 @@ class ReplicaStore:
 
     def partition_file(self, name: str) -> PartitionFile | None:
         """The partition.metadata of a log; None if there is none."""
-        found: PartitionFile | None = self._disk.files.get(_partition_file(name))
-        return found
+        file: PartitionFile | None = self._disk.files.get(_partition_file(name))
+        return file
 
     def open(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
         """The log of a partition; one of another topic id is replaced by an empty log."""
@@ -134,7 +137,7 @@ class ReplicaStore:
         self._disk.logs.pop(name, None)
         self._disk.files.pop(_partition_file(name), None)
         # In place: a topic of n partitions is deleted with n steps, not n times as many.
-        self._disk.files.get(_CHECKPOINT, {}).pop(name, None)
+        self._disk.files.get(HIGH_WATERMARKS_NAME, {}).pop(name, None)
 
     # --- future logs --------------------------------------------------------------------------
 
@@ -174,12 +177,12 @@ class ReplicaStore:
 
     def high_watermarks(self) -> Mapping[str, int]:
         """The high watermarks as last checkpointed, by log name."""
-        found: Mapping[str, int] = self._disk.files.get(_CHECKPOINT, {})
-        return found
+        checkpoint: Mapping[str, int] = self._disk.files.get(HIGH_WATERMARKS_NAME, {})
+        return checkpoint
 
     def checkpoint(self, high_watermarks: Mapping[str, int]) -> None:
         """Write the high watermarks of these logs; those of others stay."""
-        self._disk.files.setdefault(_CHECKPOINT, {}).update(high_watermarks)
+        self._disk.files.setdefault(HIGH_WATERMARKS_NAME, {}).update(high_watermarks)
 
     def flush(self) -> None:
         """Flush every log, so that a crash loses none of its present records."""
@@ -189,18 +192,18 @@ class ReplicaStore:
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
         """Write the epoch of this incarnation for the next one's registration (KIP-966)."""
-        self._disk.files[_CLEAN_SHUTDOWN] = broker_epoch
+        self._disk.files[CLEAN_SHUTDOWN_NAME] = broker_epoch
 
     @property
     def previous_epoch(self) -> int:
         """The epoch of a clean shutdown, -1 after a crash."""
-        epoch: int = self._disk.files.get(_CLEAN_SHUTDOWN, -1)
+        epoch: int = self._disk.files.get(CLEAN_SHUTDOWN_NAME, -1)
         return epoch
 
     def take_previous_epoch(self) -> int:
         """The epoch of a clean shutdown, -1 after a crash; reading removes it."""
         epoch = self.previous_epoch
-        self._disk.files.pop(_CLEAN_SHUTDOWN, None)
+        self._disk.files.pop(CLEAN_SHUTDOWN_NAME, None)
         return epoch
 
     def fail_directory(self, directory: uuid.UUID) -> tuple[str, ...]:
@@ -224,4 +227,4 @@ class ReplicaStore:
 
 
 def _partition_file(name: str) -> str:
-    return f"{name}/partition.metadata"
+    return f"{name}/{PARTITION_METADATA_NAME}"

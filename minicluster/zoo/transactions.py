@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.log import RecordBatch, Records
-from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.log.indexes import AbortedTransaction
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.planting import plant
 from minicluster.protocol import ErrorCode

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from minicluster.log import InvalidBatch, Log, Record, RecordBatch
-from minicluster.log.indexes.segment_indexes import encode_aborted, segment_indexes
-from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.log.indexes import AbortedTransaction, encode_aborted, segment_indexes
 from minicluster.log.log import Segment
-from minicluster.log.replicas.directory_files import clean_shutdown_text, offset_checkpoint_text
-from minicluster.log.replicas.replica_folder import future_name, replica_files
+from minicluster.log.replica_folder import future_name, replica_files
 from minicluster.log.segment import read_batches
+from minicluster.log.text_files import clean_shutdown_text, offset_checkpoint_text
 from minicluster.replica.producers.snapshot_file import decode_producers, encode_producers
 from minicluster.replica.producers.states import BatchMetadata, ProducerStateEntry
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from minicluster.log.checkpoint import parse_checkpoint_name
 from minicluster.log.directory import locate, read_metadata_log
 from minicluster.log.log import Log
-from minicluster.log.properties import EPOCH_CHECKPOINT_NAME
 from minicluster.log.quorum_state import QuorumState
 from minicluster.log.segment import TornTail
+from minicluster.log.text_files import EPOCH_CHECKPOINT_NAME
 
 
 def read_epoch_checkpoint(path: Path) -> tuple[tuple[int, int], ...]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minicluster.log.batch import HEADER_BYTES, Record, RecordBatch, metadata_batch
 from minicluster.log.errors import InvalidBatch
-from minicluster.log.format.varint import read_varint, write_varint
+from minicluster.log.format.framing import read_varint, write_varint
 from minicluster.log.records import Records
 from minicluster.protocol.records import FeatureLevelRecord, NoOpRecord, VersionedRecord
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from minicluster.log.log import Log
-from minicluster.log.properties import META_PROPERTIES_NAME, read_properties
 from minicluster.log.quorum_state import QuorumState
+from minicluster.log.text_files import META_PROPERTIES_NAME, read_properties
 from minicluster.protocol.uuids import parse_uuid
 from tests.log.controller_directory import read_controller_directory
 from tests.quorum.checks import records_of

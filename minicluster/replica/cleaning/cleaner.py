@@ -26,7 +26,7 @@ from minicluster.log.batch import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.log.indexes import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.log.records import packed
 from minicluster.replica.cleaning.segments import SegmentView, segments_of

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from minicluster.log import Records
-from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.log.indexes import AbortedTransaction
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError

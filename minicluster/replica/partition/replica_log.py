@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from minicluster.log import Log, RecordBatch, Records
 from minicluster.log.batch import NO_TIMESTAMP
-from minicluster.log.indexes.transaction_index import AbortedTransaction
+from minicluster.log.indexes import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
 from minicluster.replica.cleaning.segments import segments_of

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from minicluster.log import RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from minicluster.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from minicluster.log.indexes import AbortedTransaction, TransactionIndex
 from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.producers.markers import EndTransactionMarker, read_marker

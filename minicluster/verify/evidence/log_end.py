@@ -20,7 +20,7 @@ from minicluster.log.checkpoint import Snapshot
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
-from minicluster.log.properties import META_PROPERTIES_NAME, read_properties
+from minicluster.log.text_files import META_PROPERTIES_NAME, read_properties
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.folded_run import fold_run, run_length
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from minicluster.log.batch import RecordBatch
-from minicluster.log.indexes.segment_indexes import TRANSACTION_INDEX_SUFFIX, encode_aborted
+from minicluster.log.indexes import TRANSACTION_INDEX_SUFFIX, encode_aborted
 from minicluster.log.log import Log
-from minicluster.log.properties import (
+from minicluster.log.segment import LOG_SUFFIX, segment_name
+from minicluster.log.text_files import (
     EPOCH_CHECKPOINT_NAME,
     PARTITION_METADATA_NAME,
     epoch_checkpoint_text,
     partition_metadata_text,
 )
-from minicluster.log.segment import LOG_SUFFIX, segment_name
 
 NAME_BYTES_MAX = 255
 
@@ -39,9 +39,10 @@ def replica_files(log: Log, topic_id: UUID) -> Iterator[tuple[str, bytes]]:
         name = segment_name(base_offset)
         yield name, b"".join(batch.encoded for batch in batches)
         aborted = [
-            one
-            for one in log.transactions
-            if base_offset <= one.last_offset and (end is None or one.last_offset < end)
+            transaction
+            for transaction in log.transactions
+            if base_offset <= transaction.last_offset
+            and (end is None or transaction.last_offset < end)
         ]
         if aborted:
             index = name.removesuffix(LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX

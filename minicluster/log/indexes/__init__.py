@@ -1,1 +1,0 @@
-"""The indexes that a log keeps beside its batches."""
