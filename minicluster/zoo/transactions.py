@@ -19,7 +19,7 @@ from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck, BatchMetadata
 from minicluster.replica.producers.verification import Errors, TopicPartition
-from minicluster.replica.requests import produce
+from minicluster.replica.requests import append_records, produce
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Right = Callable[..., Any]
