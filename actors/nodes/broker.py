@@ -54,7 +54,6 @@ from minicluster.broker.lifecycle import (
 )
 from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.metadata.snapshot_generator import WriteSnapshot
-from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
@@ -99,7 +98,7 @@ class BrokerRoles(Shell):
                         security_protocol=PLAINTEXT,
                     ),
                 ),
-                features=supported_features(rules),
+                features=context.features(),
                 rack=config.rack_of(self.node_id),
                 log_dirs=store.online_directories,
                 dir_names=dict(zip(config.log_dirs, disk.directory_ids, strict=False)),
@@ -118,7 +117,7 @@ class BrokerRoles(Shell):
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=LISTENER,
-                features=supported_features(rules),
+                features=context.features(),
                 static=static_configs(context, plan, "broker", LISTENER),
                 rules=rules,
             ),

@@ -12,6 +12,7 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.log.format.compression import Codec
+from minicluster.metadata.supported_features import UNSTABLE
 from minicluster.scenario.bounds import (
     DIGITS_MAX,
     DIRECTORIES_MAX,
@@ -185,6 +186,11 @@ class ClusterConfig:
     def imbalance_check_interval_ms(self) -> int:
         """The interval in which leaders go back to preferred replicas."""
         return 1_000 * int(self.static.get(IMBALANCE_CHECK, 300))
+
+    @property
+    def unstable_feature_versions(self) -> bool:
+        """True: levels of features that are for testing only are supported and offered."""
+        return self.static.get(UNSTABLE, "false").lower() == "true"
 
     def enables(self, name: str) -> bool:
         """A switch that is on by default in Kafka."""

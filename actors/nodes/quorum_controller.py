@@ -48,7 +48,6 @@ from minicluster.controller.settings import ControllerSettings
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
-from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     ControllerRegistrationRequest,
@@ -117,6 +116,7 @@ class QuorumController(QuorumShell):
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
                 unclean_election_check_interval_ms=config.unclean_election_interval_ms,
                 max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+                unstable_feature_versions=config.unstable_feature_versions,
             ),
             bootstrap=bootstrap,
             draw=self._draw_below,
@@ -135,7 +135,7 @@ class QuorumController(QuorumShell):
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=CONTROLLER_LISTENER,
-                features=supported_features(context.rules),
+                features=context.features(),
                 static=static_configs(context, plan, "controller", CONTROLLER_LISTENER),
                 rules=context.rules,
             )
@@ -154,7 +154,7 @@ class QuorumController(QuorumShell):
                 node_id=self.node_id,
                 incarnation_id=self.context.incarnation,
                 listeners=(listener,),
-                features=supported_features(self.context.rules),
+                features=self.context.features(),
             )
         )
 

@@ -23,6 +23,7 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
 from minicluster.metadata.shared_folds import SharedFolds
+from minicluster.metadata.supported_features import supported_features
 from minicluster.rules import Rules
 
 
@@ -43,6 +44,10 @@ class NodeContext:
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
     folds: SharedFolds  # of the cluster
     continued_epoch: int = -1  # of the registration that a broker goes on with; -1: it registers
+
+    def features(self) -> dict[str, tuple[int, int]]:
+        """The feature levels that the node supports, by its release and its configs."""
+        return supported_features(self.rules, unstable=self.config.unstable_feature_versions)
 
 
 class Requester(Protocol):

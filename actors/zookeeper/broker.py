@@ -42,7 +42,6 @@ from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-from minicluster.metadata.supported_features import supported_features
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -160,7 +159,7 @@ class ZkBroker(Shell):
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=LISTENER,
-                features=supported_features(context.rules),
+                features=context.features(),
                 static=dict(config.static),
                 rules=context.rules,
                 unserved=UNSERVED,

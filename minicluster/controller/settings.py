@@ -32,6 +32,8 @@ class ControllerSettings:
     unclean_election_check_interval_ms: int = 300_000
     max_idle_interval_ms: int = 500
     elections_per_task_max: int = 1_000
+    unstable_feature_versions: bool = False
+    """True: levels of features that are for testing only are supported."""
     topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
     """The reason to refuse a new topic (name, partitions, configs); None allows it."""
     validates_configs: bool = True

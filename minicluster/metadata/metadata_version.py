@@ -264,11 +264,6 @@ def production_version(rules: Rules) -> MetadataVersion:
     return MetadataVersion(rules.metadata_version_production)
 
 
-def supported_levels(rules: Rules) -> range:
-    """The levels that the code of a release supports, those for tests only included."""
-    return range(rules.metadata_version_lowest, rules.metadata_version_latest + 1)
-
-
 @cache
 def _by_name() -> dict[str, MetadataVersion]:
     return {version.version_name: version for version in MetadataVersion}

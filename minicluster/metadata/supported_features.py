@@ -8,13 +8,16 @@ from __future__ import annotations
 from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
 
+UNSTABLE = "unstable.feature.versions.enable"
 
-def supported_features(rules: Rules) -> dict[str, tuple[int, int]]:
-    """The feature levels that a node of this release offers at registration.
 
-    A metadata.version for testing only is not offered (unstable.feature.versions.enable).
+def supported_features(rules: Rules, *, unstable: bool = False) -> dict[str, tuple[int, int]]:
+    """The feature levels that a node of this release supports, and offers at registration.
+
+    Shapes:  unstable: levels for testing only as well (unstable.feature.versions.enable).
     """
-    levels = rules.metadata_version_lowest, rules.metadata_version_production
+    highest = rules.metadata_version_latest if unstable else rules.metadata_version_production
+    levels = rules.metadata_version_lowest, highest
     features = {mv.FEATURE_NAME: levels, mv.KRAFT_VERSION: (0, 1)}
     if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
         features |= {

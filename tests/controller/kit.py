@@ -18,12 +18,12 @@ from minicluster.controller.effects import (
 )
 from minicluster.controller.errors import Refusal
 from minicluster.controller.machine import ControllerMachine
-from minicluster.controller.operations.update_features import node_features
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
@@ -199,10 +199,10 @@ class Cluster:
                 features=tuple(
                     Request.Feature(
                         name=name,
-                        min_supported_version=levels.start,
-                        max_supported_version=levels.stop - 1,
+                        min_supported_version=low,
+                        max_supported_version=high,
                     )
-                    for name, levels in node_features(self.rules).items()
+                    for name, (low, high) in supported_features(self.rules, unstable=True).items()
                 ),
                 rack=rack,
                 log_dirs=tuple(dirs) if dirs is not None else (dir_id(broker_id),),

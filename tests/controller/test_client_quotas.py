@@ -129,6 +129,7 @@ ADDRESSES = {
     "::1::": False,
     "1..2": False,
     "localhost": True,
+    "RFC2606.invalid": False,
     None: True,
 }
 

@@ -157,7 +157,7 @@ def update(cluster: Cluster, feature: str, level: int, kind: int = 1, **fields: 
     ("feature", "level", "kind", "error"),
     [
         (MV, 30, 1, "NONE"),
-        (MV, 31, 1, "NONE"),
+        (MV, 31, 1, "INVALID_UPDATE_VERSION"),  # for testing only
         (MV, 32, 1, "INVALID_UPDATE_VERSION"),
         (MV, -1, 1, "INVALID_UPDATE_VERSION"),
         (MV, 28, 1, "INVALID_UPDATE_VERSION"),  # lower, and no downgrade

@@ -115,4 +115,18 @@ def test_allow_downgrade_of_version_0_has_no_effect() -> None:
 def test_results_of_single_features_end_with_version_1(version: int, named: int) -> None:
     response = update(Cluster(), (GROUPS, 1), (TRANSACTIONS, 2), version=version)
     assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
-    assert len(response.results) == named
+    assert [result.error_message for result in response.results] == ["NONE"] * named
+
+
+@pytest.mark.parametrize(
+    ("settings", "levels"), [({}, "7-30"), ({"unstable_feature_versions": True}, "7-31")]
+)
+def test_levels_for_testing_only_are_not_supported_by_default(
+    settings: dict[str, bool], levels: str
+) -> None:
+    """unstable.feature.versions.enable; QuorumFeatures.defaultSupportedFeatureMap."""
+    refused = update(Cluster(settings=settings), (METADATA, 32))
+    assert (refused.error_message or "").endswith(
+        f"Invalid update version 32 for feature {METADATA}. "
+        f"Local controller 0 only supports versions {levels}"
+    )

@@ -15,7 +15,6 @@ from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,
     MetadataVersion,
-    supported_levels,
 )
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.rules import Rules
@@ -48,6 +47,7 @@ class ReplayedController:
             broker_session_timeout_ms=header["broker_session_timeout_ms"],
             brokers_with_configs_exist=False,
             validates_configs=False,
+            unstable_feature_versions=True,
         )
         state = ClusterState(rules=rules, settings=settings)
         levels = {
@@ -63,7 +63,7 @@ class ReplayedController:
         return cls(
             state,
             heartbeats,
-            supported_levels(rules),
+            range(rules.metadata_version_lowest, rules.metadata_version_latest + 1),
             MetadataVersion(header["metadata_version_level"]).level,
             rules.sessions_by_epoch,
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.controller.operations.update_features import node_features
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import messages as m
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
 from minicluster.rules import FailedReplicas, Rules
@@ -76,10 +76,10 @@ class Process:
             features=tuple(
                 Request.Feature(
                     name=name,
-                    min_supported_version=levels.start,
-                    max_supported_version=levels.stop - 1,
+                    min_supported_version=low,
+                    max_supported_version=high,
                 )
-                for name, levels in node_features(rules).items()
+                for name, (low, high) in supported_features(rules, unstable=True).items()
             ),
             rack=RACKS[self.id % len(RACKS)],
             log_dirs=tuple(self.directories),

@@ -1,7 +1,8 @@
 """AlterClientQuotas (49): the quotas of users, clients and addresses (KIP-546).
 
 Versions:  0-1; the version decides nothing.
-Leaves out: the resolution of a host's name, which needs a name server.
+Leaves out: the resolution of a host's name, which needs a name server: a name counts as one that
+           resolves, but those below "invalid", which resolve nowhere (RFC 6761).
 Source:  ClientQuotaControlManager, ClientQuotaEntity; InetAddress.getByName.
 """
 
@@ -196,7 +197,8 @@ def _may_be_host(text: str) -> bool:
         except ValueError:
             return False
         return True
-    return re.fullmatch(_HOST, text) is not None
+    is_name = re.fullmatch(_HOST, text) is not None
+    return is_name and text.rstrip(".").rpartition(".")[2].lower() != "invalid"
 
 
 def _is_ipv4(text: str) -> bool:

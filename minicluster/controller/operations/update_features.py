@@ -20,7 +20,6 @@ from minicluster.metadata.metadata_version import (
     FEATURE_NAME,
     KRAFT_VERSION,
     MetadataVersion,
-    supported_levels,
 )
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
@@ -31,7 +30,6 @@ from minicluster.protocol.records import (
     NoOpRecord,
     VersionedRecord,
 )
-from minicluster.rules import Rules
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 FAILED = "The update failed for all features since the following feature had an error: "
@@ -40,13 +38,11 @@ Update = UpdateFeaturesRequest.FeatureUpdateKey
 Result = UpdateFeaturesResponse.UpdatableFeatureResult
 
 
-def node_features(rules: Rules) -> dict[str, range]:
-    """The levels of each feature that a controller supports, those for tests only included."""
-    features = {
-        name: range(low, high + 1) for name, (low, high) in supported_features(rules).items()
-    }
-    features[FEATURE_NAME] = supported_levels(rules)
-    if not rules.kraft_version_can_rise:
+def node_features(state: ClusterState) -> dict[str, range]:
+    """The levels of each feature that this controller supports."""
+    offered = supported_features(state.rules, unstable=state.settings.unstable_feature_versions)
+    features = {name: range(low, high + 1) for name, (low, high) in offered.items()}
+    if not state.rules.kraft_version_can_rise:
         del features[KRAFT_VERSION]
     return features
 
@@ -103,7 +99,7 @@ def _response(
     """The response to a request that is not refused as a whole.
 
     The results are those of the request's features before version 2, and in 3.9 of all versions, by
-    name.
+    name. Kafka 4 gives each of them Errors.NONE.message(), which is "NONE".
     """
     if not state.rules.features_change_together:
         return UpdateFeaturesResponse(
@@ -115,7 +111,7 @@ def _response(
     named = request.feature_updates if version < 2 else ()
     return UpdateFeaturesResponse(
         error_message=None,
-        results=tuple(Result(feature=update.feature, error_message=None) for update in named),
+        results=tuple(Result(feature=update.feature, error_message="NONE") for update in named),
     )
 
 
@@ -225,7 +221,7 @@ def _unsupported(state: ClusterState, feature: str, level: int) -> str:
     Source:  FeatureControlManager.reasonNotSupported.
     """
     own_id = state.settings.node_id
-    local = node_features(state.rules).get(feature, range(1))
+    local = node_features(state).get(feature, range(1))
     problem = _outside(f"Local controller {own_id}", level, local)
     if problem:
         return problem
