@@ -20,7 +20,6 @@ from minicluster.verify.judged import Judged
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
-from minicluster.verify.spark.evidence_rows import packed, unpacked
 from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.verify_log import write_long_log
@@ -163,13 +162,6 @@ def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> N
 
     (count,) = (row for row in rows if row.kind == "count")
     assert count.rule == "MY1" and count.looked_at > 10
-
-
-def test_changes_in_one_row_come_back() -> None:
-    values = [b"", b"one", bytes(300)]
-
-    assert list(unpacked(packed([0, 2, 7], values))) == [(0, b""), (2, b"one"), (7, bytes(300))]
-    assert list(unpacked(packed([], []))) == []
 
 
 def most_memory(records: int, folder: Path) -> int:

@@ -62,7 +62,7 @@ def test_the_plan_is_a_scan_an_exchange_a_sort_and_one_pass_of_python(spark: Any
 
     assert operators[:begin] == ["HashAggregate", "Exchange", "HashAggregate"]
     assert [one for one in operators[begin:] if one != "Project"] == [
-        "MapInArrow", "Sort", "Exchange", "BatchScan",
+        "MapInArrow", "Sort", "Exchange", "MapInArrow", "LocalTableScan",
     ]  # fmt: skip
 
 

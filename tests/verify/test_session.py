@@ -24,6 +24,8 @@ print(verify(sys.argv[1], rules=["E10"]).verdict)
 print(sorted(name for name in os.environ if name.startswith("PYSPARK_GATEWAY")))
 print(session._jvm._process.pid)
 spark = session.spark_session()  # the one that judged
+java = spark.sparkContext._jvm.System
+print(java.getProperty("java.io.tmpdir") == str(session._jvm.folder))
 print(spark.sql("select 1").count(), verify(sys.argv[1], rules=["E10"]).verdict)
 """
 
@@ -52,9 +54,10 @@ def report(tmp_path: Path) -> list[str]:
 
 
 def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: list[str]) -> None:
-    verdict, inherited, pid, queried = report
+    verdict, inherited, pid, unpacks_in_its_folder, queried = report
 
     assert (verdict, queried) == ("valid", "1 valid")
+    assert unpacks_in_its_folder == "True"  # libraries, which a Java that is killed leaves behind
     assert inherited == "[]"  # a child of that process would else join its JVM
     assert not Path(f"/proc/{pid}").exists()
 

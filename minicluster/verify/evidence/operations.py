@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.log.batch import RecordBatch
 from minicluster.protocol.records import (
@@ -31,8 +31,7 @@ The record is None if it changes a partition that the reader does not judge: it 
 _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One record of an operation.
 
     Units:  ``clean_from`` is the offset of the first of the partition changes that come right

@@ -1,14 +1,14 @@
-"""Evidence as rows: what the data source gives, the exchange carries and the judges take.
+"""Evidence as rows: what tasks read, the exchange carries and the judges take.
 
-One row is one event of one run. ``share`` says which of the judges of the run takes it; a row that
-all of them need is there once for each. Within a share rows are in the order of ``phase``, then of
-``place``. A record is its bytes as they lie on disk: no row has a list in it.
+A row is an event of a run, or the records of a share that follow each other in what one task reads.
+``share`` says which of the judges of the run takes it; a row that all of them need is there once
+for each. Within a share rows are in the order of ``phase``, then of ``place``. A record is its
+bytes as they lie on disk: no row has a list in it.
 """
 
 from __future__ import annotations
 
 import pickle
-import struct
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -32,16 +32,19 @@ SCHEMA = pa.schema(
         "place": pa.int64(),  # the order within the phase
         "node": pa.int32(),  # of a batch's header or a snapshot: the controller
         "offset": pa.int64(),
-        "batch": pa.int64(),  # the place of the first record of its batch
-        "ends": pa.int64(),  # the last offset of its batch
-        "clean_from": pa.int64(),  # as in ``operations.Entry``; null for a partition's change
-        "unseen_from": pa.int64(),
         "subject": pa.string(),  # the table of a trace's rows, the name of a snapshot
         "record": pa.binary(),
     }
 )
-# With the time of each record, for whom it matters.
-TIMED_SCHEMA = SCHEMA.append(pa.field("time", pa.int64()))
+# With each record in a row of its own, for whom its time matters.
+TIMED_SCHEMA = pa.schema(
+    [
+        *SCHEMA,
+        pa.field("batch", pa.int64()),  # the place of the first record of its batch
+        pa.field("ends", pa.int64()),  # the last offset of its batch
+        pa.field("time", pa.int64()),
+    ]
+)
 _SQL = {
     pa.string(): "string",
     pa.binary(): "binary",
@@ -60,10 +63,9 @@ def sql_of(schema: pa.Schema) -> str:
 
 
 BATCH_ROWS = 2_000
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 256 << 10
 _EVERY = -1
 CHANGE = bytes((1, 5))  # frame version and type of a PartitionChangeRecord
-CHANGES = "partition changes"  # the subject of a row with several
 KEY = slice(3, 23)  # its partition (4 bytes) and topic id
 
 
@@ -80,8 +82,9 @@ class Phase(IntEnum):
     HEADING  what is known of the run before its events (``Heading``), pickled
     DAMAGE   a reader has found bytes that no log has; the run has to be read with more care
     START    the snapshot from which the committed log is judged: its bytes
-    RECORD   one record of the committed log: its value; or the changes of partitions that follow
-             each other in a batch (``CHANGES``)
+    RECORD   records of the committed log, by their batches (``RecordsOfBatch``), pickled: Spark
+             copies every row several times, so a row for each would be most of its work on a long
+             log. With times it is one record: its value
     BATCH    one batch of a controller's log: its header, all of it if it is a control batch
     END      the first committed batch, and those with which snapshots end: likewise
     SNAPSHOT one snapshot beside a log: its bytes
@@ -119,6 +122,13 @@ class Heading:
     refused: tuple[type[UserError], str] | None = None
 
 
+RecordsOfBatch = tuple[int, list[tuple[int, bytes, int, int]]]
+"""The last offset of a batch, and those of its records that a share gets.
+
+Each is its offset, its value, and where ``operations.Entry`` is clean and unseen from.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where the rows of a run go: each of its shares has a slot.
@@ -153,11 +163,13 @@ class RowWriter:
         self._schema = TIMED_SCHEMA if timed else SCHEMA
         self._filled = [name for name in self._schema.names if name not in ("run", "slot")]
         self._columns = self._empty()
+        self._records: dict[int, list[RecordsOfBatch]] = {}  # by share
+        self._places: dict[int, int] = {}  # of their first, by share
         self._shares: dict[bytes, int] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._columns["share"])
+        return len(self._columns["share"]) + len(self._records)
 
     def _empty(self) -> dict[str, list[Any]]:
         return {name: [] for name in self._filled}
@@ -171,7 +183,6 @@ class RowWriter:
         place: int = 0,
         node: int | None = None,
         offset: int | None = None,
-        ends: int | None = None,
         subject: str | None = None,
     ) -> None:
         """Add a row, once for each of these shares."""
@@ -184,7 +195,6 @@ class RowWriter:
                 place=place,
                 node=node,
                 offset=offset,
-                ends=ends,
                 subject=subject,
                 record=record,
             )
@@ -196,9 +206,8 @@ class RowWriter:
     def add_batch(self, phase: Phase, batch: RecordBatch, place: int, node: int | None) -> None:
         """Add the header of a batch: to the first share, or to the one that folds the log."""
         record = batch.encoded if batch.is_control else batch.encoded[:HEADER_BYTES]
-        base, last = batch.base_offset, batch.last_offset
         share = 0 if phase is Phase.BATCH else self._target.every[-1]
-        self.add(phase, record, (share,), place=place, node=node, offset=base, ends=last)
+        self.add(phase, record, (share,), place=place, node=node, offset=batch.base_offset)
 
     def add_records(self, batch: RecordBatch, place: int, control_from: int) -> None:
         """Add the records of a committed batch, each to the shares that need it.
@@ -211,21 +220,31 @@ class RowWriter:
         if self._timed:
             self._add_timed(batch, place)
             return
-        values, base = record_values(batch), batch.base_offset
-        begins = 0
-        for index, value in enumerate(values):
+        target = self._target
+        to: dict[int, list[tuple[int, bytes, int, int]]] = {share: [] for share in target.every}
+        clean_from = batch.base_offset  # behind the last record that is no change of a partition
+        for offset, value in enumerate(record_values(batch), batch.base_offset):
             if value[:2] == CHANGE:
-                continue
-            if begins < index:
-                self._add_changes(batch, place, begins, values[begins:index])
-            clean_from = base + begins
-            is_first = begins == 0 and control_from >= 0
-            self._add_record(
-                batch, place, index, value, clean_from, control_from if is_first else clean_from
-            )
-            begins = index + 1
-        if begins < len(values):
-            self._add_changes(batch, place, begins, values[begins:])
+                entry = offset, value, offset, offset  # of a change nobody asks
+                share = self._share_of(value)
+                if share == _EVERY:
+                    for entries in to.values():
+                        entries.append(entry)
+                else:
+                    to[share].append(entry)
+                    if target.folds:
+                        to[target.shares].append(entry)
+            else:
+                is_first = clean_from == batch.base_offset and control_from >= 0
+                entry = offset, value, clean_from, control_from if is_first else clean_from
+                for entries in to.values():
+                    entries.append(entry)
+                clean_from = offset + 1
+            self._bytes += len(value)
+        for share, entries in to.items():
+            if entries:
+                self._places.setdefault(share, place)
+                self._records.setdefault(share, []).append((batch.last_offset, entries))
 
     def _add_timed(self, batch: RecordBatch, place: int) -> None:
         """Add each record of a batch with its time, a change of a partition to its share alone."""
@@ -245,64 +264,6 @@ class RowWriter:
                     time=time,
                 )
 
-    def _add_record(
-        self,
-        batch: RecordBatch,
-        place: int,
-        index: int,
-        value: bytes,
-        clean_from: int,
-        unseen_from: int,
-    ) -> None:
-        for share in self._target.every:
-            self._append(
-                share=share,
-                phase=Phase.RECORD,
-                place=place + index,
-                offset=batch.base_offset + index,
-                batch=place,
-                ends=batch.last_offset,
-                clean_from=clean_from,
-                unseen_from=unseen_from,
-                record=value,
-            )
-
-    def _add_changes(
-        self, batch: RecordBatch, place: int, begins: int, values: Sequence[bytes]
-    ) -> None:
-        """Add changes of partitions that follow each other, one row for each share.
-
-        A row for each of them would cost Spark, which copies every row several times, four fifths
-        of its work on a long log.
-        """
-        to: dict[int, list[int]] = {}  # share -> indexes
-        target = self._target
-        if target.shares == 1 and not target.folds:
-            to[0] = list(range(len(values)))
-        else:
-            for index, share in enumerate(map(self._share_of, values)):
-                if share in to:
-                    to[share].append(index)
-                else:
-                    to[share] = [index]
-            if target.folds:
-                to[target.shares] = list(range(len(values)))
-            every = to.pop(_EVERY, ())
-            for share in range(target.shares) if every else ():
-                to[share] = sorted([*to.get(share, ()), *every])
-        offset = batch.base_offset + begins
-        for share, indexes in to.items():
-            self._append(
-                share=share,
-                phase=Phase.RECORD,
-                place=place + begins + indexes[0],
-                offset=offset,
-                batch=place,
-                ends=batch.last_offset,
-                subject=CHANGES,
-                record=packed(indexes, [values[index] for index in indexes]),
-            )
-
     def _append(self, **row: Any) -> None:
         for name, column in self._columns.items():
             column.append(row.get(name))
@@ -319,6 +280,10 @@ class RowWriter:
 
     def taken(self) -> pa.RecordBatch:
         """The rows so far, which are forgotten here."""
+        for share, batches in self._records.items():
+            place, content = self._places[share], pickle.dumps(batches)
+            self._append(share=share, phase=Phase.RECORD, place=place, record=content)
+        self._records, self._places = {}, {}
         columns, target = self._columns, self._target
         self._bytes = 0
         self._columns = self._empty()
@@ -348,23 +313,6 @@ def record_times(batch: RecordBatch) -> Sequence[int]:
 
 
 T = TypeVar("T")
-
-
-def packed(places: Sequence[int], values: Sequence[bytes]) -> bytes:
-    """Several values in one: their number, places and sizes (4 bytes each), then the values."""
-    count = len(values)
-    sizes = map(len, values)
-    return struct.pack(f">{2 * count + 1}I", count, *places, *sizes) + b"".join(values)
-
-
-def unpacked(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """The places and values of ``packed``."""
-    (count,) = struct.unpack_from(">I", content)
-    numbers = struct.unpack_from(f">{2 * count}I", content, 4)
-    begin = 8 * count + 4
-    for place, size in zip(numbers[:count], numbers[count:], strict=True):
-        yield place, content[begin : begin + size]
-        begin += size
 
 
 def in_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -1,10 +1,8 @@
-"""``spark.read.format("kraft-evidence")``: runs and logs as the events that rules judge.
+"""Runs and logs as the events that rules judge: the tasks that read them, and what each reads.
 
-Internal: ``pipeline`` reads it. A run, or a log that is not long, is read by one task
-(``evidence.reading``), so what is damaged or missing in it is known before its first row. Of long
-logs the headers are walked first (``evidence.long_logs``); then tasks read them piece by piece.
-
-Source:  pyspark.sql.datasource.
+A run, or a log that is not long, is read by one task (``evidence.reading``), so what is damaged or
+missing in it is known before its first row. Of long logs the headers are walked first
+(``evidence.long_logs``), where the job is started; then tasks read them piece by piece.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import Located, locate, moved
 from minicluster.log.errors import LogError
-from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.log.format.limits import ReadLimits
 from minicluster.log.segment import PlacedBatch, read_batches, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.verify.evidence.file_systems import at_hand, below, opened
@@ -34,24 +32,15 @@ from minicluster.verify.evidence.reading import check_batch, read_run
 from minicluster.verify.evidence.run import LogFacts, Problem, Run, without_contents
 from minicluster.verify.evidence.trace_tables import read_table
 from minicluster.verify.model import Evidence
-from minicluster.verify.spark.data_source import KraftStream, batches_of
-from minicluster.verify.spark.data_source import Piece as Part
 from minicluster.verify.spark.evidence_rows import (
-    SCHEMA,
-    TIMED_SCHEMA,
     Heading,
     Phase,
     RowWriter,
     Target,
     in_chunks,
-    sql_of,
     to_bytes,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-FORMAT = "kraft-evidence"
 HELD_LOG_BYTES = 1 << 20  # of each controller; longer logs are read in pieces
 _TRACE_ROWS = 2_000  # of one table in one row of evidence
 
@@ -80,7 +69,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be read, as the options of the source carry it.
+    """What is to be read.
 
     Shapes:  tables: of traces. phases: the kinds of rows that are wanted. timed: records with their
              times.
@@ -148,49 +137,7 @@ class LogPiece(InputPartition):
     piece: Piece
 
 
-class EvidenceSource(DataSource):
-    """Runs and logs as events."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return FORMAT
-
-    def schema(self) -> str:
-        """The columns of every event."""
-        followed = "request" not in self.options  # a stream names a log, and carries no times
-        timed = not followed and self._request.timed
-        return sql_of(TIMED_SCHEMA if timed else SCHEMA)
-
-    def reader(self, schema: StructType) -> EvidenceReader:
-        """Read what is there now."""
-        return EvidenceReader(self._request)
-
-    @property
-    def _request(self) -> Request:
-        return Request.of_option(self.options["request"])
-
-    def streamReader(self, schema: StructType) -> EvidenceStream:
-        """Follow one controller's log as it grows: a row for each of its batches."""
-        return EvidenceStream(self.options["follow"], (), DEFAULT_LIMITS)
-
-
-class EvidenceStream(KraftStream):
-    """A reader that follows one controller's log."""
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of a part of the log, whole."""
-        assert isinstance(partition, Part)
-        writer = RowWriter(Target(self._path, 0, 1))
-        for batch in batches_of(partition, self._limits):
-            base, last = batch.base_offset, batch.last_offset
-            writer.add(Phase.BATCH, batch.encoded, (0,), place=base, offset=base, ends=last)
-            yield from writer.taken_if_full()
-        if len(writer):
-            yield writer.taken()
-
-
-class EvidenceReader(DataSourceReader):
+class EvidenceReader:
     """A reader of runs and logs."""
 
     def __init__(self, request: Request) -> None:

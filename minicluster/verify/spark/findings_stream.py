@@ -48,24 +48,23 @@ def follow_findings(
              every: how often the log is looked at.
     Errors:  UserError for a path that holds no log, or one whose first state is not recorded.
     """
-    from minicluster.verify.spark.evidence_source import FORMAT, EvidenceSource
+    from minicluster.verify.spark.batch_source import FORMAT, BatchSource
 
     ((path, name),) = named_paths([log])
     judge = _judge_of(path, name)
     ship_package(spark)
-    spark.dataSource.register(EvidenceSource)
+    spark.dataSource.register(BatchSource)
 
     def on_rows(rows: DataFrame, number: int) -> None:
         found: list[Finding] = []
-        for row in rows.select("record").toLocalIterator():  # in the order of the log
-            found += judge.commit(RecordBatch.decode(bytes(row.record)))
+        for row in rows.toLocalIterator():  # in the order of the log
+            found += judge.commit(RecordBatch.decode(bytes(row.batch)))
         if found:
             take(_frame(rows.sparkSession, found))
 
     return (
         spark.readStream.format(FORMAT)
-        .option("follow", str(path.absolute()))
-        .load()
+        .load(str(path.absolute()))
         .writeStream.foreachBatch(on_rows)
         .trigger(processingTime=every)
         .start()

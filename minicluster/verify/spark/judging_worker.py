@@ -45,19 +45,17 @@ from minicluster.verify.rules.rule import Rule
 from minicluster.verify.share import Share
 from minicluster.verify.spark.evidence_rows import (
     CHANGE,
-    CHANGES,
     KEY,
     NODE,
-    OFFSET,
     RECORD,
     SUBJECT,
     EventRow,
     Heading,
     Phase,
+    RecordsOfBatch,
     batch_of,
     by_phase,
     rows_of,
-    unpacked,
 )
 from minicluster.verify.spark.progress import Meter
 
@@ -177,8 +175,6 @@ class _Judging:
         self._open_at: list[int] = []
         self._markers: list[tuple[int, str]] = []
         self._decoder = _Decoder(None)
-        self._entries: list[Entry] = []
-        self._batch, self._ends = -1, -1
         self._start: Start | None = None
         self._batches: dict[int, list[RecordBatch]] = {}
         self._committed: list[RecordBatch] = []
@@ -262,38 +258,29 @@ class _Judging:
     def _take_records(self, rows: Iterable[EventRow]) -> None:
         decoded = self._decoder.decoded
         for row in rows:
-            offset, batch, ends, clean_from, unseen_from, subject, content = row[OFFSET:]
-            if batch != self._batch:
-                self._end_batch()
-                self._batch, self._ends = batch, ends
-            entries = self._entries
-            before = len(entries)
-            if subject == CHANGES:  # where they begin, nobody asks of a change
-                entries += [
-                    Entry(at, *decoded(value), at, at)
-                    for at, value in ((offset + place, value) for place, value in unpacked(content))
+            batches: list[RecordsOfBatch] = pickle.loads(row[RECORD])
+            for ends, records in batches:
+                entries = [
+                    Entry(offset, *decoded(value), clean_from, unseen_from)
+                    for offset, value, clean_from, unseen_from in records
                 ]
-            else:
-                entries.append(Entry(offset, *decoded(content), clean_from, unseen_from))
-            self._rows += len(entries) - before
-        self._mark()
+                self._take_entries(entries, ends)
+                self._rows += len(entries)
+                self._mark()
 
-    def _end_batch(self) -> None:
-        """The batch in hand is whole: what it completes takes effect."""
-        if not self._entries:
-            return
+    def _take_entries(self, entries: list[Entry], ends: int) -> None:
+        """What a batch completes takes effect."""
         divider = self._divider
-        operation = divider.on_entries(self._ends, self._entries)
-        self._entries = []
+        operation = divider.on_entries(ends, entries)
         for offset, kind in divider.markers:
             self._markers.append((offset, kind))
             if self._log is not None and offset >= self._begins_at:
                 self._log.mark(offset, kind)
         divider.markers.clear()
         if divider.has_open_records and self._is_held:
-            self._open_at.append(self._ends)
+            self._open_at.append(ends)
         if self._fold is not None:
-            self._fold.take(operation, self._ends, divider.has_open_records)
+            self._fold.take(operation, ends, divider.has_open_records)
         if operation is not None:
             if self._is_held:
                 self._operations.append(operation)
@@ -306,8 +293,7 @@ class _Judging:
 
     def _mark(self) -> None:
         """Leave the part that is done, now and then."""
-        run = self._heading.run
-        if self._rows - self._rows_metered < _METER_ROWS or run is None:
+        if self._rows - self._rows_metered < _METER_ROWS or (run := self._heading.run) is None:
             return
         self._rows_metered = self._rows
         expected = max(1, run.extent.records // self._heading.shares)
@@ -384,7 +370,6 @@ class _Judging:
         """The counts and findings, once all rows have come."""
         rows: list[Mapping[str, Any]]
         try:
-            self._end_batch()
             rows = self._judged() if not self._is_damaged and self._heading.run else []
         except (LogError, ProtocolError):
             self._is_damaged = True

@@ -107,6 +107,8 @@ class Jvm:
             *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
             f"-Dlog4j2.configurationFile={settings}",
             f"-Dderby.system.home={self.folder}",
+            # Spark unpacks native libraries there, and cannot remove them where it is killed.
+            f"-Djava.io.tmpdir={self.folder}",
             "-cp",
             os.pathsep.join(str(jar) for jar in sorted(_jars().glob("*.jar"))),
             "org.apache.spark.deploy.SparkSubmit",

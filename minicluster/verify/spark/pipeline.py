@@ -2,7 +2,8 @@
 
 ::
 
-    read        kraft-evidence: one row per event (``evidence_source``)
+    scan        the tasks: a run, some runs, or a piece of a long log
+    mapInArrow  each task reads its evidence: rows of events (``evidence_source``)
     exchange    by slot: each share of each run has one
     sort        by run, share, phase and place
     mapInArrow  the histories and rules of each share as its rows stream by (``judging_worker``)
@@ -18,6 +19,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +37,10 @@ from minicluster.verify.judging import Judge, Tally
 from minicluster.verify.model import Finding
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
-from minicluster.verify.spark.evidence_rows import sql_of
+from minicluster.verify.spark.evidence_rows import SCHEMA, TIMED_SCHEMA, sql_of
 from minicluster.verify.spark.evidence_source import (
-    FORMAT,
     HELD_LOG_BYTES,
-    EvidenceSource,
+    EvidenceReader,
     Item,
     Request,
     is_plain,
@@ -166,18 +167,31 @@ def request_of(
 
 
 def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
-    """The events of runs and logs; each share is in one partition, in order."""
+    """The events of runs and logs; each share is in one partition, in order.
+
+    A Python data source would read the same, but Spark starts Python three times to plan one.
+    """
     ship_package(spark)
-    spark.dataSource.register(EvidenceSource)
     items, workers = request.items, workers_of(spark)
     slots = sum(len(item.target.every) for item in items)
+    reader = EvidenceReader(request)
+    tasks = pa.table({"task": [pickle.dumps(part) for part in reader.partitions()]})
+    schema = TIMED_SCHEMA if request.timed else SCHEMA
     return (
-        spark.read.format(FORMAT)
-        .option("request", request.option())
-        .load()
+        spark.createDataFrame(tasks)
+        .mapInArrow(partial(evidence_rows, reader), sql_of(schema))
         .repartitionById(min(slots, _SLOTS_PER_WORKER * workers), "slot")
         .sortWithinPartitions(*_ORDER)
     )
+
+
+def evidence_rows(
+    reader: EvidenceReader, tasks: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What some tasks read."""
+    for batch in tasks:
+        for pickled in batch["task"].to_pylist():
+            yield from reader.read(pickle.loads(pickled))
 
 
 def results_of(
@@ -186,13 +200,10 @@ def results_of(
     """What the rules say of runs and logs, added up over the shares of each."""
     from pyspark.sql import functions as f
 
-    pickled = task.pickled()
-
-    def histories_and_rules(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return judge_rows(pickled, rows)
-
     request = request_of(spark, items, limits, tables_of(task))
-    judged = evidence_of(spark, request).mapInArrow(histories_and_rules, sql_of(RESULT))
+    judged = evidence_of(spark, request).mapInArrow(
+        partial(judge_rows, task.pickled()), sql_of(RESULT)
+    )
     return judged.groupBy(*_KEYS).agg(
         f.sum("looked_at").alias("looked_at"), f.sum("not_promised").alias("not_promised")
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import LogError
@@ -89,7 +89,7 @@ class TableSource(DataSource):
         return reader_of(Request.of_option(self.options["request"]), self.options["table"])
 
 
-class TableReader(EvidenceReader):
+class TableReader(EvidenceReader, DataSourceReader):
     """A reader of a table that is held by one task for each run."""
 
     def __init__(self, request: Request, table: str) -> None:
