@@ -65,11 +65,11 @@ def test_the_display_of_a_command_moves() -> None:
     display = terminal.progress()
 
     with terminal.shown_verification(display) as show:
-        assert display.tasks[0].description == "verifying in Spark"
+        assert display.tasks[0].description == "verifying"
         show(Progress("judging 2 runs", 1, 2, 0.5, 3.0))
 
     assert display.tasks[0].description == (
-        "verifying in Spark: judging 2 runs: 1 of 2 tasks, 50 %, about 3 s left"
+        "verifying: judging 2 runs: 1 of 2 tasks, 50 %, about 3 s left"
     )
 
 
