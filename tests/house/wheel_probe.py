@@ -22,7 +22,8 @@ def main() -> None:
     assert "minicluster" in scripts
     plugins = {e.name for e in importlib.metadata.entry_points(group="pytest11")}
     assert "minicluster" in plugins
-    for name in ("py.typed", "verify/reporting/page.css"):
+    reporting = ("page.css", "templates/page.html", "templates/figure.html")
+    for name in ("py.typed", *(f"verify/reporting/{name}" for name in reporting)):
         assert importlib.resources.files("minicluster").joinpath(name).is_file(), name
     with MiniCluster(brokers=3, controllers=1, seed=1) as cluster:
         topic = cluster.create_topic("orders", partitions=1, replicas=3)

@@ -13,13 +13,15 @@ import pytest
 from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import parse_scenario
-from minicluster.verify import Finding, Report, Verdict
+from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
+from minicluster.verify.reporting.sections import DRAWN_PARTITIONS
 from minicluster.verify.reporting.story import story_of
+from minicluster.verify.reporting.subjects import SUBJECTS
 from minicluster.verify.rules.every import BY_ID
 
 NIGHT = parse_scenario(
@@ -163,7 +165,7 @@ def test_the_page_shows_what_was_done(page: str) -> None:
 
 
 def test_the_cluster_has_lanes_over_time(page: str) -> None:
-    cluster = page[page.index('<section class="line">') :].partition("</section>")[0]
+    cluster = page[page.index('<figure class="line">') :].partition("</figure>")[0]
     for lane in ("controller", "broker 1", "broker 2", "broker 3", "client"):
         assert f">{lane}</text>" in cluster
     assert re.search(r">10\d · epoch 1</text>", cluster)
@@ -200,3 +202,99 @@ def test_a_failed_scenario_is_no_broken_promise(report: Report) -> None:
     page = replace(report, rules=(kept,)).to_html()
     assert "A scenario did not go as written; no promise was found broken." in page
     assert "At least one promise is broken." in report.to_html()
+
+
+# A long run with many partitions.
+
+BUSY = parse_scenario(
+    """
+name: busy
+cluster: {controllers: 1, brokers: 3, seed: 11}
+steps:
+  - {do: create_topic, name: orders, partitions: 30, replicas: 2, min_isr: 2}
+  - {do: create_topic, name: single, partitions: 1, assignment: [[2]]}
+  - {until: fully_in_sync(orders-29), within: 30s}
+  - {do: kill, node: broker(2)}
+  - {after: 30s, do: restart, node: broker(2)}
+  - {until: fully_in_sync(orders-29), within: 60s}
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    played = play(BUSY, runs=tmp_path_factory.mktemp("runs"))
+    return verify(played.path, engine="process")
+
+
+@pytest.fixture(scope="module")
+def busy_page(busy: Report) -> str:
+    return busy.to_html()
+
+
+def test_the_worst_twenty_partitions_are_drawn_and_one_line_tells_of_the_others(
+    busy_page: str,
+) -> None:
+    drawn = re.findall(r"<figcaption>([\w-]+)<small>([^<]+)</small>", busy_page)
+    assert drawn[0][0] == "Cluster" and len(drawn) == 1 + DRAWN_PARTITIONS
+    assert drawn[1][0] == "single-0" and "without a leader for 20.083s" in drawn[1][1]
+    others = drawn[2:]
+    assert all("under min ISR for" in small for _, small in others), "the worst come first"
+    (left,) = re.findall(r"<summary>(\d+) more partitions not drawn: ([^<]+)</summary>", busy_page)
+    assert left[0] == "11" and left[1].endswith("."), left
+
+
+def test_a_valid_run_shows_what_was_done_and_its_timelines_before_its_rules(
+    busy: Report, busy_page: str
+) -> None:
+    assert busy.valid
+    headings = re.findall(r"<h2>([^<]+)</h2>", busy_page)
+    assert headings == ["What was done", "Timelines over time", "Rules"]
+    assert "repeat: <code>minicluster replay " in busy_page
+    assert "1 disturbance</summary>" in busy_page and "<td>kill 2 (step 4)</td>" in busy_page
+
+
+def test_rules_are_folded_by_subject_in_natural_order_and_those_without_cases_once_more(
+    busy: Report, busy_page: str
+) -> None:
+    rules = busy_page[busy_page.index("<h2>Rules</h2>") :]
+    subjects = re.findall(r'<details class="subject (\w+)"( open)?>', rules)
+    assert len(subjects) == len(SUBJECTS) and not any(is_open for _, is_open in subjects)
+    ids = re.findall(r'<td class="id">(\w+)</td>', rules)
+    assert sorted(ids) == sorted(BY_ID), "each once"
+    judged = [one.id for one in busy.rules if one.verdict is Verdict.VALID]
+    changes = [one for one in ids if one.startswith("B")]
+    parts = [one for one in changes if one in judged], [one for one in changes if one not in judged]
+    assert changes == [*parts[0], *parts[1]] and "B2" in parts[1] and "B10" in parts[1]
+    for part in parts:
+        assert part == sorted(part, key=lambda one: int(one[1:]))
+    idle = rules.index('<details class="idle">')
+    assert idle < rules.index('<span class="pill no_cases">', idle)
+
+
+def test_a_finding_that_names_an_offset_has_the_moment_of_that_offset(report: Report) -> None:
+    """F8 of S32 had no chain, no moment and no mark."""
+    [source] = report.sources
+    run = source.read()
+    assert run is not None
+    rows = pq.read_table(run.trace["partition_event"]).to_pylist()
+    row = next(one for one in rows if one["kind"] == "ack" and one["offset"] == 20)
+    finding = Finding(
+        run=run.name, offset=-1, rule="F8", topic="orders", partition=0, broker=row["broker"],
+        message=f"leader {row['broker']} acknowledged offset 20 before all of [1, 2, 3] had it",
+    )  # fmt: skip
+    chains = Chains(run, [finding])
+    assert chains.moment(finding) == row["vt"]
+    kinds = {cause.kind for cause in chains.of(finding)}
+    assert {"event", "step", "disturbance", "record"} <= kinds
+    unknown = replace(finding, message="leader 1 acknowledged offset 99999 before all had it")
+    assert Chains(run, [unknown]).moment(unknown) is None
+
+
+def test_whatever_a_name_holds_is_text_on_the_page(report: Report) -> None:
+    [result] = report.rules
+    finding = replace(result.findings[0], topic="<script>", message="</p><script>alert(1)</script>")
+    bad = replace(report, rules=(replace(result, findings=(finding,)),), reasons=("<b>&",))
+    page = bad.to_html()
+    assert "<script>" not in page and "&lt;/p&gt;&lt;script&gt;alert(1)" in page
+    assert "<li>&lt;b&gt;&amp;</li>" in page

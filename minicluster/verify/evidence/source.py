@@ -16,11 +16,12 @@ from minicluster.verify.evidence.run import Run
 class Source:
     """One run as it lies on disk.
 
-    Shapes:  is_long: its log is too long to be held and drawn.
+    Shapes:  is_too_long: its log is too long to be held and drawn.
     """
 
     def __init__(self, path: Path, name: str, limits: ReadLimits, *, is_long: bool) -> None:
         self.name = name
+        self.is_too_long = is_long
         self._path = path
         self._limits = limits
         self._is_read = is_long
@@ -49,8 +50,8 @@ class Source:
         return self._run
 
 
-_LONG_LOG_BYTES = 1 << 20  # of one controller
-_LONG_TRACE_BYTES = 4 << 20
+_LONG_LOG_BYTES = 8 << 20  # of one controller: half an hour of 2,000 partitions under disturbances
+_LONG_TRACE_BYTES = 256 << 20
 _READ_NOW = 3  # so few runs are read for their report at once
 
 

@@ -17,6 +17,7 @@ from uuid import UUID
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
+from minicluster.verify.reporting.named_places import events_of
 from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, story_of
@@ -84,8 +85,11 @@ class Chains:
         self.run, self.story, self.clock = run, story_of(run), Clock(run)
         self.lines = list(_operations(run) if run.on_zookeeper else _lines(run))
         self.brokers = {line.broker for line in self.lines if line.broker >= 0}
-        named = (_EVENT.search(one.message) for one in findings if one.run == run.name)
+        own = [one for one in findings if one.run == run.name]
+        named = (_EVENT.search(one.message) for one in own)
         self._events = numbered_events(run, {int(match[1]) for match in named if match})
+        bare = [one for one in own if one.offset < 0 and _EVENT.search(one.message) is None]
+        self._by_finding = events_of(run, (one for one in bare if self.request(one) is None))
 
     def request(self, finding: Finding) -> Request | None:
         """The request that a finding names by its number."""
@@ -93,9 +97,11 @@ class Chains:
         return None if named is None else self.story.requests.get(int(named[1]))
 
     def _event(self, finding: Finding) -> Event | None:
-        """The event of the trace that a finding names by its number."""
+        """The event of the trace that a finding names by its number, or by an offset."""
         named = _EVENT.search(finding.message)
-        return None if named is None else self._events.get(int(named[1]))
+        if named is None:
+            return self._by_finding.get(finding)
+        return self._events.get(int(named[1]))
 
     def moment(self, finding: Finding) -> int | None:
         """The moment of a finding, None where nothing shows it."""

@@ -1,13 +1,13 @@
-"""A partition's history as inline SVG over time: a lane for each replica, epochs, findings."""
+"""A partition's history as a figure over time: a lane for each replica, epochs, findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from minicluster.errors import counted
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Scale
+from minicluster.verify.reporting.shapes import Figure, Group, Label, Path, Rect, Shape, Stroke
 from minicluster.verify.reporting.story import OF_LINKS, Disturbance
 from minicluster.verify.reporting.timeline import BrokerSpan, PartitionLine, PartitionSpan, Timeline
 
@@ -18,36 +18,21 @@ BOTTOM = 40
 MAX_SPANS = 600
 BANDS_MAX = 200
 
-_STATES = (
+LEGEND = (
     ("leader", "leads"),
     ("isr", "in the ISR"),
     ("elr", "eligible leader"),
     ("out", "replica, out of sync"),
     ("none", "no replica"),
+    ("fenced", "broker fenced or gone"),
+    ("shutdown", "shutting down"),
+    ("dead", "down"),
+    ("recovering", "recovering"),
+    ("mark", "finding"),
+    ("band net", "network disturbed"),
+    ("band act", "other disturbance"),
 )
-_HATCH = (
-    '<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'
-    '<path d="M-1 7 L7 -1"/></pattern>'
-)
-_PATTERNS = (
-    f'<svg class="patterns" aria-hidden="true"><defs>{_HATCH.format(name="fenced")}'
-    f"{_HATCH.format(name='shutdown')}</defs></svg>"
-)
-
-
-def legend() -> str:
-    """The meaning of each colour."""
-    items = "".join(f'<span><i class="key {key}"></i>{text}</span>' for key, text in _STATES)
-    extra = (
-        '<span><i class="key fenced"></i>broker fenced or gone</span>'
-        '<span><i class="key shutdown"></i>shutting down</span>'
-        '<span><i class="key dead"></i>down</span>'
-        '<span><i class="key recovering"></i>recovering</span>'
-        '<span><i class="key mark"></i>finding</span>'
-        '<span><i class="key band net"></i>network disturbed</span>'
-        '<span><i class="key band act"></i>other disturbance</span>'
-    )
-    return f'{_PATTERNS}<p class="legend">{items}{extra}</p>'
+"""The meaning of each colour, by its class."""
 
 
 def drawing(
@@ -56,33 +41,40 @@ def drawing(
     found: Sequence[tuple[str, int, Finding]],
     scale: Scale,
     disturbances: Sequence[Disturbance],
-) -> str:
+    small: str,
+) -> Figure:
     """One partition, its brokers' lanes, its epochs and its findings.
 
-    Shapes:  found: findings with the ids by which the page links to them, and their moments.
+    Shapes:  found: findings with the ids by which the page links to them, and their moments; small:
+             what is said beside the name.
     """
     brokers = partition.brokers
     top = TOP_WITH_MARKS if found else TOP
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
-    parts = [
-        f'<figure class="line"><figcaption>{escape(partition.name)}'
-        f"<small>{counted(len(partition.spans), 'state')}</small>"
-        f'</figcaption><svg viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="history of {escape(partition.name)}">'
-    ]
-    parts += bands(scale, disturbances, top, height - BOTTOM)
+    parts: list[Shape] = [*bands(scale, disturbances, top, height - BOTTOM)]
     spans = list(_with_ends(partition, line.end))[-MAX_SPANS:]
     for row, broker in enumerate(brokers):
         y = top + row * (LANE + GAP)
-        parts.append(f'<text class="name" x="{LEFT - 8}" y="{y + 14}">broker {broker}</text>')
-        parts += [_cell(scale, y, broker, span, end) for span, end in spans]
+        parts.append(Label(name="name", x=LEFT - 8, y=y + 14, text=f"broker {broker}"))
+        for span, end in spans:
+            parts += _cell(scale, y, broker, span, end)
         parts += _shades(scale, y, broker, line, partition)
     base = top + len(brokers) * (LANE + GAP)
     parts += _epochs(scale, base, spans)
     parts += axis(scale, base + 22)
-    parts += [_mark(scale, base, anchor, moment, one) for anchor, moment, one in found]
-    parts.append("</svg></figure>")
-    return "".join(parts)
+    room = -1.0
+    for anchor, moment, one in sorted(found, key=lambda mark: mark[1]):
+        x = scale.at(moment)
+        parts.append(_mark(scale, base, anchor, moment, one, is_labelled=x > room))
+        room = max(room, x + 10 + 8 * len(one.rule)) if x > room else room
+    return Figure(
+        title=partition.name,
+        small=small,
+        label=f"history of {partition.name}",
+        width=WIDTH,
+        height=height,
+        shapes=tuple(parts),
+    )
 
 
 def _with_ends(partition: PartitionLine, end: int) -> Iterator[tuple[PartitionSpan, int]]:
@@ -92,13 +84,15 @@ def _with_ends(partition: PartitionLine, end: int) -> Iterator[tuple[PartitionSp
         yield span, following[0].start if following else last
 
 
-def _rect(scale: Scale, start: int, end: int, y: float, height: float, name: str) -> str:
+def _rect(
+    scale: Scale, start: int, end: int, y: float, height: float, name: str, title: str = ""
+) -> Rect:
     x = scale.of(start)
     width = max(0.8, scale.of(end) - x)
-    return f'<rect class="{name}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"'
+    return Rect(name=name, x=x, y=y, width=width, height=height, title=title)
 
 
-def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) -> str:
+def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) -> Iterator[Shape]:
     if broker not in span.replicas:
         kind, what = "none", "no replica"
     elif broker == span.leader:
@@ -115,15 +109,14 @@ def _cell(scale: Scale, y: float, broker: int, span: PartitionSpan, end: int) ->
         f"ISR {list(span.isr)}, leader {span.leader}, leader epoch {span.leader_epoch}, "
         f"partition epoch {span.partition_epoch}{', recovering' if span.recovering else ''}"
     )
-    cell = f"{_rect(scale, span.start, end, y, LANE, kind)}><title>{escape(title)}</title></rect>"
+    yield _rect(scale, span.start, end, y, LANE, kind, title)
     if span.recovering and broker == span.leader:
-        cell += _rect(scale, span.start, end, y + LANE - 4, 4, "recovering") + "/>"
-    return cell
+        yield _rect(scale, span.start, end, y + LANE - 4, 4, "recovering")
 
 
 def _shades(
     scale: Scale, y: float, broker: int, line: Timeline, partition: PartitionLine
-) -> Iterator[str]:
+) -> Iterator[Shape]:
     """Where the broker was not active, within the partition's life."""
     first = partition.spans[0].start
     last = partition.end if partition.end is not None else line.end
@@ -136,66 +129,71 @@ def _shades(
         name = "shutdown" if span.state == "shutting down" else "fenced"
         title = f"offsets {start}–{end - 1}: broker {broker} {span.state}, epoch {span.epoch}"
         height = LANE if name == "fenced" else LANE / 2
-        yield f"{_rect(scale, start, end, y, height, name)}><title>{title}</title></rect>"
+        yield _rect(scale, start, end, y, height, name, title)
 
 
-def _epochs(scale: Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) -> Iterator[str]:
+def _epochs(scale: Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) -> Iterator[Shape]:
     """Ticks for partition epochs, numbers where the leader epoch moves and there is room."""
-    yield f'<text class="name" x="{LEFT - 8}" y="{y + 14}">epochs</text>'
+    yield Label(name="name", x=LEFT - 8, y=y + 14, text="epochs")
     last_epoch, room = None, -1.0
     for span, _ in spans:
         x = scale.of(span.start)
         if span.leader_epoch != last_epoch:
-            yield f'<line class="epoch" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 1}" y2="{y + 9}"/>'
+            yield Stroke(name="epoch", x1=x, x2=x, y1=y + 1, y2=y + 9)
             if x > room:
-                yield f'<text class="epoch" x="{x + 2:.1f}" y="{y + 14}">{span.leader_epoch}</text>'
+                yield Label(name="epoch", x=x + 2, y=y + 14, text=str(span.leader_epoch))
                 room = x + 10 + 7 * len(str(span.leader_epoch))
             last_epoch = span.leader_epoch
         else:
-            yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 1}" y2="{y + 5}"/>'
+            yield Stroke(name="tick", x1=x, x2=x, y1=y + 1, y2=y + 5)
 
 
-def axis(scale: Scale, y: float) -> Iterator[str]:
+def axis(scale: Scale, y: float) -> Iterator[Shape]:
     """The moments below a figure, and where idle time is shortened."""
-    yield f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+    yield Stroke(name="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
     for x, text in scale.ticks():
-        yield f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 3}"/>'
-        yield f'<text class="axis" x="{x:.1f}" y="{y + 14}">{escape(text)}</text>'
+        yield Stroke(name="axis", x1=x, x2=x, y1=y, y2=y + 3)
+        yield Label(name="axis", x=x, y=y + 14, text=text)
     for start, end in scale.breaks:
         x = (scale.at(start) + scale.at(end)) / 2
         idle = (
             f"{(end - start) / 1000:g}s" if scale.clock.is_timed else counted(end - start, "offset")
         )
-        yield (
-            f'<g class="break"><title>{idle} in which nothing changed, shortened</title>'
-            f'<path d="M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8"/></g>'
-        )
+        cut = Path(d=f"M{x - 3:.1f} {y + 4} l3 -8 M{x:.1f} {y + 4} l3 -8")
+        title = f"{idle} in which nothing changed, shortened"
+        yield Group(name="break", title=title, shapes=(cut,))
 
 
 def bands(
     scale: Scale, disturbances: Sequence[Disturbance], top: float, bottom: float
-) -> Iterator[str]:
+) -> Iterator[Shape]:
     """The disturbances, behind the lanes of a figure."""
     for one in disturbances[:BANDS_MAX]:
         end_ms = scale.end_ms if one.end_ms is None else one.end_ms
         x = scale.at(one.start_ms)
-        width = max(1.5, scale.at(end_ms) - x)
         until = "the end" if one.end_ms is None else scale.clock.text(one.end_ms)
-        title = escape(f"{one.text}\n{scale.clock.text(one.start_ms)} to {until}")
-        kind = "net" if one.action in OF_LINKS else "act"
-        yield (
-            f'<rect class="band {kind}" x="{x:.1f}" y="{top - 4}" width="{width:.1f}" '
-            f'height="{bottom - top + 6:.0f}"><title>{title}</title></rect>'
+        yield Rect(
+            name=f"band {'net' if one.action in OF_LINKS else 'act'}",
+            x=x,
+            y=top - 4,
+            width=max(1.5, scale.at(end_ms) - x),
+            height=bottom - top + 6,
+            title=f"{one.text}\n{scale.clock.text(one.start_ms)} to {until}",
         )
 
 
-def _mark(scale: Scale, base: float, anchor: str, moment: int, finding: Finding) -> str:
+def _mark(
+    scale: Scale, base: float, anchor: str, moment: int, finding: Finding, *, is_labelled: bool
+) -> Group:
     x = scale.at(moment)
-    title = escape(f"{finding.rule}, {scale.clock.text(moment)}: {finding.message}")
-    return (
-        f'<a href="#{anchor}"><g class="mark"><title>{title}</title>'
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP_WITH_MARKS - 8}" y2="{base}"/>'
-        f'<path d="M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"/>'
-        f'<text x="{min(x + 8, WIDTH - 30):.1f}" y="{TOP_WITH_MARKS - 9}">{finding.rule}</text>'
-        "</g></a>"
+    label = Label(x=min(x + 8, WIDTH - 30), y=TOP_WITH_MARKS - 9, text=finding.rule)
+    return Group(
+        name="mark",
+        title=f"{finding.rule}, {scale.clock.text(moment)}: {finding.message}",
+        href=anchor,
+        shapes=(
+            Stroke(x1=x, x2=x, y1=TOP_WITH_MARKS - 8, y2=base),
+            Path(d=f"M{x - 5:.1f} {TOP_WITH_MARKS - 16} h10 l-5 8 z"),
+            *([label] if is_labelled else []),
+        ),
     )

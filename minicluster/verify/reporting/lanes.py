@@ -1,12 +1,12 @@
-"""The cluster over time as inline SVG: active controller, each broker, the test's client, steps."""
+"""The cluster over time as a figure: active controller, each broker, the test's client, steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from minicluster.verify.reporting.drawing import axis, bands
 from minicluster.verify.reporting.scale import LEFT, WIDTH, Scale
+from minicluster.verify.reporting.shapes import Figure, Group, Label, Rect, Shape, Stroke
 from minicluster.verify.reporting.story import Story
 from minicluster.verify.reporting.timeline import BrokerSpan, Timeline
 
@@ -21,16 +21,11 @@ _CLASSES = {
 }
 
 
-def cluster_figure(line: Timeline, story: Story, scale: Scale) -> str:
+def cluster_figure(line: Timeline, story: Story, scale: Scale) -> Figure:
     """All nodes of a run, and what was done to them."""
     lanes = 1 + len(line.brokers) + bool(story.operations)
     bottom = TOP + lanes * (LANE + GAP)
-    parts = [
-        '<section class="line"><h4>Cluster<small>active controller, brokers, clients, '
-        f'steps</small></h4><svg viewBox="0 0 {WIDTH} {bottom + BOTTOM}" role="img" '
-        'aria-label="the cluster over time">'
-    ]
-    parts += bands(scale, story.disturbances, TOP, bottom)
+    parts: list[Shape] = [*bands(scale, story.disturbances, TOP, bottom)]
     parts += _steps(story, scale, bottom)
     parts += _controllers(story, scale, TOP)
     y = TOP + LANE + GAP
@@ -40,29 +35,31 @@ def cluster_figure(line: Timeline, story: Story, scale: Scale) -> str:
     if story.operations:
         parts += _client(story, scale, y)
     parts += axis(scale, bottom + 8)
-    parts.append("</svg></section>")
-    return "".join(parts)
+    return Figure(
+        title="Cluster",
+        small="active controller, brokers, clients, steps",
+        label="the cluster over time",
+        width=WIDTH,
+        height=bottom + BOTTOM,
+        shapes=tuple(parts),
+    )
 
 
-def _name(text: str, y: float) -> str:
-    return f'<text class="name" x="{LEFT - 8}" y="{y + 13}">{escape(text)}</text>'
+def _name(text: str, y: float) -> Label:
+    return Label(name="name", x=LEFT - 8, y=y + 13, text=text)
 
 
 def _span(
     scale: Scale, start_ms: int, end_ms: int, y: float, name: str, title: str, label: str = ""
-) -> str:
+) -> Iterator[Shape]:
     x = scale.at(start_ms)
     width = max(1.0, scale.at(end_ms) - x)
-    text = ""
+    yield Rect(name=name, x=x, y=y, width=width, height=LANE, title=title)
     if label and width > 7 * len(label):
-        text = f'<text class="in" x="{x + 4:.1f}" y="{y + 13}">{escape(label)}</text>'
-    return (
-        f'<rect class="{name}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}">'
-        f"<title>{escape(title)}</title></rect>{text}"
-    )
+        yield Label(name="in", x=x + 4, y=y + 13, text=label)
 
 
-def _controllers(story: Story, scale: Scale, y: float) -> Iterator[str]:
+def _controllers(story: Story, scale: Scale, y: float) -> Iterator[Shape]:
     yield _name("controller", y)
     for index, one in enumerate(story.leaders):
         after = story.leaders[index + 1 : index + 2]
@@ -70,12 +67,12 @@ def _controllers(story: Story, scale: Scale, y: float) -> Iterator[str]:
         title = f"controller {one.node} leads epoch {one.epoch} from {_at(scale, one.start_ms)}"
         name = "controller" if index % 2 == 0 else "controller other"
         label = f"{one.node} · epoch {one.epoch}"
-        yield _span(scale, one.start_ms, end_ms, y, name, title, label)
+        yield from _span(scale, one.start_ms, end_ms, y, name, title, label)
 
 
 def _broker(
     broker: int, spans: Sequence[BrokerSpan], story: Story, scale: Scale, y: float
-) -> Iterator[str]:
+) -> Iterator[Shape]:
     yield _name(f"broker {broker}", y)
     for index, span in enumerate(spans):
         start_ms = scale.clock.of(span.start)
@@ -83,14 +80,14 @@ def _broker(
         end_ms = scale.clock.of(after[0].start) if after else scale.end_ms
         where = f"from {_at(scale, start_ms)}, offset {span.start}"
         title = f"broker {broker} {span.state}, epoch {span.epoch}, {where}"
-        yield _span(scale, start_ms, end_ms, y, _CLASSES[span.state], title)
+        yield from _span(scale, start_ms, end_ms, y, _CLASSES[span.state], title)
     for start_ms, ended_ms in story.down.get(broker, ()):
         end_ms = scale.end_ms if ended_ms is None else ended_ms
         title = f"broker {broker} is down from {_at(scale, start_ms)}"
-        yield _span(scale, start_ms, end_ms, y, "dead", title, "down")
+        yield from _span(scale, start_ms, end_ms, y, "dead", title, "down")
 
 
-def _client(story: Story, scale: Scale, y: float) -> Iterator[str]:
+def _client(story: Story, scale: Scale, y: float) -> Iterator[Shape]:
     """A tick for each record; a taller one for a record without an acknowledgement."""
     yield _name("client", y)
     operations = story.operations
@@ -100,27 +97,26 @@ def _client(story: Story, scale: Scale, y: float) -> Iterator[str]:
         x = scale.at(one.at_ms)
         height = 6 if one.outcome == "ok" else LANE
         title = f"a record: {one.outcome}, {_at(scale, one.at_ms)}"
-        yield (
-            f'<line class="op {escape(one.outcome)}" x1="{x:.1f}" x2="{x:.1f}" '
-            f'y1="{y + LANE - height}" y2="{y + LANE}"><title>{escape(title)}</title></line>'
+        yield Stroke(
+            name=f"op {one.outcome}", x1=x, x2=x, y1=y + LANE - height, y2=y + LANE, title=title
         )
 
 
-def _steps(story: Story, scale: Scale, bottom: float) -> Iterator[str]:
+def _steps(story: Story, scale: Scale, bottom: float) -> Iterator[Shape]:
     room = 0.0
     for step in story.steps:
         if step.performed is None:
             continue
         x = scale.at(step.performed.at_ms)
-        title = escape(f"step {step.number} at {_at(scale, step.performed.at_ms)}: {step.text}")
-        name = "step failed" if step.performed.failed else "step"
-        number = ""
+        parts: list[Shape] = [Stroke(x1=x, x2=x, y1=TOP - 7, y2=bottom)]
         if x >= room:
-            number = f'<text x="{x:.1f}" y="{TOP - 10}">{step.number}</text>'
+            parts.append(Label(x=x, y=TOP - 10, text=str(step.number)))
             room = x + STEP_ROOM + 6 * (len(str(step.number)) - 1)
-        yield (
-            f'<a href="#step-{step.number}"><g class="{name}"><title>{title}</title>'
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 7}" y2="{bottom}"/>{number}</g></a>'
+        yield Group(
+            name="step failed" if step.performed.failed else "step",
+            title=f"step {step.number} at {_at(scale, step.performed.at_ms)}: {step.text}",
+            href=f"step-{step.number}",
+            shapes=tuple(parts),
         )
 
 

@@ -1,6 +1,7 @@
-"""Sections of the page about one run: findings with their causes, steps, timelines, records.
+"""What the page shows of one run: findings with their causes, steps, figures, records.
 
-A finding, its mark in a figure and its record link to each other.
+A finding, its mark in a figure and its record link to each other. Each function gives what its part
+of ``templates/page.html`` writes down.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from minicluster.errors import counted
 from minicluster.verify.evidence.run import Run
@@ -19,10 +19,11 @@ from minicluster.verify.reporting.drawing import drawing
 from minicluster.verify.reporting.lanes import cluster_figure
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups, place
 from minicluster.verify.reporting.scale import Clock, Scale
-from minicluster.verify.reporting.story import Step, Story
+from minicluster.verify.reporting.shapes import Figure
+from minicluster.verify.reporting.story import Disturbance, Step, Story
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
 
-DRAWN_PARTITIONS = 40
+DRAWN_PARTITIONS = 20
 SHOWN_GROUPS = 20  # of one rule
 SHOWN_OF_GROUP = 50
 RECORDS_MAX = 1_500
@@ -63,13 +64,18 @@ class RunPage:
         """The id of a finding on the page."""
         return f"f{self.number}-{finding.rule}-{self.found.index(finding)}"
 
+    def moment_of(self, offset: int) -> int:
+        """The moment of an offset; the end of the log is the end of the run."""
+        is_end = self.clock.is_timed and offset >= self.clock.end_offset
+        return self.scale.end_ms if is_end else self.clock.of(offset)
+
     def record(self, offset: int) -> str:
         """The id of a record on the page."""
         return f"r{self.number}-{offset}"
 
-    def link(self, offset: int, text: str) -> str:
-        """A text that leads to a record, where the page lists it."""
-        return f'<a href="#{self.record(offset)}">{text}</a>' if offset in self.listed else text
+    def link(self, offset: int) -> str:
+        """The id of a record, where the page lists it."""
+        return self.record(offset) if offset in self.listed else ""
 
 
 def _listed(chains: Chains, found: Sequence[Finding]) -> list[Line]:
@@ -85,25 +91,67 @@ def _listed(chains: Chains, found: Sequence[Finding]) -> list[Line]:
 # --- findings ------------------------------------------------------------------------------------
 
 
-def findings(report: ReportData, pages: Sequence[RunPage]) -> str:
+@dataclass(frozen=True, slots=True)
+class ShownCause:
+    """One event of a chain.
+
+    Shapes:  href: the id of its record on the page, if it is listed.
+    """
+
+    at: str
+    kind: str
+    offset: str
+    href: str
+    text: str
+    is_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A finding and where it is.
+
+    Shapes:  offset: of its record, with the id by which the page lists it; moment: in words.
+    """
+
+    anchor: str
+    message: str
+    where: tuple[str, ...]
+    offset: str
+    href: str
+    moment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Findings whose sentences differ in numbers alone, with what led to the first."""
+
+    first: ShownFinding
+    others: tuple[ShownFinding, ...]
+    left: int
+    causes: tuple[ShownCause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule with findings."""
+
+    result: RuleResult
+    cases: tuple[Case, ...]
+    left: int
+
+
+def broken_rules(report: ReportData, pages: Sequence[RunPage]) -> list[BrokenRule]:
     """The rules that are broken, the earliest finding first, each with its causes."""
-    broken = [result for result in report.rules if result.findings]
-    if not broken:
-        return ""
     by_run = {page.run.name: page for page in pages}
+    broken = [result for result in report.rules if result.findings]
     broken.sort(key=lambda result: min(_moment(by_run, one) for one in result.findings))
-    parts = ["<h2>Findings</h2>"]
-    for result in broken:
-        parts.append(_rule_heading(result))
-        alike = list(groups(result.findings))
-        for number, group in enumerate(alike[:SHOWN_GROUPS]):
-            page = by_run.get(group[0].run)
-            parts.append(_group(page, group, unfolded=number == 0))
-        if len(alike) > SHOWN_GROUPS:
-            left = sum(map(len, alike[SHOWN_GROUPS:]))
-            parts.append(f'<p class="dim">… and {left} more, in report.json</p>')
-        parts.append("</section>")
-    return "".join(parts)
+    return [_broken(result, by_run) for result in broken]
+
+
+def _broken(result: RuleResult, by_run: Mapping[str, RunPage]) -> BrokenRule:
+    alike = list(groups(result.findings))
+    cases = tuple(_case(by_run.get(group[0].run), group) for group in alike[:SHOWN_GROUPS])
+    return BrokenRule(result, cases, sum(map(len, alike[SHOWN_GROUPS:])))
 
 
 def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, str]:
@@ -113,145 +161,141 @@ def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, 
     return -1 if moment is None else moment, finding.offset, finding.rule
 
 
-def _rule_heading(result: RuleResult) -> str:
-    count = len(result.findings)
-    return (
-        f'<section class="finding" id="finding-{result.id}">'
-        f"<h3><span class='id'>{result.id}</span> {escape(result.rule.title)}"
-        f" <small>{counted(count, 'finding')}</small></h3>"
-        f"<p>{escape(result.rule.statement)}</p>"
-        f'<p class="dim">Source: {escape(result.rule.source)}</p>'
-    )
-
-
-def _group(page: RunPage | None, group: list[Finding], *, unfolded: bool) -> str:
+def _case(page: RunPage | None, group: list[Finding]) -> Case:
     first, *others = group
-    body = _finding(page, first)
-    if page is not None:
-        body += _chain(page, page.chains.of(first), unfolded=unfolded)
-    if others:
-        items = "".join(f"<li>{_finding(page, one)}</li>" for one in others[:SHOWN_OF_GROUP])
-        left = len(others) - SHOWN_OF_GROUP
-        more = f"<li>… and {left} more, in report.json</li>" if left > 0 else ""
-        body += (
-            f"<details><summary>{len(others)} more like it</summary>"
-            f'<ul class="others">{items}{more}</ul></details>'
-        )
-    return f'<div class="case">{body}</div>'
+    causes = () if page is None else tuple(_cause(page, one) for one in page.chains.of(first))
+    shown = tuple(_finding(page, one) for one in others[:SHOWN_OF_GROUP])
+    return Case(_finding(page, first), shown, max(len(others) - SHOWN_OF_GROUP, 0), causes)
 
 
-def _finding(page: RunPage | None, finding: Finding) -> str:
+def _finding(page: RunPage | None, finding: Finding) -> ShownFinding:
+    offset = f"offset {finding.offset}" if finding.offset >= 0 else ""
+    where = tuple(part for part in place(finding).split(", ") if part != offset)
     if page is None:
-        return f"<p><b>{escape(finding.message)}</b></p>"
-    where = escape(place(finding))
-    if finding.offset >= 0:
-        link = page.link(finding.offset, f"offset {finding.offset}")
-        where = where.replace(f"offset {finding.offset}", link, 1)
-    if (moment := page.chains.moment(finding)) is not None:
-        where += f", {escape(page.clock.text(moment))}"
-    return (
-        f'<p id="{page.anchor(finding)}"><b>{escape(page.chains.message(finding))}</b></p>'
-        f'<p class="dim">{where}</p>'
+        return ShownFinding("", finding.message, where, offset, "", "")
+    moment = page.chains.moment(finding)
+    return ShownFinding(
+        page.anchor(finding),
+        page.chains.message(finding),
+        where,
+        offset,
+        page.link(finding.offset),
+        "" if moment is None else page.clock.text(moment),
     )
 
 
-def _chain(page: RunPage, causes: Sequence[Cause], *, unfolded: bool) -> str:
-    if not causes:
-        return ""
-    rows = "".join(_cause(page, one) for one in causes)
-    return (
-        f"<details{' open' if unfolded else ''}><summary>what led to it</summary>"
-        f'<div class="scroll"><table class="records">{rows}</table></div></details>'
-    )
-
-
-def _cause(page: RunPage, cause: Cause) -> str:
-    kind = cause.kind
-    offset = ""
-    if cause.offset >= 0:
-        kind = "record"
-        offset = page.link(cause.offset, str(cause.offset))
-    name = ' class="here"' if cause.kind == "here" else ""
-    return (
-        f"<tr{name}><td>{escape(page.clock.text(cause.at_ms))}</td><td>{kind} {offset}</td>"
-        f"<td>{escape(cause.text)}</td></tr>"
+def _cause(page: RunPage, cause: Cause) -> ShownCause:
+    is_record = cause.offset >= 0
+    return ShownCause(
+        page.clock.text(cause.at_ms),
+        "record" if is_record else cause.kind,
+        str(cause.offset) if is_record else "",
+        page.link(cause.offset),
+        cause.text,
+        cause.kind == "here",
     )
 
 
 # --- what was done -------------------------------------------------------------------------------
 
 
-def done(page: RunPage) -> str:
-    """The scenario: its steps as they went, its planted faults, its text."""
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A step of the scenario as it went; name: the class of its row."""
+
+    number: int
+    name: str
+    at: str
+    text: str
+    nodes: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDisturbance:
+    """A disturbance with its moments in words."""
+
+    start: str
+    end: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The scenario: its steps as they went, its disturbances, its planted faults, its text."""
+
+    steps: tuple[ShownStep, ...]
+    disturbances: tuple[ShownDisturbance, ...]
+    faults: tuple[tuple[str, str], ...]
+    scenario: str
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.disturbances or self.faults)
+
+
+def done(page: RunPage) -> Done:
+    """What was done to the cluster of a run."""
     header, story = page.run.header, page.story
-    if header is None or not (story.steps or header.faults or story.disturbances):
-        return ""
-    parts = [
-        '<div class="scroll"><table class="rules steps"><thead><tr><th>Step</th><th>At</th>'
-        "<th>What was done</th><th>Nodes</th><th>Outcome</th></tr></thead><tbody>"
-    ]
-    parts += [_step(page, step) for step in story.steps]
-    parts.append("</tbody></table></div>")
-    if not story.steps:
-        parts = [_disturbance_list(page)]
-    for fault in header.faults:
-        count = header.hits.get(fault, 0)
-        acted = (
-            f"acted {counted(count, 'time')}" if count else "never acted, so the run proves nothing"
-        )
-        parts.append(f"<p>Planted fault <b>{escape(fault)}</b> {acted}.</p>")
     scenario = page.run.path / "scenario.yaml"
+    text = ""
     if story.steps and scenario.is_file():
         text = scenario.read_text(encoding="utf-8", errors="replace")
-        parts.append(
-            f"<details><summary>scenario.yaml</summary><pre>{escape(text)}</pre></details>"
-        )
-    return "<h2>What was done</h2>" + "".join(parts)
-
-
-def _step(page: RunPage, step: Step) -> str:
-    performed = step.performed
-    at, nodes, outcome, name = "", "", "not reached", "not_applicable"
-    if performed is not None:
-        at, name = page.clock.text(performed.at_ms), ""
-        took = performed.ended_ms - performed.at_ms
-        nodes = ", ".join(f"{key}: {_ids(value)}" for key, value in performed.resolved.items())
-        outcome = f"took {took / 1000:g}s" if took > 0 else ""
-        if performed.note:
-            outcome, name = performed.note, "failed" if performed.failed else "noted"
-    return (
-        f'<tr class="{name}" id="step-{step.number}"><td class="id">{step.number}</td>'
-        f"<td>{escape(at)}</td><td>{escape(step.text)}</td><td>{escape(nodes)}</td>"
-        f"<td>{escape(outcome)}</td></tr>"
+    return Done(
+        tuple(_step(page, step) for step in story.steps),
+        tuple(_disturbance(page, one) for one in story.disturbances),
+        () if header is None else tuple((f, _acted(header.hits.get(f, 0))) for f in header.faults),
+        text,
     )
+
+
+def _acted(count: int) -> str:
+    return f"acted {counted(count, 'time')}" if count else "never acted: the run proves nothing"
+
+
+def _step(page: RunPage, step: Step) -> ShownStep:
+    performed = step.performed
+    if performed is None:
+        return ShownStep(step.number, "not_applicable", "", step.text, "", "not reached")
+    took = performed.ended_ms - performed.at_ms
+    nodes = ", ".join(f"{key}: {_ids(value)}" for key, value in performed.resolved.items())
+    outcome, name = f"took {took / 1000:g}s" if took > 0 else "", ""
+    if performed.note:
+        outcome, name = performed.note, "failed" if performed.failed else "noted"
+    at = page.clock.text(performed.at_ms)
+    return ShownStep(step.number, name, at, step.text, nodes, outcome)
 
 
 def _ids(value: object) -> str:
     return json.dumps(value).strip("[]").replace('"', "") or "nobody"
 
 
-def _disturbance_list(page: RunPage) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(page.clock.text(one.start_ms))}</td><td>"
-        f"{'' if one.end_ms is None else escape(page.clock.text(one.end_ms))}</td>"
-        f"<td>{escape(one.text)}</td></tr>"
-        for one in page.story.disturbances
-    )
-    return (
-        '<div class="scroll"><table class="rules steps"><thead><tr><th>From</th><th>To</th>'
-        f"<th>Disturbance</th></tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+def _disturbance(page: RunPage, one: Disturbance) -> ShownDisturbance:
+    end = "the end" if one.end_ms is None else page.clock.text(one.end_ms)
+    return ShownDisturbance(page.clock.text(one.start_ms), end, one.text)
 
 
-# --- timelines -----------------------------------------------------------------------------------
+# --- figures -------------------------------------------------------------------------------------
 
 
-def figures(page: RunPage) -> str:
-    """The cluster, the partitions with findings and the liveliest, and a table of the quiet."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The cluster and the worst partitions; the others are rows of a table.
+
+    Shapes:  left: what is not drawn, in one sentence; quiet: the first of those partitions.
+    """
+
+    figures: tuple[Figure, ...]
+    left: str
+    quiet: tuple[PartitionLine, ...]
+    unlisted: int
+
+
+def figures(page: RunPage) -> Figures:
+    """The cluster over time, and the worst partitions: by findings, then by time out of order."""
     if not page.line.partitions and not page.line.brokers:
-        return ""
+        return Figures((), "", (), 0)
     parts = [cluster_figure(page.line, page.story, page.scale)]
-    drawn, quiet = _choose(page.line, page.found)
+    drawn, quiet = _choose(page)
     for partition in drawn:
         about = [
             (page.anchor(one), moment, one)
@@ -260,67 +304,88 @@ def figures(page: RunPage) -> str:
             and one.partition in (-1, partition.partition)
             and (moment := page.chains.moment(one)) is not None
         ]
-        parts.append(drawing(page.line, partition, about, page.scale, page.story.disturbances))
-    return "".join(parts) + _quiet(quiet)
+        small = counted(len(partition.spans), "state")
+        if said := _shortage(page, [partition]):
+            small += f", {said}"
+        disturbances = page.story.disturbances
+        parts.append(drawing(page.line, partition, about, page.scale, disturbances, small))
+    left = ""
+    if quiet:
+        said = _shortage(page, quiet) or "none of them without a leader or under min ISR"
+        left = f"{counted(len(quiet), 'more partition')} not drawn: {said}."
+    listed = tuple(quiet[:QUIET_MAX])
+    return Figures(tuple(parts), left, listed, len(quiet) - len(listed))
 
 
-def _choose(
-    line: Timeline, found: Sequence[Finding]
-) -> tuple[list[PartitionLine], list[PartitionLine]]:
-    """The partitions to draw, and the others, in order of name."""
-    broken = Counter((one.topic, one.partition) for one in found)
-    ranked = sorted(
-        line.partitions, key=lambda one: (-broken[one.topic, one.partition], -len(one.spans))
-    )
-    chosen = {id(one) for one in ranked[:DRAWN_PARTITIONS]}
-    drawn = [one for one in line.partitions if id(one) in chosen]
-    return drawn, [one for one in line.partitions if id(one) not in chosen]
+def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
+    """The partitions to draw, the worst first, and the others in order of name."""
+    broken = Counter((one.topic, one.partition) for one in page.found)
+
+    def badness(one: PartitionLine) -> tuple[int, int, int, int]:
+        without, under = _short_ms(page, one)
+        return -broken[one.topic, one.partition], -without, -under, -len(one.spans)
+
+    ranked = sorted(page.line.partitions, key=badness)
+    drawn = ranked[:DRAWN_PARTITIONS]
+    chosen = {id(one) for one in drawn}
+    return drawn, [one for one in page.line.partitions if id(one) not in chosen]
 
 
-def _quiet(partitions: Sequence[PartitionLine]) -> str:
-    if not partitions:
-        return ""
-    rows = "".join(
-        f"<tr><td>{escape(one.name)}</td><td class='number'>{len(one.spans)}</td>"
-        f"<td>{one.spans[-1].leader}</td><td>{list(one.spans[-1].isr)}</td>"
-        f"<td>{list(one.spans[-1].replicas)}</td>"
-        f"<td>{one.spans[-1].leader_epoch}/{one.spans[-1].partition_epoch}</td></tr>"
-        for one in partitions[:QUIET_MAX]
-    )
-    left = len(partitions) - QUIET_MAX
-    more = f'<p class="dim">… and {left} more; minicluster log shows all</p>' if left > 0 else ""
-    return (
-        f"<details><summary>{len(partitions)} quieter partitions</summary>"
-        '<div class="scroll"><table class="rules"><thead><tr><th>Partition</th>'
-        "<th class='number'>States</th><th>Leader</th><th>ISR</th><th>Replicas</th>"
-        f"<th>Epochs</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</details>"
-    )
+def _short_ms(page: RunPage, partition: PartitionLine) -> tuple[int, int]:
+    """The time without a leader, and with one but under min ISR; offsets where no time is kept."""
+    without = under = 0
+    last = page.line.end if partition.end is None else partition.end
+    starts = [*(span.start for span in partition.spans[1:]), last]
+    for span, until in zip(partition.spans, starts, strict=True):
+        lasts = page.moment_of(until) - page.moment_of(span.start)
+        if span.leader < 0:
+            without += lasts
+        elif len(span.isr) < span.min_isr:
+            under += lasts
+    return without, under
+
+
+def _shortage(page: RunPage, partitions: Sequence[PartitionLine]) -> str:
+    """For how long partitions were without a leader or under min ISR, in words."""
+    times = [_short_ms(page, one) for one in partitions]
+    parts = []
+    for number, what in enumerate(("without a leader", "under min ISR")):
+        short = [one[number] for one in times if one[number] > 0]
+        if not short:
+            continue
+        unit = f"{max(short) / 1000:g}s" if page.clock.is_timed else counted(max(short), "offset")
+        who = "" if len(partitions) == 1 else f"{len(short):,} "
+        longest = unit if len(partitions) == 1 else f"up to {unit}"
+        parts.append(f"{who}{what} for {longest}")
+    return ", ".join(parts)
 
 
 # --- records -------------------------------------------------------------------------------------
 
 
-def records(page: RunPage) -> str:
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record of the log; marks: the ids and the rules of its findings."""
+
+    id: str
+    offset: int
+    at: str
+    marks: tuple[tuple[str, str], ...]
+    text: str
+
+
+def records(page: RunPage) -> list[ShownRecord]:
     """The records of the log but for idle ones; those of findings link back."""
     by_offset: dict[int, list[Finding]] = {}
     for one in page.found:
         by_offset.setdefault(one.offset, []).append(one)
-    rows = []
-    for line in page.listed.values():
-        marks = " ".join(
-            f'<a href="#{page.anchor(one)}">{one.rule}</a>'
-            for one in by_offset.get(line.offset, ())
+    return [
+        ShownRecord(
+            page.record(line.offset),
+            line.offset,
+            page.clock.text(page.clock.of(line.offset)),
+            tuple((page.anchor(one), one.rule) for one in by_offset.get(line.offset, ())),
+            line.text,
         )
-        name = ' class="here"' if marks else ""
-        at = page.clock.text(page.clock.of(line.offset))
-        rows.append(
-            f'<tr{name} id="{page.record(line.offset)}"><td>{line.offset}</td><td>{escape(at)}</td>'
-            f"<td>{marks}</td><td>{escape(line.text)}</td></tr>"
-        )
-    left = len(page.chains.lines) - len(page.listed)
-    more = f"; {left} more are shown by minicluster log" if left else ""
-    records = counted(len(page.listed), "record")
-    return (
-        f"<details><summary>{records}, without idle ones{more}</summary>"
-        f'<div class="scroll"><table class="records">{"".join(rows)}</table></div></details>'
-    )
+        for line in page.listed.values()
+    ]

@@ -9,6 +9,9 @@ from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.verify.evidence.run import Run
 
+MIN_ISR = "min.insync.replicas"
+_OF_TOPIC, _OF_BROKERS = 2, 4  # types of a ConfigRecord's resource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSpan:
@@ -22,6 +25,7 @@ class PartitionSpan:
     partition_epoch: int
     recovering: bool
     elr: tuple[int, ...] = ()
+    min_isr: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,8 @@ def timeline(run: Run) -> Timeline:
     """Fold a run's committed log, or its log of ZooKeeper, into spans."""
     if run.on_zookeeper:
         return _of_znodes(run)
-    reader = _Reader()
+    given = {} if run.header is None else run.header.config
+    reader = _Reader(int(given.get(MIN_ISR, 1)))
     first = run.committed[0].base_offset if run.committed else 0
     end = run.committed[-1].next_offset if run.committed else 1
     if run.start is not None:
@@ -115,7 +120,9 @@ def _of_znodes(run: Run) -> Timeline:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, static_min_isr: int = 1) -> None:
+        self._min_isr: dict[str, int] = {"": static_min_isr}  # by topic, "" the default
+        self._static_min_isr = static_min_isr
         self.lines: list[PartitionLine] = []
         self.brokers: dict[int, list[BrokerSpan]] = {}
         self._names: dict[UUID, str] = {}
@@ -132,6 +139,8 @@ class _Reader:
                 self._change(record, offset)
             case r.ClearElrRecord():
                 self._clear_elr(record, offset)
+            case r.ConfigRecord() if record.name == MIN_ISR:
+                self._configure(record, offset)
             case r.RemoveTopicRecord():
                 for key in [key for key in self._live if key[0] == record.topic_id]:
                     self._live.pop(key).end = offset
@@ -170,6 +179,7 @@ class _Reader:
                 partition_epoch=record.partition_epoch,
                 recovering=record.leader_recovery_state == 1,
                 elr=record.eligible_leader_replicas or (),
+                min_isr=self._min_isr_of(line.topic),
             )
         )
         self._live[record.topic_id, record.partition_id] = line
@@ -193,8 +203,31 @@ class _Reader:
                 partition_epoch=last.partition_epoch + 1,
                 recovering=last.recovering if recovery == -1 else recovery == 1,
                 elr=last.elr if elr is None else elr,
+                min_isr=last.min_isr,
             )
         )
+
+    def _configure(self, record: r.ConfigRecord, offset: int) -> None:
+        """Take a topic's min.insync.replicas, or the default of the cluster's brokers."""
+        if record.resource_type == _OF_TOPIC:
+            topic = record.resource_name
+        elif record.resource_type == _OF_BROKERS and not record.resource_name:
+            topic = ""
+        else:
+            return
+        if record.value is not None:
+            self._min_isr[topic] = int(record.value)
+        elif topic:
+            self._min_isr.pop(topic, None)
+        else:
+            self._min_isr[""] = self._static_min_isr
+        for line in self._live.values():
+            last, min_isr = line.spans[-1], self._min_isr_of(line.topic)
+            if last.min_isr != min_isr and topic in ("", line.topic):
+                line.spans.append(replace(last, start=offset, min_isr=min_isr))
+
+    def _min_isr_of(self, topic: str) -> int:
+        return self._min_isr.get(topic, self._min_isr[""])
 
     def _clear_elr(self, record: r.ClearElrRecord, offset: int) -> None:
         for line in self._live.values():

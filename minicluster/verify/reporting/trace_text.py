@@ -100,7 +100,7 @@ def numbered_events(run: Run, numbers: Collection[int]) -> dict[int, Event]:
             continue
         with suppress(OSError, ValueError, KeyError):
             rows = pq.read_table(path, filters=[("seq", "in", list(numbers))]).to_pylist()
-            found |= {row["seq"]: _of_row(table, row) for row in rows}
+            found |= {row["seq"]: event_of(table, row) for row in rows}
     return found
 
 
@@ -114,7 +114,7 @@ def _events(run: Run) -> Iterator[Event]:
         if path is None:
             continue
         for row in pq.read_table(path).to_pylist():
-            yield _request(row) if table == "rpc" else _of_row(table, row)
+            yield _request(row) if table == "rpc" else event_of(table, row)
 
 
 def _request(row: Mapping[str, Any]) -> Event:
@@ -137,7 +137,8 @@ def _request(row: Mapping[str, Any]) -> Event:
     return Event(row["send_seq"], row["sent_ms"] or row["vt"], text, nodes, row["api"], steady)
 
 
-def _of_row(table: str, row: Mapping[str, Any]) -> Event:
+def event_of(table: str, row: Mapping[str, Any]) -> Event:
+    """A row of the trace as an event, in words."""
     node = row.get("broker", row.get("node"))
     words = [f"{_NAMES[table]:<9}"]
     if node is not None:
