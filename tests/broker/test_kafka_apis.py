@@ -204,6 +204,13 @@ def test_the_rules_of_3_9_offer_the_versions_of_3_9() -> None:
     assert (offered[1], offered[0], offered[3]) == (range(18), range(12), range(13))
 
 
+def test_3_9_has_groups_of_kip_848_in_their_first_version_only() -> None:
+    """Version 1, with regular expressions and the types of members, came with 4.0."""
+    for rules, versions in ((Rules.KAFKA_3_9, range(1)), (Rules.KAFKA_4_3, range(2))):
+        offered = supported_versions(rules)
+        assert (offered[68], offered[69]) == (versions, versions)
+
+
 @pytest.mark.parametrize("request_class", [ProduceRequest, FetchRequest])
 def test_the_data_plane_goes_to_the_replica_manager(request_class: Any) -> None:
     request = request_class()

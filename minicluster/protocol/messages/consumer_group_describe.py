@@ -73,7 +73,7 @@ class ConsumerGroupDescribeResponse(s.Message):
 API = api(
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
-    kafka_3_9="0-1",
+    kafka_3_9="0",
     kafka_4_3="0-1",
     error=described("group_ids", "group_id", "groups"),
 )

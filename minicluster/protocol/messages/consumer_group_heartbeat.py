@@ -66,7 +66,7 @@ class ConsumerGroupHeartbeatResponse(s.Message):
 API = api(
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    kafka_3_9="0-1",
+    kafka_3_9="0",
     kafka_4_3="0-1",
     error=NO_TEXT,
 )
