@@ -1,4 +1,4 @@
-"""One row of a controller's table of APIs: what its screening and its decision get and give.
+"""An API of a controller: what its screening and its decision get and give.
 
 Source:  ControllerApis.
 """
@@ -15,6 +15,7 @@ from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import Message
 from minicluster.rules import Rules
 
 
@@ -67,6 +68,7 @@ class Api:
              partitions refuses what exceeds it (KIP-599); before, it is only reported.
     """
 
+    request: type[Message]
     decide: Callable[[Call], Decision]
     cluster_action: bool = False
     lowest_version: Callable[[Rules], int] = lambda rules: 0

@@ -5,6 +5,7 @@ Versions:  0.
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Refused
 from minicluster.controller.state.cluster_state import ClusterState
@@ -43,3 +44,10 @@ def allocate_producer_ids(
             producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK
         ),
     )
+
+
+API = Api(
+    AllocateProducerIdsRequest,
+    lambda call: allocate_producer_ids(*call.plain),
+    cluster_action=True,
+)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, refuse_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
@@ -208,3 +209,11 @@ def _is_ipv4(text: str) -> bool:
         return False
     *first, last = (int(part) for part in parts)
     return all(number < 256 for number in first) and last < 256 ** (5 - len(parts))
+
+
+API = Api(
+    AlterClientQuotasRequest,
+    lambda call: alter_client_quotas(*call.plain),
+    items=("entries",),
+    nothing=AlterClientQuotasResponse(),
+)

@@ -18,7 +18,7 @@ from typing import Any
 
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.loggers import check_logger_changes
-from minicluster.controller.api import Screened
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
@@ -214,3 +214,22 @@ def _result(item: Result, resource: Any, error: ApiError) -> Any:
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+
+
+INCREMENTAL_ALTER_CONFIGS = Api(
+    IncrementalAlterConfigsRequest,
+    lambda call: incremental_alter_configs(
+        call.state, call.request, call.version, call.forwarded, call.now_ms
+    ),
+    screen=lambda call: screen_incremental_alter_configs(call.state, call.request),
+    items=("resources",),
+    nothing=IncrementalAlterConfigsResponse(),
+)
+
+ALTER_CONFIGS = Api(
+    AlterConfigsRequest,
+    lambda call: alter_configs(call.state, call.request, call.version, call.forwarded, call.now_ms),
+    screen=lambda call: screen_alter_configs(call.state, call.request),
+    items=("resources",),
+    nothing=AlterConfigsResponse(),
+)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
@@ -432,3 +433,13 @@ def _partition_data(index: int, outcome: Outcome | ErrorCode) -> PartitionData:
         leader_recovery_state=outcome.leader_recovery_state,
         partition_epoch=outcome.partition_epoch,
     )
+
+
+API = Api(
+    AlterPartitionRequest,
+    lambda call: alter_partition(*call.plain),
+    cluster_action=True,
+    lowest_version=lambda rules: rules.alter_partition_version_lowest,
+    items=("topics",),
+    nothing=AlterPartitionResponse(),
+)

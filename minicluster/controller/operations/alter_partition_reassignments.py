@@ -5,6 +5,7 @@ Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
 from minicluster.controller.deciding.leader_election import Election
@@ -174,3 +175,11 @@ def _start(
         adding=started.adding or waited_for,
         removing=started.removing,
     )
+
+
+API = Api(
+    AlterPartitionReassignmentsRequest,
+    lambda call: alter_partition_reassignments(*call.plain),
+    items=("topics",),
+    nothing=AlterPartitionReassignmentsResponse(),
+)

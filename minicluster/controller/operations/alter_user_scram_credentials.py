@@ -9,6 +9,7 @@ import hashlib
 import hmac
 from typing import Any
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
@@ -117,3 +118,11 @@ def _upsertion(change: Any) -> UserScramCredentialRecord:
         server_key=hmac.digest(change.salted_password, b"Server Key", name),
         iterations=change.iterations,
     )
+
+
+API = Api(
+    AlterUserScramCredentialsRequest,
+    lambda call: alter_user_scram_credentials(*call.plain),
+    items=("deletions", "upsertions"),
+    nothing=AlterUserScramCredentialsResponse(),
+)

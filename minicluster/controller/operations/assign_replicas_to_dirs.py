@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
@@ -103,3 +104,10 @@ def _assign(
     if record is not None:
         records.append(record)
     return ErrorCode.NONE
+
+
+API = Api(
+    AssignReplicasToDirsRequest,
+    lambda call: assign_replicas_to_dirs(*call.plain),
+    cluster_action=True,
+)

@@ -23,8 +23,9 @@ fetch from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from minicluster.controller.api import Api, Call
 from minicluster.controller.deciding.broker_changes import (
     Records,
     broker_fenced,
@@ -45,7 +46,7 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import BrokerHeartbeatRequest
+from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +163,21 @@ def _lost_last_directory(
     if not state.gates.metadata_version.directory_assignment_supported:
         return False
     return all(directory in request.offline_log_dirs for directory in broker.log_dirs)
+
+
+def _decide(call: Call) -> Decision:
+    decision = broker_heartbeat(*call.plain)
+    reply: BrokerHeartbeatReply = decision.response
+    response = BrokerHeartbeatResponse(
+        is_caught_up=reply.is_caught_up,
+        is_fenced=reply.is_fenced,
+        should_shut_down=reply.should_shut_down,
+    )
+    return replace(decision, response=response)
+
+
+API = Api(
+    BrokerHeartbeatRequest,
+    _decide,
+    cluster_action=True,
+)

@@ -7,9 +7,10 @@ Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond know
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from minicluster.controller.api import Api, Call
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Refused
@@ -19,7 +20,7 @@ from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.metadata_version import FEATURE_NAME, MINIMUM
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import BrokerRegistrationRequest
+from minicluster.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.uuids import format_uuid
 
@@ -246,3 +247,19 @@ def _check_feature(level: int, offer: Feature) -> None:
             "inclusive.",
             Reason.UNSUPPORTED_FEATURE_LEVEL,
         )
+
+
+def _decide(call: Call) -> Decision:
+    decision = register_broker(
+        call.state, call.request, call.version, call.next_offset, call.kraft.level, call.now_ms
+    )
+    reply: BrokerRegistrationReply = decision.response
+    response = BrokerRegistrationResponse(broker_epoch=reply.broker_epoch)
+    return replace(decision, response=response)
+
+
+API = Api(
+    BrokerRegistrationRequest,
+    _decide,
+    cluster_action=True,
+)

@@ -5,6 +5,7 @@ Versions:  0; needs metadata.version 3.7-IV0.
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Refused
 from minicluster.controller.operations.broker_registration import check_listeners
@@ -60,3 +61,10 @@ def register_controller(
         response=ControllerRegistrationResponse(),
         atomic=True,
     )
+
+
+API = Api(
+    ControllerRegistrationRequest,
+    lambda call: register_controller(*call.plain),
+    cluster_action=True,
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minicluster.controller.api import Screened
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     active_replicas,
@@ -158,3 +158,15 @@ def _chosen_replicas(
                 f"{index} are fenced or in controlled shutdown.",
             )
     return [assignment.broker_ids for assignment in requested.assignments]
+
+
+API = Api(
+    CreatePartitionsRequest,
+    lambda call: create_partitions(
+        call.state, call.request, call.version, call.draw, call.quota, call.now_ms
+    ),
+    screen=lambda call: screen_create_partitions(call.request),
+    items=("topics",),
+    nothing=CreatePartitionsResponse(),
+    quota_strict_since=3,
+)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
-from minicluster.controller.api import Screened
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
@@ -316,3 +316,21 @@ def _placed(
             )
         partitions[index] = new_partition(state, replicas, active)
     return partitions
+
+
+API = Api(
+    CreateTopicsRequest,
+    lambda call: create_topics(
+        call.state,
+        call.request,
+        call.version,
+        call.draw,
+        call.new_topic_id,
+        call.quota,
+        call.now_ms,
+    ),
+    screen=lambda call: screen_create_topics(call.request),
+    items=("topics",),
+    nothing=CreateTopicsResponse(),
+    quota_strict_since=6,
+)

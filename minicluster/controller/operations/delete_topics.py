@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Screened
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
 from minicluster.controller.mutation_quotas import MutationQuota
@@ -174,3 +174,15 @@ def _delete_topic(
     if len(deleted) == MAX_RECORDS_PER_USER_OP:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     deleted.append(topic_id)
+
+
+API = Api(
+    DeleteTopicsRequest,
+    lambda call: delete_topics(call.state, call.request, call.version, call.quota, call.now_ms),
+    screen=lambda call: screen_delete_topics(
+        call.state, call.request, call.version, call.committed
+    ),
+    items=("topics",),
+    nothing=DeleteTopicsResponse(),
+    quota_strict_since=5,
+)

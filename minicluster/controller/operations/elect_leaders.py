@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
@@ -162,3 +163,11 @@ def _topic_result(name: str, errors: list[tuple[int, ApiError]]) -> TopicResult:
             for index, e in errors
         ),
     )
+
+
+API = Api(
+    ElectLeadersRequest,
+    lambda call: elect_leaders(*call.plain),
+    items=("topic_partitions",),
+    nothing=ElectLeadersResponse(),
+)

@@ -5,6 +5,7 @@ Versions:  0.
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -77,3 +78,12 @@ def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
         for index in _reassigned(topic, indexes)
     ]
     return [OngoingTopic(name=topic.name, partitions=tuple(ongoing))] if ongoing else []
+
+
+API = Api(
+    ListPartitionReassignmentsRequest,
+    lambda call: list_partition_reassignments(
+        call.state, call.request, call.version, call.committed, call.now_ms
+    ),
+    reads=True,
+)

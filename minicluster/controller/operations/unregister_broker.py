@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Refused, refuse_too_many_records
@@ -29,3 +30,9 @@ def unregister_broker(
     records = broker_unregistered(state, broker)
     refuse_too_many_records(len(records))
     return Decision(records=tuple(records), response=UnregisterBrokerResponse())
+
+
+API = Api(
+    UnregisterBrokerRequest,
+    lambda call: unregister_broker(*call.plain),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
@@ -281,3 +282,9 @@ def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
             )
             records.append(VersionedRecord(removed, 0))
     return records
+
+
+API = Api(
+    UpdateFeaturesRequest,
+    lambda call: update_features(call.state, call.request, call.version, call.kraft, call.now_ms),
+)

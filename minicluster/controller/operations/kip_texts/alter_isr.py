@@ -9,6 +9,7 @@ promise, the outcome is in the metadata. That of KIP-704 leaves once the change 
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Refusal, Refused
 from minicluster.controller.operations.alter_partition import alter_partition
@@ -197,3 +198,16 @@ def _refusal(
     if data.current_zk_version != partition.partition_epoch:
         return INVALID_ISR_VERSION, Reason.STALE_PARTITION_EPOCH
     return None
+
+
+OF_KIP_497 = Api(
+    kip_497.AlterIsrRequest,
+    lambda call: alter_isr_of_kip_497(*call.plain),
+    cluster_action=True,
+)
+
+OF_KIP_704 = Api(
+    kip_704.AlterIsrRequest,
+    lambda call: alter_isr_of_kip_704(*call.plain),
+    cluster_action=True,
+)

@@ -7,6 +7,7 @@ Versions:  0, of the KIP's text; never shipped. Served where
 
 from __future__ import annotations
 
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Refused
@@ -77,3 +78,10 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
                 lost.append(key)
         records = partition_updates(state, lost, to_remove=broker.id)
     return Decision(records=tuple(records), response=False, soft=(ReportHandled(report),))
+
+
+API = Api(
+    AlterReplicaStateRequest,
+    lambda call: alter_replica_state(*call.plain),
+    cluster_action=True,
+)
