@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from minicluster.errors import UserError
 
-NO_FAULT = "is no planted fault; see minicluster list faults"
+NO_FAULT = "is not a planted fault; see minicluster list faults"
 
 
 def _switch(zoo_id: str, text: str) -> bool:
@@ -23,7 +23,7 @@ def _switch(zoo_id: str, text: str) -> bool:
 class Faults:
     """The faults that are planted in a run, by the ids of the zoo.
 
-    Errors:  ``of`` raises UserError for an id that is no switch.
+    Errors:  ``of`` raises UserError for an id that is not a switch.
     """
 
     NONE: ClassVar[Faults]
@@ -144,7 +144,7 @@ class Faults:
         "Z08", "a broker that is shutting down leads partitions that it should follow"
     )
     z14_failed_log_made_anew: bool = _switch(
-        "Z14", "a replica whose directory failed is made anew, empty, in another directory"
+        "Z14", "a replica whose directory failed is created again, empty, in another directory"
     )
     z36_truncates_without_epoch_request: bool = _switch(
         "Z36", "a follower takes the end of an epoch that it never had for the point of divergence"
@@ -194,7 +194,7 @@ class Faults:
         "S52", "a group coordinator gives all members the assignment of the first one"
     )
     s55_failed_directory_serves: bool = _switch(
-        "S55", "a broker goes on with the replicas of a directory that has failed, unreported"
+        "S55", "a broker continues with the replicas of a directory that has failed, unreported"
     )
     s56_sent_counts_as_held: bool = _switch(
         "S56", "a leader counts what it sends to a follower as held by it"

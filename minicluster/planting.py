@@ -94,7 +94,7 @@ def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], 
     """Register what a fault does at a step: it gets the right step first, then its arguments.
 
     Shapes:  switch is the name of a field of ``Faults``.
-    Errors:  TypeError where the function is no step, or the switch no field of ``Faults``.
+    Errors:  TypeError where the function is not a step, or the switch not a field of ``Faults``.
     """
     planted = getattr(where, "planted", None)
     if planted is None:

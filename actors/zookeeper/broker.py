@@ -413,10 +413,13 @@ class ZkBroker(Shell):
         if isinstance(body, BY_ANY_BROKER):
             checked = preprocessed(self.apis.state, body)
             process = process_admin(state, checked.request, version)
-            lane.run(process, lambda one: self.network.respond(packet, checked.whole_response(one)))
+            lane.run(
+                process,
+                lambda response: self.network.respond(packet, checked.whole_response(response)),
+            )
         else:
             process = process_admin(state, body, version)
-            lane.run(process, lambda one: self._administrated(packet, one))
+            lane.run(process, lambda response: self._administrated(packet, response))
 
     def _administrated(self, packet: Packet, response: Any) -> None:
         topics, now_ms = self.requests.cache.topics, self.now()

@@ -78,9 +78,9 @@ def behind(cluster: Cluster) -> list[str]:
             if named not in requests.hosted or node_id not in state.replicas:
                 continue
             # LeaderAndIsr alone changes what a replica's broker has, and follows no ISR change.
-            held = _found(requests.image.topics, topic.name, index)
-            if held is None or _leadership(held) != _leadership(state):
-                has = "nothing" if held is None else _leadership(held)
+            known = _found(requests.image.topics, topic.name, index)
+            if known is None or _leadership(known) != _leadership(state):
+                has = "nothing" if known is None else _leadership(known)
                 stuck.append(f"broker {node_id} has {has} of {topic.name}-{index}")
     return stuck
 

@@ -43,20 +43,20 @@ def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
 
 @plant(sync_group.distributed, "s52_two_owners")
 def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
-    given: dict[str, bytes] = right(state, request)
-    if len(given) < 2:
-        return given
+    assignments: dict[str, bytes] = right(state, request)
+    if len(assignments) < 2:
+        return assignments
     state.hit("S52")
-    return dict.fromkeys(given, next(iter(given.values())))
+    return dict.fromkeys(assignments, next(iter(assignments.values())))
 
 
 @plant(sync_group.distributed, "s58_member_without_partitions")
 def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
-    given: dict[str, bytes] = right(state, request)
-    if len(given) < 2:
-        return given
+    assignments: dict[str, bytes] = right(state, request)
+    if len(assignments) < 2:
+        return assignments
     state.hit("S58")
-    return given | {next(iter(given)): b""}
+    return assignments | {next(iter(assignments)): b""}
 
 
 @plant(offset_fetch.fetched_offset, "s53_offset_too_high")

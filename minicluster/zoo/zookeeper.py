@@ -83,7 +83,11 @@ def _y08(
     unclean: bool,
 ) -> Any:
     replicas = state.context.assignment(partition).replicas
-    outside = [one for one in state.context.online(replicas, partition) if one not in current.isr]
+    outside = [
+        replica
+        for replica in state.context.online(replicas, partition)
+        if replica not in current.isr
+    ]
     if not outside:
         return right(state, partition, current, unclean)
     state.hit("Y08")

@@ -62,7 +62,7 @@ def _session(draws: Draws, name: str, world: World) -> Events:
 
 
 def _late_watches(draws: Draws, name: str, world: World) -> Events:
-    """The watch events of a broker are late: a deposed controller goes on for so long."""
+    """The watch events of a broker are late: a deposed controller continues for so long."""
     step = {"do": "cut", "src": ZOOKEEPER_NODE, "dst": world.controller(draws, name)}
     yield 0, {**step, "api": "ZooKeeperWatch", **lasting(draws, name, 1, 15)}
     if draws.flip(f"{name}/follows"):

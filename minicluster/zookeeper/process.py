@@ -37,7 +37,7 @@ class ProcessLane:
         self._start_next()
 
     def resume(self, results: tuple[Any, ...] | None) -> None:
-        """Go on with the results that the process waits for; None starts it."""
+        """Continue with the results that the process waits for; None starts it."""
         assert self._running is not None
         process, done = self._running
         try:

@@ -241,7 +241,7 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
         (lambda c: c.topic("nope"), "there is no topic nope"),
         (
             lambda c: c.mutate("Z00"),
-            "mutate: fault: 'Z00' is no planted fault; see minicluster list",
+            "mutate: fault: 'Z00' is not a planted fault; see minicluster list",
         ),
         (lambda c: c.elect("orders"), "write topic-index"),
         (lambda c: c.produce("orders", acks=7), "produce: acks: 7 is not one of 0, 1, all"),

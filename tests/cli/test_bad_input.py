@@ -184,7 +184,7 @@ SCENARIOS = {
     "unknown field": ("cluster: {boilers: 3}\n" + step("{do: heal}"), "'boilers' is not known"),
     "unknown fault": (
         "faults: [Z99]\n" + step("{do: heal}"),
-        "'Z99' is no planted fault; see minicluster list faults",
+        "'Z99' is not a planted fault; see minicluster list faults",
     ),
     "unknown rules": ("cluster: {rules: kafka-1.0}\n" + step("{do: heal}"), "kafka-1.0"),
     "unknown version": ("cluster: {metadata_version: 9.9-IV9}\n" + step("{do: heal}"), "9.9-IV9"),
@@ -236,7 +236,7 @@ def test_a_scenario_that_cannot_be_played(
         (["verify", "x", "--html", "/no/folder/x.html"], "there is no folder /no/folder"),
         (["chaos", "--seeds", "many"], "'many' is neither a seed nor a range such as 1-200"),
         (["chaos", "--seeds", "5-1"], "'5-1' names no seed: the first is above the last"),
-        (["chaos", "--fault", "Z99"], "'Z99' is no planted fault"),
+        (["chaos", "--fault", "Z99"], "'Z99' is not a planted fault"),
     ],
 )
 def test_a_command_that_is_not_understood(

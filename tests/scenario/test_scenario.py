@@ -72,7 +72,7 @@ def test_a_step_shows_itself_in_one_line() -> None:
         ("- {until: isr(t-0) == 2, do: heal}", "one of do, until and expect"),
         ("- {until: quorum(t-0)}", "quorum() is no selector"),
         ("- {do: loss, src: brokers, dst: all, p: 1.5}", "1.5 is not a number from 0 to 1"),
-        ("- {do: mutate, fault: Z99}", "'Z99' is no planted fault"),
+        ("- {do: mutate, fault: Z99}", "'Z99' is not a planted fault"),
         ("- {do: elect, partitions: orders}", "not a partition"),
         ("- {do: kill, node: broker(1), lose_tail: some}", "not one of none, torn, unflushed, all"),
         ("- {do: kill, node: follower(t-0, n=1)}", "'n=1)' is the rest of a value: a value with"),
@@ -99,7 +99,7 @@ def test_a_wrong_step_is_named_with_what_to_write(steps: str, message: str) -> N
         ("cluster: {listeners: 3}\nsteps: [{do: heal}]", "listeners: 3 is not true or false"),
         ("cluster: {pace: 0}\nsteps: [{do: heal}]", "pace: 0 is not a number from 0.01 to 1000"),
         ("cluster: {runtime: threaded, pace: 1}\nsteps: [{do: heal}]", "pace: threads run in real"),
-        ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is no planted fault"),
+        ("faults: [Z99]\nsteps: [{do: heal}]", "'Z99' is not a planted fault"),
         ("topology: 3\nsteps: [{do: heal}]", "'topology' is not known here"),
     ],
 )

@@ -42,7 +42,7 @@ def request_by_protocol(
 def _data(
     data: AlterPartitionRequest.PartitionData, version: int
 ) -> AlterPartitionRequest.PartitionData:
-    members = tuple(one.broker_id for one in data.new_isr_with_epochs) or data.new_isr
+    members = tuple(member.broker_id for member in data.new_isr_with_epochs) or data.new_isr
     if version < WITH_EPOCHS:
         return replace(data, new_isr=members, new_isr_with_epochs=())
     states = tuple(

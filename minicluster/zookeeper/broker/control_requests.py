@@ -157,7 +157,7 @@ class ControlRequests:
     ) -> bool:
         """The levels have changed: the leader epoch is the same, and the log gets its first id.
 
-        Without an id in the request the log keeps its own, and a follower goes on without it.
+        Without an id in the request the log keeps its own, and a follower continues without it.
         Source:  KIP-516; kafka.server.ReplicaManager.becomeLeaderOrFollower.
         """
         if topic_id == ZERO_UUID:
@@ -191,7 +191,7 @@ class ControlRequests:
                         )
                     )
         if version < IDS_IN_RESPONSE_SINCE:
-            flat = tuple(one for partitions in by_topic.values() for one in partitions)
+            flat = tuple(error for partitions in by_topic.values() for error in partitions)
             return kind(error_code=code, partition_errors=flat)
         return kind(
             error_code=code,
@@ -251,22 +251,24 @@ class ControlRequests:
         return ErrorCode.NONE
 
     def _without_this_broker(self, partition: TopicPartition, *, deleted: bool) -> None:
-        """A replica that is stopped follows nobody; one that is deleted is no replica."""
+        """A stopped replica follows nobody; a deleted one leaves the replicas."""
         topic_id = self._topic_id(partition.topic)
-        found = None if topic_id is None else self._registration(partition)
-        if found is None or topic_id is None:
+        registration = None if topic_id is None else self._registration(partition)
+        if registration is None or topic_id is None:
             return
-        replicas = found.replicas
+        replicas = registration.replicas
         if deleted:
-            replicas = tuple(one for one in replicas if one != self.broker)
+            replicas = tuple(replica for replica in replicas if replica != self.broker)
         self._put(
             partition,
             topic_id,
             replicas=replicas,
-            isr=tuple(one for one in found.isr if one != self.broker),
-            leader=NO_LEADER if found.leader == self.broker or not deleted else found.leader,
-            leader_epoch=found.leader_epoch,
-            partition_epoch=found.partition_epoch + 1,
+            isr=tuple(replica for replica in registration.isr if replica != self.broker),
+            leader=NO_LEADER
+            if registration.leader == self.broker or not deleted
+            else registration.leader,
+            leader_epoch=registration.leader_epoch,
+            partition_epoch=registration.partition_epoch + 1,
         )
 
     # UpdateMetadata

@@ -47,19 +47,19 @@ class DelayedElections:
             return []
         effects: list[Effect] = []
         kept = []
-        for one in self._delayed:
-            one.waiting = {
+        for delayed in self._delayed:
+            delayed.waiting = {
                 partition: leader
-                for partition, leader in one.waiting.items()
+                for partition, leader in delayed.waiting.items()
                 if _leader(topics, partition) != leader
             }
-            if one.waiting and now_ms < one.effect.expires_ms:
-                kept.append(one)
+            if delayed.waiting and now_ms < delayed.effect.expires_ms:
+                kept.append(delayed)
             else:
-                response = _timed_out(one.effect.response, one.waiting)
-                effects.append(Respond(one.effect.token, response))
+                response = _timed_out(delayed.effect.response, delayed.waiting)
+                effects.append(Respond(delayed.effect.token, response))
         self._delayed = kept
-        next_ms = min((one.effect.expires_ms for one in kept), default=None)
+        next_ms = min((delayed.effect.expires_ms for delayed in kept), default=None)
         effects.append(CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms))
         return effects
 
@@ -76,8 +76,8 @@ def all_partitions(topics: TopicsImage) -> tuple[ElectLeadersRequest.TopicPartit
 
 def _leader(topics: TopicsImage, partition: TopicPartition) -> int | None:
     topic = topics.named(partition.topic)
-    found = None if topic is None else topic.partitions.get(partition.partition)
-    return None if found is None else found.leader
+    state = None if topic is None else topic.partitions.get(partition.partition)
+    return None if state is None else state.leader
 
 
 def _timed_out(
@@ -93,10 +93,10 @@ def _timed_out(
             replace(
                 topic,
                 partition_result=tuple(
-                    replace(one, error_code=code)
-                    if TopicPartition(topic.topic, one.partition_id) in waiting
-                    else one
-                    for one in topic.partition_result
+                    replace(result, error_code=code)
+                    if TopicPartition(topic.topic, result.partition_id) in waiting
+                    else result
+                    for result in topic.partition_result
                 ),
             )
             for topic in response.replica_election_results

@@ -60,14 +60,14 @@ class DelayedTopicOperations:
         """Respond where the metadata has what was promised, or the time has passed."""
         effects: list[Effect] = []
         waiting = []
-        for one in self._delayed:
-            missing = list(_missing(one, topics))
-            if missing and now_ms < one.expires_ms:
-                waiting.append(one)
+        for delayed in self._delayed:
+            missing = list(_missing(delayed, topics))
+            if missing and now_ms < delayed.expires_ms:
+                waiting.append(delayed)
             else:
-                effects.append(Respond(one.token, _timed_out(one.response, missing)))
+                effects.append(Respond(delayed.token, _timed_out(delayed.response, missing)))
         if self._delayed:
-            next_ms = min((one.expires_ms for one in waiting), default=None)
+            next_ms = min((delayed.expires_ms for delayed in waiting), default=None)
             timer = CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms)
             effects.append(timer)
         self._delayed = waiting
@@ -111,6 +111,7 @@ def _timed_out(response: Any, names: list[str]) -> Any:
     if isinstance(response, m.CreateTopicsResponse):
         changes |= {"configs": (), "num_partitions": NO_SIZE, "replication_factor": NO_SIZE}
     new = tuple(
-        replace(one, **changes) if one.name in names else one for one in getattr(response, results)
+        replace(result, **changes) if result.name in names else result
+        for result in getattr(response, results)
     )
     return replace(response, **{results: new})

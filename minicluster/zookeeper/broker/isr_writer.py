@@ -63,7 +63,7 @@ class IsrWriter(Planted):
             partitions = []
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
-                isr = data.new_isr or tuple(one.broker_id for one in data.new_isr_with_epochs)
+                isr = data.new_isr or tuple(member.broker_id for member in data.new_isr_with_epochs)
                 epoch = controller_epochs.get(partition, 0)
                 state = PartitionState(
                     leader=self._broker,
@@ -88,9 +88,9 @@ class IsrWriter(Planted):
         write = state_write(self, partition, state, version)
         (result,) = yield (write,)
         if result.code is Code.BADVERSION:  # a write that was sent again may be its own rival
-            (held,) = yield (GetData(write.path),)
-            if held.ok and PartitionState.from_json(held.data or b"") == state:
-                result = held
+            (there,) = yield (GetData(write.path),)
+            if there.ok and PartitionState.from_json(there.data or b"") == state:
+                result = there
         if not result.ok:
             known = result.code in (Code.BADVERSION, Code.NONODE)
             code = ErrorCode.INVALID_UPDATE_VERSION if known else ErrorCode.UNKNOWN_SERVER_ERROR

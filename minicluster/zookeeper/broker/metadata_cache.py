@@ -59,23 +59,23 @@ class MetadataCache:
             self._update(topic.topic_name, topic.topic_id, topic.partition_states)
 
     def _update(self, name: str, topic_id: UUID, states: Iterable[_State]) -> None:
-        held = self._states.setdefault(name, {})
+        states_of_topic = self._states.setdefault(name, {})
         changed: dict[int, _State] = {}
         deleted = False
         for state in states:
             index = state.partition_index
             if state.leader == LEADER_DURING_DELETE:
-                deleted |= held.pop(index, None) is not None
+                deleted |= states_of_topic.pop(index, None) is not None
                 changed.pop(index, None)
             else:
-                held[index] = changed[index] = state
+                states_of_topic[index] = changed[index] = state
         known = self.topics.named(name)
         wanted = id_of_name(name) if topic_id == ZERO_UUID else topic_id
         if known is not None and (deleted or known.id != wanted):
             # The image takes no single partition away: those that remain are put again.
             self._apply([no_topic_record(known.id)])
-            known, changed = None, held
-        if not held:
+            known, changed = None, states_of_topic
+        if not states_of_topic:
             del self._states[name]
             return
         records = [] if known is not None else [topic_record(name, wanted)]

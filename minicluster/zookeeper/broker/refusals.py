@@ -1,4 +1,4 @@
-"""Requests that a broker on ZooKeeper refuses: it forwards nothing to the controller.
+"""Requests that a broker on ZooKeeper rejects: it forwards nothing to the controller.
 
 A client looks for the controller itself. Configs are altered by whichever broker gets the request.
 
@@ -30,11 +30,11 @@ UNSERVED: frozenset[int] = frozenset(
     if request in OF_KRAFT_IMAGES
     or (api.way == FORWARDS and request not in (*ADMIN_REQUESTS, *CONTROLLER_REQUESTS))
 )
-"""The API keys of the requests that are refused whatever the broker is."""
+"""The API keys of the requests that are rejected whatever the broker is."""
 
 
 def refusal_of(request: Any, version: int, *, is_controller: bool) -> Any | None:
-    """The response that refuses a request, None for one that is served.
+    """The response that rejects a request, None for one that is served.
 
     Errors:  NOT_CONTROLLER where the controller would serve it; UNSUPPORTED_VERSION for what only
              a KRaft controller has, or a broker with its image.

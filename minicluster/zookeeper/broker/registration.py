@@ -39,9 +39,9 @@ def register(
         Multi((Create(path, ephemeral=True), SetData(path, registration.encode(), 0))),
     )
     if result.code is Code.NODEEXISTS:
-        (held,) = yield (GetData(path),)
-        own = held.stat is not None and held.stat.ephemeral_owner == session
-        return held.found[1].czxid if own else None
+        (there,) = yield (GetData(path),)
+        own = there.stat is not None and there.stat.ephemeral_owner == session
+        return there.found[1].czxid if own else None
     if not result.ok:
         return None
     stat = result.parts[1].stat  # that of the create has none

@@ -153,7 +153,7 @@ class ZooKeeperControllerMachine:
         return self._put(e.Expire(), now_ms)
 
     def on_zookeeper(self, results: Sequence[Result], now_ms: int) -> list[Effect]:
-        """Go on with the results of the last requests to ZooKeeper.
+        """Continue with the results of the last requests to ZooKeeper.
 
         Shapes:  one result per request, in their order.
         """
@@ -177,7 +177,7 @@ class ZooKeeperControllerMachine:
         return [*effects, *(FaultHit(fault) for fault in state.take_hits())]
 
     def _step(self, results: tuple[Result, ...] | None) -> None:
-        """Go on with the event: to its next requests, or to its end."""
+        """Continue the event to its next requests, or to its end."""
         assert self._process is not None
         try:
             requests = next(self._process) if results is None else self._process.send(results)

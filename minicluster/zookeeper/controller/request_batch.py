@@ -108,7 +108,7 @@ class RequestBatch:
                 isr=current.isr,
                 zk_version=current.partition_epoch,
                 replicas=replicas,
-                offline_replicas=tuple(one for one in replicas if one not in online),
+                offline_replicas=tuple(replica for replica in replicas if replica not in online),
             )
 
     def send(self) -> None:

@@ -128,12 +128,12 @@ def read_brokers(
     names = yield from children_of(state, paths.BROKER_IDS)
     brokers = sorted(int(name) for name in names)
     results = yield from read_all(state, [paths.broker_id(broker) for broker in brokers])
-    found = {}
+    registered = {}
     for broker, result in zip(brokers, results, strict=True):
         if expect_ok(result, Code.NONODE).ok:
             data, stat = result.found
-            found[broker] = (BrokerRegistration.decode(data), stat.czxid)
-    return found
+            registered[broker] = (BrokerRegistration.decode(data), stat.czxid)
+    return registered
 
 
 def read_assignments(
@@ -153,7 +153,9 @@ def read_states(
     state: ControllerState, partitions: Sequence[TopicPartition]
 ) -> Process[dict[TopicPartition, Leadership | Exception | None]]:
     """The state of each partition; None where there is none, or why it could not be read."""
-    results = yield from read_all(state, [paths.partition_state(one) for one in partitions])
+    results = yield from read_all(
+        state, [paths.partition_state(partition) for partition in partitions]
+    )
     found: dict[TopicPartition, Leadership | Exception | None] = {}
     for partition, result in zip(partitions, results, strict=True):
         if result.ok:

@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "of_controller": "flag",  # the newest controller's session wrote it
         "of_leader": "flag",  # single, below IBP 2.7-IV2
         "recovery_supported": "flag",
-        "members_checked": "flag",  # the release refuses members that are not alive
+        "members_checked": "flag",  # the release rejects members that are not alive
     },
     "znode_assignments": {
         **_PLACE,  # kind: Write, Delete

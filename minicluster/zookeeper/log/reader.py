@@ -45,7 +45,7 @@ class _Seen:
 class ZnodeLogReader:
     """One pass over one log.
 
-    Shapes:  members_checked: the release refuses members that are not alive; left_out: topics that
+    Shapes:  members_checked: the release rejects members that are not alive; left_out: topics that
              have no rows, such as those of requests made up.
     """
 
@@ -68,7 +68,7 @@ class ZnodeLogReader:
     def take(self, line: Line) -> list[Named]:
         """The rows of one line.
 
-        Errors:  KeyError, TypeError, ValueError or ProtocolError for what is no line of a log.
+        Errors:  KeyError, TypeError, ValueError or ProtocolError for what is not a line of a log.
         """
         self._line, self._rows = line, []
         self._pos += 1
@@ -268,8 +268,12 @@ class ZnodeLogReader:
             p_rec=None if before is None else before.leader_recovery_state,
             replicas=None if replicas is None else replicas.replicas,
             live=tuple(sorted(seen.live)),
-            noticed=tuple(one for one in sorted(seen.live) if self._is_noticed(one)),
-            dead=tuple(one for one in state.isr if one not in seen.live and self._is_noticed(one)),
+            noticed=tuple(broker for broker in sorted(seen.live) if self._is_noticed(broker)),
+            dead=tuple(
+                member
+                for member in state.isr
+                if member not in seen.live and self._is_noticed(member)
+            ),
             epoch=seen.epoch,
             of_controller=line["session"] == seen.controller,
             of_leader=of_leader,

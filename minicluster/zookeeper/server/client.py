@@ -145,7 +145,8 @@ class ZooKeeperClient:
         if self.session == 0:
             return []  # known already
         self.session = 0
-        waiting = [one for one in self._in_flight.values() if one is not None] + self._unsent
+        sent = [request for request in self._in_flight.values() if request is not None]
+        waiting = sent + self._unsent
         self._in_flight.clear()
         self._unsent.clear()
         effects: list[Effect] = []

@@ -130,8 +130,9 @@ class ZooKeeperMachine:
         if isinstance(request, Multi):
             failed = next((c for c in codes if c is not Code.OK), Code.OK)
             parts = (
-                replace(one, stat=None) if isinstance(operation, Create) else one  # no create2
-                for operation, one in zip(operations, results, strict=True)
+                # Kafka creates without create2, whose result would have a stat.
+                replace(result, stat=None) if isinstance(operation, Create) else result
+                for operation, result in zip(operations, results, strict=True)
             )
             result = Result(failed, parts=tuple(parts))
         else:

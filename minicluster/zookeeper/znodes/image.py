@@ -41,9 +41,9 @@ class ZnodeImage:
         records = first_records() if self.image is MetadataImage.EMPTY else []
         self._apply(records)
         for change in changes:
-            made = self._records(change)
-            self._apply(made)
-            records += made
+            of_change = self._records(change)
+            self._apply(of_change)
+            records += of_change
         return records
 
     def _apply(self, records: list[VersionedRecord]) -> None:

@@ -19,15 +19,17 @@ LOG_DIR_FAILURE = 1
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """Partitions whose ISR a leader has written, or that need a preferred election."""
-    listed = [{"topic": one.topic, "partition": one.partition} for one in partitions]
+    listed = [
+        {"topic": partition.topic, "partition": partition.partition} for partition in partitions
+    ]
     return encode_in_order({"version": 1, "partitions": listed})
 
 
 def decode_partitions(data: bytes | None) -> tuple[TopicPartition, ...]:
     """The partitions of an ISR change, or of a preferred election."""
     return tuple(
-        TopicPartition(str(one["topic"]), int(one["partition"]))
-        for one in _listed(decode_object(data, "partitions"))
+        TopicPartition(str(entry["topic"]), int(entry["partition"]))
+        for entry in _listed(decode_object(data, "partitions"))
     )
 
 
@@ -47,8 +49,8 @@ def decode_log_dir_event(data: bytes | None) -> int:
 def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
     """The reassignments that a tool requests by a znode."""
     listed = [
-        {"topic": one.topic, "partition": one.partition, "replicas": list(replicas)}
-        for one, replicas in targets.items()
+        {"topic": partition.topic, "partition": partition.partition, "replicas": list(replicas)}
+        for partition, replicas in targets.items()
     ]
     return encode_in_order({"version": 1, "partitions": listed})
 
@@ -56,8 +58,8 @@ def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> by
 def decode_reassignment(data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
     """The target of each partition."""
     return {
-        TopicPartition(str(one["topic"]), int(one["partition"])): tuple(one["replicas"])
-        for one in _listed(decode_object(data, "reassignment"))
+        TopicPartition(str(entry["topic"]), int(entry["partition"])): tuple(entry["replicas"])
+        for entry in _listed(decode_object(data, "reassignment"))
     }
 
 
@@ -65,7 +67,7 @@ def _listed(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     partitions = value.get("partitions")
     wanted = {"topic", "partition"}
     if not isinstance(partitions, list) or not all(
-        isinstance(one, dict) and wanted <= one.keys() for one in partitions
+        isinstance(entry, dict) and wanted <= entry.keys() for entry in partitions
     ):
         raise ProtocolError("partitions", "partitions", f"{partitions!r} is no list of partitions")
     return partitions

@@ -31,7 +31,7 @@ Altered = m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest
 
 
 def preprocessed(state: ApiState, request: Altered) -> Preprocessed:
-    """The request without what a broker refuses in any mode; with configs of brokers, all of it."""
+    """The request without what a broker rejects in any mode; with configs of brokers, all of it."""
     if any(resource.resource_type == BROKER for resource in request.resources):
         return Preprocessed(request, {})
     return preprocess(state, request)
@@ -70,7 +70,7 @@ def _alter(
         )
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    configs: dict[str, str] = {one.name: one.value for one in resource.configs}
+    configs: dict[str, str] = {config.name: config.value for config in resource.configs}
     if incremental:
         (found,) = yield (GetData(paths.topic_config(name)),)
         configs = decode_config(found.data) if found.ok else {}
@@ -124,10 +124,14 @@ def _apply(configs: dict[str, str], change: Any) -> None:
             ErrorCode.INVALID_CONFIG,
             f"Config value {verb} is not allowed for config key: {name}",
         )
-    old = [one for one in configs.get(name, definitions.keys[name].default or "").split(",") if one]
+    old = [
+        entry
+        for entry in configs.get(name, definitions.keys[name].default or "").split(",")
+        if entry
+    ]
     entries = value.split(",")
     if operation is ConfigOperation.APPEND:
-        old += [one for one in entries if one not in old]
+        old += [entry for entry in entries if entry not in old]
     else:
-        old = [one for one in old if one not in entries]
+        old = [entry for entry in old if entry not in entries]
     configs[name] = ",".join(old)

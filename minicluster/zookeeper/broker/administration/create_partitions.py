@@ -28,7 +28,7 @@ def create_partitions(
 ) -> Process[CreatePartitionsResponse]:
     """Add partitions to topics, each by itself.
 
-    Errors:  per topic; a topic that is reassigned is refused, since the controller would write
+    Errors:  per topic; a topic that is reassigned is rejected, since the controller would write
              the same znode.
     """
     names = [topic.name for topic in request.topics]
@@ -88,24 +88,25 @@ def _new_partitions(
         at_or_after = [index for index, broker in enumerate(racks) if broker >= first[0]]
         start = at_or_after[0] if at_or_after else 0
         return assign_replicas(racks, more, len(first), start_index=start, first_partition=count)
-    given = [tuple(one.broker_ids) for one in topic.assignments]
-    unknown = dict.fromkeys(id_ for replicas in given for id_ in replicas if id_ not in racks)
+    assignments = [tuple(assignment.broker_ids) for assignment in topic.assignments]
+    unknown = dict.fromkeys(id_ for replicas in assignments for id_ in replicas if id_ not in racks)
     problem = None
     if unknown:
         problem = f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}."
-    elif len(given) != more:
+    elif len(assignments) != more:
+        provided = len(assignments)
         problem = (
-            f"Increasing the number of partitions by {more} but {len(given)} assignments provided."
+            f"Increasing the number of partitions by {more} but {provided} assignments provided."
         )
     if problem is not None:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    new = {count + place: replicas for place, replicas in enumerate(given)}
+    new = {count + place: replicas for place, replicas in enumerate(assignments)}
     _refuse_replicas(new, len(first))
     return new
 
 
 def _refuse_replicas(new: dict[int, tuple[int, ...]], replication_factor: int) -> None:
-    """Refuse what AdminZkClient.validateReplicaAssignment refuses."""
+    """Reject what AdminZkClient.validateReplicaAssignment rejects."""
     problem = None
     for partition, replicas in new.items():
         if not replicas:

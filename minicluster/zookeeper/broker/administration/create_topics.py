@@ -122,7 +122,9 @@ def _assignment(state: AdminState, topic: CreatableTopic) -> dict[int, tuple[int
                 "Both numPartitions or replicationFactor and replicasAssignments were set. "
                 "Both cannot be used at the same time.",
             )
-        return {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
+        return {
+            assigned.partition_index: tuple(assigned.broker_ids) for assigned in topic.assignments
+        }
     partitions, factor = sizes
     if partitions == NOT_GIVEN:
         partitions = state.count("num.partitions")
@@ -157,7 +159,7 @@ def _refuse_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
         problem = "All partitions should have the same number of replicas"
     elif any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
         problem = f"Duplicate replica assignment found: {assignment}"
-    elif sum(one for one in assignment if one >= 0) != sum(range(len(assignment))):
+    elif sum(index for index in assignment if index >= 0) != sum(range(len(assignment))):
         problem = "partitions should be a consecutive 0-based integer sequence"
     if problem is not None:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

@@ -44,13 +44,13 @@ def assign_replicas(
             f"Replication factor: {replication_factor} larger than available brokers: "
             f"{len(racks)}.",
         )
-    given = [rack for rack in racks.values() if rack is not None]
-    if given and len(given) < len(racks):
+    known = [rack for rack in racks.values() if rack is not None]
+    if known and len(known) < len(racks):
         raise Refused(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             "Not all brokers have rack information for replica rack aware assignment.",
         )
-    brokers = _rack_by_rack(racks) if given else sorted(racks)
+    brokers = _rack_by_rack(racks) if known else sorted(racks)
     size, shift = len(brokers), start_index
     assignment = {}
     for partition in range(first_partition, first_partition + partitions):
@@ -59,7 +59,7 @@ def assign_replicas(
         leader = (partition + start_index) % size
         assignment[partition] = (
             _spread_over_racks(racks, brokers, leader, shift, replication_factor)
-            if given
+            if known
             else (
                 brokers[leader],
                 *(

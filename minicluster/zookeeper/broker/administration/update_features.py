@@ -25,7 +25,7 @@ Update = UpdateFeaturesRequest.FeatureUpdateKey
 def update_features(
     state: AdminState, request: UpdateFeaturesRequest, version: int
 ) -> UpdateFeaturesResponse:
-    """Every update is refused, and below IBP 2.7 the request is."""
+    """Every update is rejected, and below IBP 2.7 the whole request."""
     if not state.controller.settings.protocol.features_supported:
         return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=DISABLED)
     problems = {update.feature: _problem_of(update, version) for update in request.feature_updates}
@@ -44,7 +44,7 @@ def update_features(
 
 
 def _problem_of(update: Update, version: int) -> str:
-    """The first reason to refuse an update; no feature is finalized."""
+    """The first reason to reject an update; no feature is finalized."""
     kind, level = update.upgrade_type, update.max_version_level
     if version < TYPES_SINCE:
         kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE

@@ -100,9 +100,11 @@ def _for_shutdown(
     context = state.context
     replicas = context.assignment(partition).replicas
     present = tuple(
-        one for one in replicas if context.is_online(one, partition, or_shutting_down=True)
+        replica
+        for replica in replicas
+        if context.is_online(replica, partition, or_shutting_down=True)
     )
-    staying = tuple(one for one in current.isr if one not in context.shutting_down)
+    staying = tuple(replica for replica in current.isr if replica not in context.shutting_down)
     leader = _first(present, staying)
     return Election(None if leader is None else current.elect(leader, staying), present)
 
@@ -114,4 +116,4 @@ def preferred_may_lead(state: ControllerState, partition: TopicPartition) -> boo
 
 
 def _first(candidates: Iterable[int], isr: tuple[int, ...]) -> int | None:
-    return next((one for one in candidates if one in isr), None)
+    return next((candidate for candidate in candidates if candidate in isr), None)

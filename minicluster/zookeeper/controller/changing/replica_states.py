@@ -138,7 +138,7 @@ def _take_offline(
     for partition, leadership in removed.items():
         if not context.is_queued_for_deletion(partition.topic):
             assignment = context.assignment(partition)
-            others = [one for one in assignment.replicas if one != broker]
+            others = [replica for replica in assignment.replicas if replica != broker]
             batch.add_leader_and_isr(others, partition, leadership, assignment, is_new=False)
         context.replica_states[partition, broker] = ReplicaStatus.OFFLINE
     for partition in partitions:
@@ -177,4 +177,4 @@ def without_member(state: ControllerState, current: LeaderAndIsr, broker: int) -
     leader = NO_LEADER if current.leader == broker else current.leader
     if len(current.isr) == 1:
         return current.elect(leader)
-    return current.elect(leader, [one for one in current.isr if one != broker])
+    return current.elect(leader, [member for member in current.isr if member != broker])

@@ -36,7 +36,7 @@ def mark_ineligible(state: ControllerState, topics: Iterable[str]) -> None:
 
 
 def resume_deletion_of(state: ControllerState, topics: Iterable[str]) -> Process[None]:
-    """Go on with the deletion of topics that waited."""
+    """Continue the deletion of topics that waited."""
     context = state.context
     resumed = {topic for topic in topics if context.is_queued_for_deletion(topic)}
     if resumed:

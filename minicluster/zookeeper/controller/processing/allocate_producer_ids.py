@@ -56,8 +56,8 @@ def take_block(broker: int) -> Process[int]:
         (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)
         if expect_ok(written, Code.BADVERSION).ok:
             return first
-        (held,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
-        if held.data == block:  # the client of ZooKeeper has sent its write again
+        (there,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
+        if there.data == block:  # the client of ZooKeeper has sent its write again
             return first
 
 

@@ -37,7 +37,7 @@ TOPIC_IDS_SINCE = 2
 MEMBERS_WITH_EPOCHS_SINCE = 3
 
 Outcomes = dict[TopicPartition, LeaderAndIsr | ErrorCode]
-"""The current state of each partition, or why it was refused."""
+"""The current state of each partition, or why it was rejected."""
 
 
 def process_alter_partition(

@@ -79,7 +79,7 @@ def _start(state: ControllerState, brokers: Sequence[int]) -> Process[None]:
     yield from change_replicas(state, replicas, ReplicaStatus.ONLINE)
     yield from bring_online(state)
     yield from resume_reassignments(
-        state, lambda _, assignment: any(one in brokers for one in assignment.target)
+        state, lambda _, assignment: any(target in brokers for target in assignment.target)
     )
     topics = {partition.topic for partition, _ in replicas}
     yield from resume_deletion_of(state, sorted(topics))

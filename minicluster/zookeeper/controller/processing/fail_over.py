@@ -232,7 +232,9 @@ def _set_up_features(state: ControllerState) -> Process[None]:
 def _levels(found: Mapping[str, Any]) -> dict[str, int]:
     """The level of each feature in /feature."""
     try:
-        return {name: int(one["max_version_level"]) for name, one in found["features"].items()}
+        return {
+            name: int(levels["max_version_level"]) for name, levels in found["features"].items()
+        }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ProtocolError("features", "features", f"bad value: {error!r}") from error
 

@@ -116,15 +116,15 @@ def _partition_errors(
 ) -> list[tuple[TopicPartition, int]]:
     if state.settings.protocol.leader_and_isr_version < 5:
         return [
-            (TopicPartition(one.topic_name, one.partition_index), one.error_code)
-            for one in response.partition_errors
+            (TopicPartition(data.topic_name, data.partition_index), data.error_code)
+            for data in response.partition_errors
         ]
     names = state.context.topic_names
     return [
-        (TopicPartition(names[topic.topic_id], one.partition_index), one.error_code)
+        (TopicPartition(names[topic.topic_id], data.partition_index), data.error_code)
         for topic in response.topics
         if topic.topic_id in names
-        for one in topic.partition_errors
+        for data in topic.partition_errors
     ]
 
 
@@ -136,16 +136,16 @@ def _take_deletions(
 ) -> Process[None]:
     """Replicas of topics to be deleted that are deleted, or could not be."""
     deleted = {
-        TopicPartition(topic.topic_name, one.partition_index)
+        TopicPartition(topic.topic_name, data.partition_index)
         for topic in request.topic_states
-        for one in topic.partition_states
-        if one.delete_partition
+        for data in topic.partition_states
+        if data.delete_partition
     }
     errors = {}
-    for one in response.partition_errors:
-        partition = TopicPartition(one.topic_name, one.partition_index)
+    for data in response.partition_errors:
+        partition = TopicPartition(data.topic_name, data.partition_index)
         if partition.topic in state.context.deletion_started and partition in deleted:
-            errors[partition] = one.error_code
+            errors[partition] = data.error_code
     if not errors:
         return
     whole = response.error_code != ErrorCode.NONE

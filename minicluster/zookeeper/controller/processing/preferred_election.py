@@ -90,7 +90,7 @@ def process_elect_leaders(
     outcomes, leaders = yield from _elect(state, partitions, request.election_type, Trigger.CLIENT)
     if request.topic_partitions is None:
         needless = ErrorCode.ELECTION_NOT_NEEDED
-        outcomes = {p: one for p, one in outcomes.items() if one.error != needless}
+        outcomes = {p: outcome for p, outcome in outcomes.items() if outcome.error != needless}
     expires_ms = received_ms + request.timeout_ms
     response = elect_leaders_response(outcomes)
     state.effects.append(RespondOnceLed(token, response, leaders, expires_ms))

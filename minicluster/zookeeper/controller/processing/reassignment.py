@@ -65,9 +65,9 @@ def process_alter_reassignments(
     outcomes: dict[TopicPartition, ApiError] = {}
     reassignments: dict[TopicPartition, ReplicaAssignment] = {}
     requested = {
-        TopicPartition(topic.name, one.partition_index): one.replicas
+        TopicPartition(topic.name, data.partition_index): data.replicas
         for topic in request.topics
-        for one in topic.partitions
+        for data in topic.partitions
     }
     for partition, replicas in requested.items():
         problem = None if replicas is None else _problem_of(state, partition, replicas)
@@ -85,7 +85,7 @@ def process_alter_reassignments(
 
 
 def alter_reassignments_refusal() -> AlterPartitionReassignmentsResponse:
-    """The response of a broker that is not the controller, or is no more."""
+    """The response of a broker that is not, or not any more, the controller."""
     refused = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
     return AlterPartitionReassignmentsResponse(
         error_code=refused.error, error_message=refused.message
@@ -116,7 +116,7 @@ def _response(outcomes: dict[TopicPartition, ApiError]) -> AlterPartitionReassig
 def _problem_of(
     state: ControllerState, partition: TopicPartition, replicas: tuple[int, ...]
 ) -> str | None:
-    """The reason to refuse a target: replicas are named once each, and added on live brokers.
+    """The reason to reject a target: replicas are named once each, and added on live brokers.
 
     Source:  KafkaController.validateReplicas, with the texts of its Scala collections.
     """
@@ -260,7 +260,7 @@ def reassign(
 def resume_reassignments(
     state: ControllerState, resumes: Callable[[TopicPartition, ReplicaAssignment], bool]
 ) -> Process[None]:
-    """Go on with the reassignments that something has happened to."""
+    """Continue the reassignments that something has happened to."""
     for partition in in_scala_order(state.context.reassigned):
         assignment = state.context.assignment(partition)
         if resumes(partition, assignment):
@@ -392,7 +392,11 @@ def remove_from_znode(
     if there.code is Code.NONODE:
         return
     targets = yield from read_reassignment(state)
-    kept = {one: replicas for one, replicas in targets.items() if not removes(one, replicas)}
+    kept = {
+        partition: replicas
+        for partition, replicas in targets.items()
+        if not removes(partition, replicas)
+    }
     if kept:
         data = encode_reassignment(kept)
         (result,) = yield from write_all(state, [SetData(paths.REASSIGN_PARTITIONS, data)])

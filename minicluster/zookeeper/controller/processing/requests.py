@@ -80,7 +80,7 @@ def process_request(state: ControllerState, event: RequestReceived) -> Process[N
 
 
 def preempted(state: ControllerState, event: ControllerEvent) -> None:
-    """Respond to events that wait: this is no controller any more; AlterPartition gets no response.
+    """Respond to events that wait as a broker that is not the controller; not to AlterPartition.
 
     Its leader sends it again after the time-out, or when it finds the next controller.
     """

@@ -94,7 +94,7 @@ class Context:
 
     def online(self, replicas: Iterable[int], partition: TopicPartition) -> tuple[int, ...]:
         """The replicas of a partition that are online."""
-        return tuple(one for one in replicas if self.is_online(one, partition))
+        return tuple(replica for replica in replicas if self.is_online(replica, partition))
 
     def add_topic_id(self, topic: str, topic_id: UUID) -> None:
         """The id of a topic, once and for all (KAFKA-14190).

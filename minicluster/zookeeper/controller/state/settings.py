@@ -11,15 +11,15 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 class ReleaseRules:
     """The differences between releases of the controller on ZooKeeper.
 
-    The level of inter.broker.protocol.version is no part of it: a release takes any older one.
+    The level of inter.broker.protocol.version is not part of it: a release takes any older one.
     """
 
     newer_epochs_refused: bool = True
     """A leader or partition epoch that is newer than the controller's is NOT_CONTROLLER."""
     partition_epoch_checked_first: bool = True
-    """An old partition epoch is refused before the recovery state; else ZooKeeper finds it."""
+    """An old partition epoch is rejected before the recovery state; else ZooKeeper finds it."""
     ineligible_members_refused: bool = True
-    """A member of the ISR that is not alive, or is shutting down, is refused (KIP-841)."""
+    """A member of the ISR that is not alive, or is shutting down, is rejected (KIP-841)."""
     recovery_state_known: bool = True
     """LeaderRecoveryState is read from AlterPartition (KIP-704)."""
     kraft_epoch_in_controller_znode: bool = True
@@ -29,7 +29,7 @@ class ReleaseRules:
     stops_in_same_epoch: bool = True
     """StopReplica of the leader epoch that a broker has stops it; else only of a newer one."""
     marked_topics_refused: bool = True
-    """A topic that waits for its deletion is refused with its own words."""
+    """A topic that waits for its deletion is rejected with an error of its own."""
 
     @classmethod
     def of(cls, release: str) -> ReleaseRules:
@@ -66,6 +66,6 @@ class ZooKeeperControllerSettings:
     delete_topic_enable: bool = True
     inter_broker_listener: str = "PLAINTEXT"
     own_writes_recognized: bool = True
-    """A write of AlterPartition that took effect unnoticed is no conflict (a bug of Kafka's)."""
+    """A write of AlterPartition that took effect unnoticed is not a conflict (a bug of Kafka's)."""
     replica_states_reported: bool = False
     """AlterReplicaState is served, as KIP-589 has it."""
