@@ -218,7 +218,7 @@ def test_a_scenario_that_cannot_be_played(
     ("args", "expected"),
     [
         ([], "Usage: minicluster"),
-        (["frobnicate"], "'frobnicate' is no command; known: run, replay"),
+        (["frobnicate"], "'frobnicate' is no command; known: run, "),
         (["vrify", "x"], "'vrify' is no command; did you mean verify?"),
         (["--seed", "3", "run", "x"], "no such option '--seed' here; a command's come behind"),
         (["--vers"], "Did you mean '--version'?"),
