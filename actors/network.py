@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+from minicluster.actors.answers import Answer, Answers, Passed
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -31,12 +32,13 @@ from minicluster.actors.links import (
     Links,
     Packet,
 )
-from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.exchange import End, Exchange, Given
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.protocol import decode, encode
+from minicluster.protocol.error_responses.places import Place
 
 
 class Completion:
@@ -55,11 +57,13 @@ class Endpoint:
     """A node with a running process, and the actor that takes each request.
 
     Shapes:  topic_ids: of the topics by name, in the image of its replicas; None: no broker.
+             fetched: the partitions of a fetch session, by its id.
     """
 
     incarnation: str
     route: Callable[[Packet], ClusterActor | None]
     topic_ids: Callable[[], Mapping[str, UUID]] | None = None
+    fetched: Callable[[int], Iterable[Place]] | None = None
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
 
 
@@ -91,6 +95,7 @@ class Network:
         self.endpoints: dict[int, Endpoint] = {}
         self.links = Links(rt.seed)
         self.conditions: list[Condition] = []
+        self.answers = Answers()
         self.on_packet: Callable[[Packet], None] | None = None
         # A process listens, or is gone with or without a reset of its connections.
         self.on_node: Callable[[int, bool, bool], None] | None = None
@@ -107,9 +112,12 @@ class Network:
         incarnation: str,
         route: Callable[[Packet], ClusterActor | None],
         topic_ids: Callable[[], Mapping[str, UUID]] | None = None,
+        fetched: Callable[[int], Iterable[Place]] | None = None,
     ) -> None:
         """Open a node for connections; its process has started."""
-        self.endpoints[node] = Endpoint(incarnation=incarnation, route=route, topic_ids=topic_ids)
+        self.endpoints[node] = Endpoint(
+            incarnation=incarnation, route=route, topic_ids=topic_ids, fetched=fetched
+        )
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
@@ -200,23 +208,78 @@ class Network:
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
         exchange = packet.exchange
-        fate = self._travel(Packet(exchange, body, True))
-        if exchange.resp_seq is None and exchange.is_of_client:
-            home = self.endpoints.get(exchange.dst)
-            if home is not None and home.topic_ids is not None:
-                exchange.topic_ids = home.topic_ids()
+        home = self.endpoints.get(exchange.dst)
+        given = None
+        if exchange.change is not None or self.answers.present:
+            given = self.answers.on_response(exchange, body, home)
+        fate = "answered"
+        if given is None:
+            fate = self._travel(Packet(exchange, body, True))
+        elif given.of_node:
+            body = given.response
+        if exchange.resp_seq is None and exchange.is_of_client and home is not None:
+            exchange.topic_ids = {} if home.topic_ids is None else home.topic_ids()
         self.recorder.response(exchange, body, fate)
         exchange.topic_ids = {}  # an old image is not kept alive
+        if given is not None:
+            self._give(exchange, given)
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
         exchange = packet.exchange
+        if self.answers.present:
+            home = self.endpoints.get(exchange.dst)
+            given = self.answers.on_response(exchange, None, home)
+            if given is not None and given.end is not End.DROP:  # there is none to lose
+                self._give(exchange, given)
+                return
         if exchange.open:
             self._close(exchange, None, "no_response")
 
     def disconnect(self, packet: Packet) -> None:
         """End the connection of a request, which gets no response."""
         self._later(self._disconnected, packet.exchange)
+
+    # Answers on demand.
+
+    def answer(self, answer: Answer) -> None:
+        """Let an answer act from now on."""
+        self.answers.add(answer)
+
+    def take_back(self, answer: Answer) -> bool:
+        """End an answer; False for one that is over."""
+        return self.answers.remove(answer)
+
+    def _is_answered(self, packet: Packet, node: Endpoint) -> bool:
+        """Let an answer act on a request that has arrived; True where the node does not get it."""
+        found = self.answers.on_request(packet.body, packet.exchange, node)
+        if isinstance(found, Passed):
+            packet.exchange.change = found.change
+            if found.request is not packet.body:
+                packet.body = found.request
+                self.recorder.changed(packet.exchange, found.request)
+        elif found is not None:
+            self._give(packet.exchange, found)
+        return isinstance(found, Given)
+
+    def _give(self, exchange: Exchange, given: Given) -> None:
+        """Let a client have what an answer gives it in place of what its node says."""
+        exchange.answer = given
+        self.recorder.answer(exchange, given)
+        if given.end is End.CLOSE:
+            self._later(self._disconnected, exchange)
+        elif given.end is End.RESET:
+            self._later(self._reset, exchange)
+        elif given.end is None:
+            response = Packet(exchange, given.response, True)
+            response.is_own = given.of_node
+            if given.later_ms:
+                self.rt.post(self.rt.now_ms + given.later_ms, self._travel_late, response)
+            else:
+                self._travel(response)
+
+    def _travel_late(self, packet: Packet) -> None:
+        self._travel(packet)
 
     # Disturbances.
 
@@ -381,9 +444,11 @@ class Network:
             return
         if packet.is_response:
             if exchange.open:
-                self._close(exchange, packet.body, None)
+                self._close(exchange, packet.body, None, is_own=packet.is_own)
             return
         endpoint = self.endpoints.get(exchange.dst)
+        if self.answers.present and endpoint is not None and self._is_answered(packet, endpoint):
+            return
         if endpoint is None and self.send_outside is not None and self.send_outside(packet):
             return
         actor = endpoint.route(packet) if endpoint is not None else None
@@ -392,15 +457,17 @@ class Network:
             return
         actor.deliver(packet)
 
-    def _close(self, exchange: Exchange, response: Any, failure: str | None) -> None:
-        """End an exchange with a response or a failure."""
+    def _close(
+        self, exchange: Exchange, response: Any, failure: str | None, *, is_own: bool = True
+    ) -> None:
+        """End an exchange with a response, its node's own or another, or with a failure."""
         exchange.completed_ms = self.rt.now_ms
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
         number = self.recorder.event("closed", exchange, failure)
-        exchange.received_seq = number if failure is None else None
+        exchange.received_seq = number if failure is None and is_own else None
         exchange.open = False  # from here on its rows are whole
         if caller is not None:
             caller.deliver(Completion(exchange, response, failure))
@@ -448,6 +515,9 @@ class ThreadedNetwork(Network):
     respond = one_at_a_time(Network.respond)
     forget = one_at_a_time(Network.forget)
     disconnect = one_at_a_time(Network.disconnect)
+    answer = one_at_a_time(Network.answer)
+    take_back = one_at_a_time(Network.take_back)
+    _travel_late = one_at_a_time(Network._travel_late)
     add = one_at_a_time(Network.add)
     lift = one_at_a_time(Network.lift)
     release = one_at_a_time(Network.release)

@@ -42,6 +42,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "high_watermark": "int",  # the receiver's committed end offset at the response
         "broker_epoch": "int",  # for broker-scoped requests: the epoch they carry
         "registered_epoch": "int",  # and the epoch registered when they were handled
+        # what a client got in place of the response: who gave it (respond drop close …), what,
+        # before or after the request took effect, whether it misleads, the response if any
+        "answer": "json",
     },
     "partition_event": {
         "broker": "int",
@@ -176,6 +179,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "stable": "bool",  # committed: no transaction of a producer held the offset open
         "transactional_id": "str",  # init, end
         "committed": "bool",  # end
+        # The client had been told before what no node said: what it does since shows nothing.
+        "misled": "bool",
     },
     # What group coordinators delete, as they append it: offsets that are expired or deleted, and
     # groups.
@@ -245,7 +250,7 @@ OPTIONAL_TABLES = frozenset(
 
 # Columns that runs of earlier versions do not have: null there.
 OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "rpc": ("client_id", "connection"),
+    "rpc": ("client_id", "connection", "answer"),
     "partition_event": ("epochs", "directory"),
     "fault": ("directory",),
     "replica_log": ("directory", "online"),
@@ -266,6 +271,7 @@ OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
         "stable",
         "transactional_id",
         "committed",
+        "misled",
     ),
 }
 

@@ -324,7 +324,8 @@ class Client(ClusterActor):
                 one.offset = offset
             if producer is not None:
                 producer.sequence += 1 + len(operation.batch)
-            self._end(operation, "ok", None)
+            answer = outcome.exchange.answer
+            self._end(operation, "ok", None, is_misled=answer is not None and answer.misleads)
         elif error in _NOT_DONE:
             self._again(operation, error.name)
         elif producer is not None and error.retriable:
@@ -334,16 +335,26 @@ class Client(ClusterActor):
             open_end = error in (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,) or error.retriable
             self._end(operation, "info" if open_end else "fail", error.name)
 
-    def _end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
+    def _end(
+        self,
+        operation: ProduceOperation,
+        kind: str,
+        error: str | None,
+        *,
+        is_misled: bool = False,
+    ) -> None:
         producer = operation.producer
         if producer is not None and kind != "ok":
             producer.id = -1  # the outcome is unknown, so a new id starts a new sequence
         for one in (operation, *operation.batch):
-            self._record_end(one, kind, error)
+            self._record_end(one, kind, error, is_misled=is_misled)
         if operation.then is not None:
             self._produce(operation.then)
 
-    def _record_end(self, operation: ProduceOperation, kind: str, error: str | None) -> None:
+    def _record_end(
+        self, operation: ProduceOperation, kind: str, error: str | None, *, is_misled: bool
+    ) -> None:
+        """Record the outcome; an offset that no broker has given is not in the history."""
         sequence = self.recorder.event("complete", operation.id, kind, error)
         self.recorder.trace(
             "history",
@@ -357,7 +368,7 @@ class Client(ClusterActor):
                 "topic": operation.topic,
                 "part": operation.partition,
                 "acks": _ACKS[operation.acks],
-                "offset": operation.offset,
+                "offset": None if is_misled else operation.offset,
                 "value": operation.value,
                 "error": error,
                 "idempotent": operation.producer is not None,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from minicluster.actors.answers import Interception
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,
@@ -268,6 +269,7 @@ class Cluster:
         self.on_process: Callable[[int, bool], None] = lambda node_id, runs: None
         self.paused_clients: dict[int, list[Condition]] = {}
         self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
+        self.interceptions: list[Interception] = []  # so far, for run.json
         self.loads: list[Load | TransactionLoad] = []
         self.groups: list[ConsumerGroup] = []
         self.members: list[ConsumerActor] = []
@@ -480,11 +482,12 @@ class Cluster:
 
     @property
     def is_repeatable(self) -> bool:
-        """True for a run that the seed alone decides: simulated, and no client came."""
+        """True for a run that the seed alone decides: simulated, no client came, and no function
+        of a test has seen requests.
+        """
         rt = self.rt
-        return isinstance(rt, SimulatedRuntime) and not (
-            isinstance(rt, PacedRuntime) and rt.runs_alone
-        )
+        comes_alone = isinstance(rt, PacedRuntime) and rt.runs_alone
+        return isinstance(rt, SimulatedRuntime) and not (comes_alone or self.interceptions)
 
     @property
     def trace_hash(self) -> str:

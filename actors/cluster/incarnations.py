@@ -102,8 +102,13 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
-    ids_now = partial(_topic_ids, replicas)
-    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
+    cluster.network.attach(
+        node_id,
+        str(context.incarnation),
+        route,
+        topic_ids=partial(_topic_ids, replicas),
+        fetched=replicas.fetched,
+    )
     inlet = None if cluster.quorum is None else cluster.inlet
     rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas, inlet)
     broker = rt.actor(names[2])
@@ -144,8 +149,13 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
                 target = broker
         return target
 
-    ids_now = partial(_topic_ids, replicas)
-    cluster.network.attach(node_id, str(context.incarnation), route, ids_now)
+    cluster.network.attach(
+        node_id,
+        str(context.incarnation),
+        route,
+        topic_ids=partial(_topic_ids, replicas),
+        fetched=replicas.fetched,
+    )
     rt.spawn(CombinedBroker, names[2], context, cluster.plan, publisher, replicas)
     broker = rt.actor(names[2])
     rt.spawn(

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from minicluster.actors.cluster.actions import (
+    answers,
     clients,
     clocks,
     controllers,
@@ -103,6 +104,11 @@ class MiniCluster(ClusterRoles):
     replay = network.replay
     heal = network.heal
     held = network.held
+
+    respond = answers.respond
+    drop = answers.drop
+    close = answers.close
+    intercept = answers.intercept
 
     kill = processes.kill
     restart = processes.restart

@@ -162,6 +162,7 @@ def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[s
         "exercises": list(cluster.exercises),
         "scenario": cluster.scenario,
         "steps": cluster.performed,
+        "intercepted": [one.text for one in cluster.interceptions],
         "epoch_ms": cluster.rt.epoch_ms,
         "ended_at_ms": cluster.now_ms,
         "healed_ms": healed_ms(cluster),

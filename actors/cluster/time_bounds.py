@@ -61,7 +61,8 @@ def unregistered_brokers(cluster: Cluster) -> list[int]:
 
 def healed_ms(cluster: Cluster) -> int | None:
     """When the last disturbance ended; None where one lasts, or where time is not virtual."""
-    if cluster.runtime_name != "simulated" or cluster.network.conditions:
+    network = cluster.network
+    if cluster.runtime_name != "simulated" or network.conditions or network.answers.present:
         return None
     for node_id in cluster.node_ids:
         process = cluster.processes.get(node_id)

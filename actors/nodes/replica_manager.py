@@ -16,7 +16,9 @@ from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.effects import Effect
+from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (
     AlterPartitionFailed,
@@ -184,6 +186,17 @@ class ReplicaManager(Shell):
     def partitions(self) -> Mapping[tuple[uuid.UUID, int], Partition]:
         """The replicas that are online here."""
         return self.machine.state.partitions
+
+    def fetched(self, session_id: int) -> list[Place]:
+        """The partitions of a fetch session; none where there is no such session."""
+        session = self.machine.state.fetch_sessions.find(session_id)
+        cached = () if session is None else list(session.partitions.values())
+        return [
+            Place(
+                one.topic, None if one.topic_id == ZERO_UUID else one.topic_id, one.data.partition
+            )
+            for one in cached
+        ]
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:
         return {

@@ -41,6 +41,9 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
     Errors:  UserError if the folder holds no run that a scenario made.
     """
     header = _header(run)
+    if header.intercepted:
+        seen = "; ".join(header.intercepted)
+        raise UserError(f"{run}: functions of its test saw requests ({seen}); repeat the test")
     if not header.scenario:
         raise UserError(f"{run}: no scenario made this run; only a scenario can be played again")
     scenario = scenario_of(header.scenario, where=str(run / RUN_NAME))

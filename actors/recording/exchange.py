@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +19,33 @@ def is_client(node: int) -> bool:
     return node < OWN_CLIENT
 
 
+class End(Enum):
+    """The end of an exchange without a response."""
+
+    DROP = "drop"
+    CLOSE = "close"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a client gets.
+
+    Shapes:  by: the action. what: for people. response: None: there is none. of_node: it is what
+             the node says, but for errors. misleads: it is neither that nor an error, so that what
+             the client does from here on shows nothing. later_ms: how much later it comes.
+    """
+
+    by: str
+    what: str
+    when: str
+    response: Any = None
+    end: End | None = None
+    of_node: bool = False
+    misleads: bool = False
+    later_ms: int = 0
+
+
 class Exchange:
     """One request and its response: a row of the ``rpc`` table, and the caller that waits.
 
@@ -24,9 +53,11 @@ class Exchange:
     """
 
     __slots__ = (
+        "answer",
         "api",
         "broker_epoch",
         "caller",
+        "change",
         "client_id",
         "completed_ms",
         "connection",
@@ -97,6 +128,8 @@ class Exchange:
         self.registered_epoch: int | None = None
         # By name, in the image of the broker when it responded; none once the rows have been made.
         self.topic_ids: Mapping[str, UUID] = {}
+        self.answer: Given | None = None  # what the client got besides what its node did
+        self.change: Any = None  # of the response that will come, by an answer
         self.over_tcp = is_client(src)
         self.open = True
 

@@ -17,6 +17,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
-from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.recording.exchange import Exchange, Given
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.sent_batches import sent_batches
@@ -83,6 +84,7 @@ class Recorder:
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self._client_rows: list[dict[str, Any]] = []
+        self._misled: set[str] = set()  # clients that were told what no node said
         self._on_their_way: list[tuple[Exchange, list[dict[str, Any]]]] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
             name: [] for name in trace.TABLES if name not in ("rpc", "client_record")
@@ -124,6 +126,26 @@ class Recorder:
         exchange.request = without_records(body)
         if exchange.is_of_client and body.acks:  # without acks there is no response
             exchange.sent = sent_batches(body, with_values=self._has_room)
+
+    def changed(self, exchange: Exchange, body: Any) -> None:
+        """Record that the node gets another request than its client has sent."""
+        exchange.request = body
+        if body.__class__ is ProduceRequest:
+            with self.found.noted(f"the record of a {exchange.api}", "client_record"):
+                self._take_sent(exchange, body)
+        self.event("changed", exchange, (body, exchange.version))
+
+    def answer(self, exchange: Exchange, given: Given) -> None:
+        """Record what a client gets in place of what its node says."""
+        response = given.response
+        if given.misleads:
+            self._misled.add(exchange.client_id)
+        said = f"{given.by} {given.what} {given.when}"
+        if response is None:
+            self.event("answer", exchange, said)
+        else:
+            exchange.answer = replace(given, response=without_records(response))
+            self.event("answer", exchange, (response, exchange.version), said)
 
     def response(self, exchange: Exchange, body: Any, fate: str) -> None:
         """Record a response that is sent; the first one to a client becomes its rows."""
@@ -219,7 +241,7 @@ class Recorder:
             if hashed:
                 update(f"{self._canonical(event)}\n".encode())
             kind = event[2]
-            if kind == "request":
+            if kind in ("request", "changed"):
                 released += bytes_of_producer(event[4][0])
             elif kind == "response":
                 event[3].response = without_records(event[3].response)
@@ -315,6 +337,9 @@ class Recorder:
 
         common = {"run_id": self.run_id, "vt": self._clock.now_ms, "seq": exchange.resp_seq}
         rows = [common | trace.row("client_record", row) for row in client_rows(exchange, response)]
+        if exchange.client_id in self._misled:
+            for row in rows:
+                row["misled"] = True
         with self._lock:
             self._client_rows += rows
             if rows and exchange.open:
@@ -382,7 +407,23 @@ class Recorder:
             "high_watermark": exchange.high_watermark,
             "broker_epoch": exchange.broker_epoch,
             "registered_epoch": exchange.registered_epoch,
+            "answer": answer_json(exchange),
         }
+
+
+def answer_json(exchange: Exchange) -> dict[str, Any] | None:
+    """What a client got in place of what its node said; None: nothing else."""
+    given = exchange.answer
+    if given is None:
+        return None
+    response = given.response
+    return {
+        "by": given.by,
+        "what": given.what,
+        "when": given.when,
+        "misleads": given.misleads,
+        "response": None if response is None else message_json(response, exchange.version),
+    }
 
 
 def error_name(response: Any) -> str:
@@ -407,7 +448,7 @@ def message_json(message: Any, version: int) -> Any:
 
 def _without_records(event: Event) -> Event:
     """The event with sizes in place of record batches."""
-    if event[2] not in ("request", "response"):
+    if event[2] not in ("request", "response", "changed", "answer") or len(event[4]) != 2:
         return event
     body, version = event[4]
     return (*event[:4], (without_records(body), version), *event[5:])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +38,7 @@ from minicluster.actors.zookeeper.replica_manager import (
     ZkReplicaManager,
 )
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.broker.state.api_state import KafkaApisConfig
+from minicluster.broker.state.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
@@ -68,7 +67,6 @@ from minicluster.zookeeper.broker.delayed_topic_operations import TIMER as OPERA
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, IsrWriter
 from minicluster.zookeeper.broker.isr_writer import TIMER as ISR_TIMER
-from minicluster.zookeeper.broker.metadata_cache import ShownMetadata
 from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, UNSERVED, refusal_of
 from minicluster.zookeeper.broker.registration import (
     REGISTER_AGAIN,
@@ -149,11 +147,6 @@ class ZkBroker(Shell):
         )
         self.requests = self.metadata.requests
         self.isr = IsrWriter(self.node_id, self.now(), context.faults)
-        shown = partial(
-            ShownMetadata,
-            cache=self.requests.cache,
-            topic_ids_supported=protocol.topic_ids_supported,
-        )
         self.apis = KafkaApis(
             KafkaApisConfig(
                 broker_id=self.node_id,
@@ -163,8 +156,7 @@ class ZkBroker(Shell):
                 static=dict(config.static),
                 rules=context.rules,
                 unserved=UNSERVED,
-            ),
-            shown=shown,
+            )
         )
         self._seen_changes: set[str] = set()
         self._control, self._isr, self._own = (ProcessLane(self._submit_of) for _ in range(3))
@@ -437,7 +429,11 @@ class ZkBroker(Shell):
 
     def _show(self) -> None:
         """Clients are shown the metadata cache."""
-        features_version = FEATURES_VERSION if self.protocol.features_supported else NO_FEATURES
+        cache, protocol = self.requests.cache, self.protocol
+        self.apis.state.on_zookeeper = OnZooKeeper(
+            cache.controller, cache.offline_replicas, protocol.topic_ids_supported
+        )
+        features_version = FEATURES_VERSION if protocol.features_supported else NO_FEATURES
         self.perform(self.apis.on_metadata(self.requests.shown, features_version))
         self._complete_delayed()
 

@@ -54,7 +54,8 @@ def start_broker(cluster: Cluster, context: NodeContext) -> Process:
     def new_id() -> uuid.UUID:
         return uuid.UUID(int=draws.getrandbits(128), version=4)
 
-    cluster.network.attach(node_id, str(context.incarnation), route, topic_ids)
+    incarnation = str(context.incarnation)
+    cluster.network.attach(node_id, incarnation, route, topic_ids, replicas.fetched)
     plan, protocol = cluster.plan, cluster.protocol
     rt.spawn(ZkBroker, names[1], context, plan, protocol, ZOOKEEPER_NODE, replicas, new_id)
     broker = rt.actor(names[1])

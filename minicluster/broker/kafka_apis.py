@@ -89,18 +89,10 @@ class KafkaApis:
              ``channel.on_controller``.
     Effects: Respond, ToReplicas, Send (to the active controller), SetTimer and CancelTimer
              (``forwarding-channel``).
-
-    Shapes:  shown makes what clients are shown of the cluster.
     """
 
-    def __init__(
-        self,
-        config: KafkaApisConfig,
-        *,
-        ids: CorrelationIds | None = None,
-        shown: Callable[[KafkaApisConfig], ApiState] = ApiState,
-    ) -> None:
-        self.state = shown(config)
+    def __init__(self, config: KafkaApisConfig, *, ids: CorrelationIds | None = None) -> None:
+        self.state = ApiState(config)
         self._creating: set[str] = set()
         self._lookups = CoordinatorLookups(partial(find_coordinator, self.state))
         self.channel = ControllerChannel(

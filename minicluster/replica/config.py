@@ -45,7 +45,7 @@ class ReplicaManagerConfig:
     Shapes:  dir_names maps the names in log.dirs to directory ids; metadata_directory is None where
              the metadata log has a place of its own. static has the broker's static configs by
              Kafka's names. removes_strays: the first image is complete, and logs that it does not
-             have here are deleted; False where partitions come one after the other.
+             have here are deleted; on ZooKeeper partitions come one LeaderAndIsr after the other.
     """
 
     broker_id: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.scenario.actions import clients, network, nodes, topics
+from minicluster.scenario.actions import answers, clients, network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.errors import ScenarioError
@@ -18,6 +18,7 @@ _ALL: tuple[type[Action], ...] = (
     network.Cut, network.Partition,
     network.Isolate, network.Heal, network.Delay, network.Loss, network.Duplicate,
     network.Reorder, network.Hold, network.Release, network.Record, network.Replay,
+    answers.Respond, answers.Drop, answers.Close,
     nodes.Pause, nodes.Resume, nodes.Kill,
     nodes.Restart, nodes.Bounce, nodes.Wipe, nodes.FailOver, nodes.Resign, nodes.Snapshot,
     nodes.Compact, nodes.UpgradeKraftVersion, nodes.AddVoter, nodes.RemoveVoter,

@@ -72,9 +72,10 @@ def test_every_action_is_a_method_of_the_cluster() -> None:
 
 
 def test_the_scenario_on_the_page_is_one() -> None:
-    [text] = re.findall(r"```yaml\n(.*?)```", (DOCS / "scenarios.md").read_text(), re.S)
+    text, steps = re.findall(r"```yaml\n(.*?)```", (DOCS / "scenarios.md").read_text(), re.S)
     scenario = parse_scenario(text)
     assert scenario.faults == ("S11",) and len(scenario.steps) == 6
+    assert len(parse_scenario(f"steps:\n{steps}").steps) == 5
 
 
 def test_every_kip_that_is_cited_has_a_title() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
+from minicluster.actors.answers import Answer
+from minicluster.actors.cluster.actions.answers import delay_responses, lift_answers
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import ClientNode
@@ -55,7 +57,10 @@ def isolate(cluster: ClusterRoles, do: declared.Isolate) -> None:
 
 
 @performs(declared.Delay)
-def delay(cluster: ClusterRoles, do: declared.Delay) -> None:
+def delay(cluster: ClusterRoles, do: declared.Delay) -> Answer | None:
+    assert do.mean is not None
+    if do.src is None or do.dst is None:
+        return delay_responses(cluster, do)
     _disturb(
         cluster,
         "delay",
@@ -66,6 +71,7 @@ def delay(cluster: ClusterRoles, do: declared.Delay) -> None:
         min_ms=0 if do.min is None else int(ms(do.min)),
         distribution=do.distribution,
     )
+    return None
 
 
 @performs(declared.Loss)
@@ -112,6 +118,8 @@ def replay(cluster: ClusterRoles, do: declared.Replay) -> None:
 @performs(declared.Heal)
 def heal(cluster: ClusterRoles, do: declared.Heal) -> None:
     _lift(cluster, _conditions(cluster, do.src, do.dst), "heal")
+    if do.src is None and do.dst is None:
+        lift_answers(cluster)
 
 
 def held(cluster: ClusterRoles, src: Nodes | None = None, dst: Nodes | None = None) -> list[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.broker.requests.metadata import offline_replicas
 from minicluster.broker.state.api_state import ApiState
 from minicluster.metadata.authorized_operations import ON_TOPIC
 from minicluster.metadata.image.partition import PartitionRegistration
@@ -65,8 +66,7 @@ def describe_topic_partitions(
         start = first_partition if name == first_topic else 0
         stop = min(len(topic.partitions), start + limit)
         partitions = tuple(
-            _partition(state, topic.name, index, topic.partitions[index])
-            for index in range(start, stop)
+            _partition(state, index, topic.partitions[index]) for index in range(start, stop)
         )
         described.append(
             Topic(
@@ -96,9 +96,7 @@ def _unknown(name: str) -> Topic:
     )
 
 
-def _partition(
-    state: ApiState, topic: str, index: int, partition: PartitionRegistration
-) -> Partition:
+def _partition(state: ApiState, index: int, partition: PartitionRegistration) -> Partition:
     leader = state.image.cluster.broker(partition.leader)
     reachable = leader is not None and state.endpoint(leader) is not None
     return Partition(
@@ -109,5 +107,5 @@ def _partition(
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=state.offline_replicas(topic, index, partition),
+        offline_replicas=offline_replicas(state, partition),
     )

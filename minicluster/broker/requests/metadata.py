@@ -220,7 +220,11 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=replicas,
         isr_nodes=isr,
-        offline_replicas=state.offline_replicas(topic, index, partition),
+        offline_replicas=(
+            offline_replicas(state, partition)
+            if state.on_zookeeper is None
+            else state.on_zookeeper.offline_replicas(topic, index)
+        ),
     )
 
 
@@ -231,3 +235,21 @@ def _reachable(state: ApiState, replicas: Iterable[int]) -> tuple[int, ...]:
         for replica, broker in found
         if broker is not None and not broker.fenced and state.endpoint(broker) is not None
     )
+
+
+def offline_replicas(state: ApiState, partition: PartitionRegistration) -> tuple[int, ...]:
+    """The replicas on brokers that are fenced, unknown or out of reach, or in a failed directory.
+
+    Source:  KRaftMetadataCache.getOfflineReplicas.
+    """
+    offline = []
+    for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+        broker = state.image.cluster.broker(replica)
+        if (
+            broker is None
+            or broker.fenced
+            or state.endpoint(broker) is None
+            or not broker.has_online_dir(directory)
+        ):
+            offline.append(replica)
+    return tuple(offline)

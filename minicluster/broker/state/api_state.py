@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -15,8 +15,8 @@ from minicluster.metadata.image.cluster import (
 )
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 
 NO_CONTROLLER = -1
@@ -40,18 +40,32 @@ class KafkaApisConfig:
     unserved: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class OnZooKeeper:
+    """The part of a response that a broker on ZooKeeper shows beside its image (UpdateMetadata).
+
+    Shapes:  offline_replicas is a function of topic and partition.
+    """
+
+    controller: int | None
+    offline_replicas: Callable[[str, int], tuple[int, ...]]
+    topic_ids_supported: bool
+
+
 @dataclass(slots=True)
 class ApiState:
-    """The newest image that this broker has published, and what clients are shown of it.
+    """The newest image that this broker has published.
 
-    Units:   metadata_offset is the last offset of the image, -1 before the first one.
-    Source:  kafka.server.MetadataCache, KRaftMetadataCache.
+    Shapes:  on_zookeeper is None where the image is that of a metadata log.
+    Units:   metadata_offset is the last offset of the image, -1 before the first one; on ZooKeeper
+             the version of /feature, -1 where features are disabled.
     """
 
     config: KafkaApisConfig
     image: MetadataImage = MetadataImage.EMPTY
     metadata_offset: int = -1
     kraft_version: int = 0
+    on_zookeeper: OnZooKeeper | None = None
 
     @property
     def rules(self) -> Rules:
@@ -78,34 +92,20 @@ class ApiState:
     def controller_id(self) -> int:
         """The broker for clients to send administrative requests to: this one if it is unfenced.
 
-        Any broker forwards them to the controller, and Kafka draws one.
-
-        Source:  KRaftMetadataCache.getRandomAliveBrokerId.
+        Any broker forwards them to the controller, and Kafka draws one. On ZooKeeper the controller
+        serves them, and it is a broker.
+        Source:  KRaftMetadataCache.getRandomAliveBrokerId; ZkMetadataCache.getControllerId.
         """
+        if self.on_zookeeper is not None:
+            controller = self.on_zookeeper.controller
+            return NO_CONTROLLER if controller is None else controller
         unfenced = [b.id for b in self.image.cluster.brokers.values() if not b.fenced]
         if self.config.broker_id in unfenced:
             return self.config.broker_id
         return unfenced[0] if unfenced else NO_CONTROLLER
 
     def shown_id(self, topic: TopicImage) -> UUID:
-        """The id of a topic."""
+        """The id of a topic; brokers on ZooKeeper below IBP 2.8 have none."""
+        if self.on_zookeeper is not None and not self.on_zookeeper.topic_ids_supported:
+            return ZERO_UUID
         return topic.id
-
-    def offline_replicas(
-        self, topic: str, index: int, partition: PartitionRegistration
-    ) -> tuple[int, ...]:
-        """The replicas on brokers that are fenced or out of reach, or in a failed directory.
-
-        Source:  KRaftMetadataCache.getOfflineReplicas.
-        """
-        offline = []
-        for replica, directory in zip(partition.replicas, partition.directories, strict=True):
-            broker = self.image.cluster.broker(replica)
-            if (
-                broker is None
-                or broker.fenced
-                or self.endpoint(broker) is None
-                or not broker.has_online_dir(directory)
-            ):
-                offline.append(replica)
-        return tuple(offline)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from minicluster.protocol.error_responses.error_response import error_response
+from minicluster.protocol.error_responses.error_response import error_items, error_response
 
-__all__ = ["error_response"]
+__all__ = ["error_items", "error_response"]

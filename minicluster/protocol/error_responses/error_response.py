@@ -23,6 +23,7 @@ class _Error:
     code: int
     message: str | None
     version: int
+    of_items: bool = False  # each item has it, whatever Kafka does where a request fails as a whole
 
 
 def error_response(
@@ -48,6 +49,18 @@ def error_response(
     return response(**_carried(response, values, version))
 
 
+def error_items(request: Message, error: ErrorCode, *, version: int) -> Any:
+    """The response in which each item of a request has an error, and the request as a whole none.
+
+    Where a version has no place for the errors of items, its arrays are empty.
+    """
+    api = api_of(type(request))
+    assert api is not None, f"{type(request).__name__} is no client's"
+    failure = _Error(error, None, version, of_items=True)
+    found = _arrays(api.response, (request,), api.error.inside, failure)
+    return api.response(**_carried(api.response, found, version))
+
+
 def _arrays(
     kind: type[Struct], owners: tuple[Struct, ...], inside: Mapping[str, Each], error: _Error
 ) -> dict[str, tuple[Any, ...]]:
@@ -56,7 +69,7 @@ def _arrays(
     for name, each in inside.items():
         struct = structs[name]
         assert struct is not None, f"{kind.__name__}.{name} holds no structures"
-        if error.version not in parse_versions(each.versions):
+        if not error.of_items and error.version not in parse_versions(each.versions):
             continue
         made = [
             _item(struct, each, chain, error) for path in each.of for chain in _items(owners, path)
@@ -101,7 +114,7 @@ def _copied(name: str, each: Each, chain: tuple[Any, ...], version: int) -> dict
 
 def _error_fields(kind: type[Struct], error: _Error, text: Text) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    of_code = TEXTS[error.code]
+    of_code = TEXTS.get(error.code)  # NONE has none
     texts = {
         Text.GIVEN: None if error.message == of_code else error.message,
         Text.OF_EXCEPTION: error.message or of_code,

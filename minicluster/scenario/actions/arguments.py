@@ -6,14 +6,18 @@ a selector that has been parsed; reading what has been read changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from uuid import UUID
 
 from minicluster.durations import LONGEST_MS, format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.faults import NO_FAULT, Faults
 from minicluster.protocol.api_keys import BY_NAME
+from minicluster.protocol.error_codes import ErrorCode
+from minicluster.protocol.uuids import format_uuid, parse_uuid
 from minicluster.rules import Rules
 from minicluster.scenario import bounds
 from minicluster.scenario.bounds import checked_text, shown, whole_number
@@ -21,6 +25,7 @@ from minicluster.scenario.expression import Expression, Word
 from minicluster.scenario.selectors import parse_selector
 
 T = TypeVar("T")
+_VERSIONS = re.compile(r"[0-9]{1,3}(\+|-[0-9]{1,3})?")
 
 
 @runtime_checkable
@@ -39,6 +44,15 @@ class HasName(Protocol):
     @property
     def name(self) -> str:
         """The topic's name."""
+
+
+@runtime_checkable
+class HasClientId(Protocol):
+    """A handle of one of Kafka's clients."""
+
+    @property
+    def client_id(self) -> str:
+        """Its ``client.id``."""
 
 
 @runtime_checkable
@@ -306,6 +320,49 @@ def _assignment(value: Any, where: str) -> tuple[tuple[int, ...], ...]:
     return tuple(found)  # type: ignore[arg-type]
 
 
+def _errors(value: Any, where: str) -> tuple[str, ...]:
+    """Names of Kafka's errors; each takes its turn."""
+    alone = isinstance(value, str | int) or not isinstance(value, Iterable)
+    found = []
+    for item in _not_empty((value,) if alone else tuple(value), "error", where):
+        name = item.name if isinstance(item, ErrorCode) else item
+        if not isinstance(name, str):
+            raise _not(ERRORS.text, value, where)
+        if name not in ErrorCode.__members__:
+            what = instead(name, ErrorCode.__members__, "write one such as REQUEST_TIMED_OUT")
+            raise UserError(f"{where}: {name[:60]!r} is no error of Kafka's; {what}")
+        found.append(name)
+    return tuple(found)
+
+
+def _versions(value: object, where: str) -> str:
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if not _VERSIONS.fullmatch(text):
+        raise _not(VERSIONS.text, value, where)
+    return text
+
+
+def _client(value: object, where: str) -> str:
+    return _text(value.client_id if isinstance(value, HasClientId) else value, where)
+
+
+def _topic_id(value: object, where: str) -> str:
+    text = (
+        value if isinstance(value, str) else format_uuid(value) if isinstance(value, UUID) else ""
+    )
+    try:
+        parse_uuid(text)
+    except ValueError:
+        raise _not(TOPIC_ID.text, value, where) from None
+    return text
+
+
+def _function(value: Any, where: str) -> Any:
+    if not callable(value):
+        raise _not("a function", value, where)
+    return value
+
+
 def _fault(value: object, where: str) -> str:
     if isinstance(value, str) and value in Faults.switches():
         return value
@@ -349,11 +406,19 @@ ASSIGNMENT = Kind(
     lambda assignment: [list(brokers) for brokers in assignment],
 )
 FAULT = Kind("fault", "the id of a planted fault, such as Z01", _fault)
+ERRORS = Kind(
+    "errors", "an error of Kafka's such as REQUEST_TIMED_OUT, or a list of them", _errors,
+    _one_or_list,
+)  # fmt: skip
+VERSIONS = Kind("versions", "versions of an API: 9, 3-9 or 12+", _versions)
+CLIENT = Kind("client", "the client.id of a client", _client)
+FUNCTION = Kind("function", "a function", _function)  # no file has one
+TOPIC_ID = Kind("topic id", "the id of a topic, as Kafka writes it", _topic_id)
 ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1", "all"))
 
 KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
-    ASSIGNMENT, FAULT, DRIFT, NAMES,
+    ASSIGNMENT, FAULT, DRIFT, NAMES, ERRORS, VERSIONS, CLIENT, TOPIC_ID,
 )  # fmt: skip
 """The kinds that docs/scenarios.md explains; whole numbers and choices show what they take."""
 
@@ -375,4 +440,9 @@ Probability = Annotated[float, PROBABILITY]
 Drift = Annotated[float, DRIFT]
 Rate = Annotated[float, RATE]
 Fault = Annotated[str, FAULT]
+Errors = Annotated[str | Sequence[str], ERRORS]
+Versions = Annotated[str | int, VERSIONS]
+ClientId = Annotated[str | HasClientId, CLIENT]
+TopicId = Annotated[str | UUID, TOPIC_ID]
+Function = Annotated[Callable[[Any], Any], FUNCTION]
 Flag = Annotated[bool, FLAG]

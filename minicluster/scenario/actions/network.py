@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from minicluster.errors import UserError
+from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     Apis,
+    ClientId,
     Duration,
     Flag,
     Groups,
     Nodes,
+    Partitions,
     Probability,
+    TopicId,
+    TopicName,
+    Versions,
+    whole,
 )
 
 Distribution = Literal["fixed", "uniform", "exponential"]
+Times = Annotated[int, whole(1, bounds.RECORDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Isolate(Action):
 
 @dataclass(frozen=True, slots=True)
 class Heal(Action):
-    """Remove network faults: all of them, or those of some links."""
+    """Remove network faults: all of them, and all answers, or those of some links."""
 
     src: Nodes | None = None
     dst: Nodes | None = None
@@ -76,16 +84,41 @@ class Heal(Action):
 
 @dataclass(frozen=True, slots=True)
 class Delay(Action):
-    """Deliver late what src sends to dst: min plus a draw that makes up the mean."""
+    """Deliver late what src sends to dst, or responses to clients: min plus a draw up to the mean.
 
-    src: Nodes
-    dst: Nodes
-    mean: Duration
+    Shapes:  with src and dst: all messages of the link, or those of ``api``, until it is healed.
+             Without both: responses to clients' requests of ``api``, once, ``times`` times or all
+             while it is ``lasting`` -> the answer, as of ``Respond``.
+    """
+
+    src: Nodes | None = None
+    dst: Nodes | None = None
+    mean: Duration | None = None
     _: KW_ONLY
     min: Duration | None = None
     distribution: Distribution = "exponential"
     api: Apis | None = None
+    times: Times | None = None
+    client: ClientId | None = None
+    node: Nodes | None = None
+    topic: TopicName | None = None
+    topic_id: TopicId | None = None
+    partitions: Partitions | None = None
+    versions: Versions | None = None
     lasting: Duration | None = None
+
+    def __post_init__(self) -> None:
+        Action.__post_init__(self)
+        if self.mean is None:
+            raise UserError("delay: it needs 'mean': a duration with its unit, such as 10s")
+        if (self.src is None) != (self.dst is None):
+            raise UserError("delay: a link has src and dst; responses to clients have neither")
+        if self.src is None and self.api is None:
+            raise UserError("delay: name src and dst, or the api of clients' requests")
+        narrow = ("times", "client", "node", "topic", "topic_id", "partitions", "versions")
+        for name in narrow if self.src is not None else ():
+            if getattr(self, name) is not None:
+                raise UserError(f"delay: {name} is of responses to clients, without src and dst")
 
 
 @dataclass(frozen=True, slots=True)

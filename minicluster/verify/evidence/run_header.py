@@ -84,6 +84,7 @@ class RunHeader:
     crashes: int | None = None
     controller_faults: int | None = None
     stale_indexes: tuple[int, ...] | None = None
+    intercepted: tuple[str, ...] = ()  # functions of the test that saw clients' requests
     recorder_problems: tuple[tuple[str | None, str], ...] = ()  # what the run lacks, and why
     written: Mapping[str, WrittenFile] | None = None
     failure: ScenarioFailure | None = None
@@ -153,6 +154,7 @@ class _Reader:
             crashes=None if crashes is None else len(crashes),
             controller_faults=None if faults is None else len(faults),
             stale_indexes=self._node_ids("stale_indexes"),
+            intercepted=self._texts("intercepted"),
             recorder_problems=self._recorder_problems(),
             written=self._written(),
             failure=self._failure(),

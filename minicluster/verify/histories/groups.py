@@ -293,6 +293,8 @@ def _fetched(run: TracedRun) -> Iterator[_Fetched]:
         row = one.row
         if row["connection"] is not None or row["f"] not in ("own", "committed", "fetch", "read"):
             continue
+        if row["misled"]:
+            continue
         if row["f"] == "fetch" or row["received_seq"] is not None:
             by_client[row["client_id"]].append(one)
     for rows in by_client.values():
@@ -348,7 +350,8 @@ def _by_response(reads: Iterable[_Fetched]) -> Iterable[list[_Fetched]]:
 class GroupPassage:
     """All that the members of a group read of a partition.
 
-    Shapes:  may_seek: another client has set an offset of the group.
+    Shapes:  may_seek: another client has set an offset of the group. misled: a member was told what
+             no node said.
     Units:   records: how many of the log's. in_log: how many it has from the first of them to the
              last.
     """
@@ -357,6 +360,7 @@ class GroupPassage:
     records: int
     in_log: int
     may_seek: bool
+    misled: bool = False
 
 
 @history(
@@ -367,7 +371,10 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
     leaders = run.context(last_leaders)
     groups: dict[str, set[str | None]] = defaultdict(set)
     sought: set[str | None] = set()
+    misled: set[str] = set()
     for row in run.rows("client_record"):
+        if row["misled"]:
+            misled.add(row["client_id"])
         if row["f"] == "own":
             groups[row["client_id"]].add(row["group_id"])
         elif row["f"] in ("commit", "pending") and row["connection"] is not None:
@@ -384,6 +391,7 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
             key = group, one.place
             places[key].setdefault(row["offset"], one)
             brokers[key] = min(row["broker"], brokers.get(key, row["broker"]))
+    misled_groups = {group for client in misled for group in groups.get(client, ())}
     for (group, place), records in places.items():
         first, last = min(records), max(records)
         in_log = sum(1 for offset in _records(leaders, place) if first <= offset <= last)
@@ -393,6 +401,7 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
             records=len(records),
             in_log=in_log,
             may_seek=group in sought,
+            misled=group in misled_groups,
         )
         judge.take(step, -1, any_of_them.topic or "", place[1])
 

@@ -318,8 +318,9 @@ def transforms(run: TracedRun, judge: Judge) -> None:
     """What groups that commit offsets in transactions read, and what they wrote of it."""
     producers: dict[int, set[str]] = defaultdict(set)  # producer id -> groups
     members: dict[str, set[str]] = defaultdict(set)  # client id -> groups
+    misled = _misled_groups(run)
     for row in run.rows("client_record"):
-        if row["f"] == "pending" and row["connection"] is None:
+        if row["f"] == "pending" and row["connection"] is None and row["group_id"] not in misled:
             producers[row["producer_id"]].add(row["group_id"])
     groups = {group for several in producers.values() for group in several}
     if not groups:
@@ -330,6 +331,16 @@ def transforms(run: TracedRun, judge: Judge) -> None:
     written = _judge_written(run, judge, producers)
     if not run.context(losses):  # what a partition has lost may have been written
         _judge_passed(run, judge, members, written)
+
+
+def _misled_groups(run: TracedRun) -> set[str]:
+    """The groups of which a client was told what no node said: they may write a record twice."""
+    misled = {row["client_id"] for row in run.rows("client_record") if row["misled"]}
+    return {
+        row["group_id"]
+        for row in (run.rows("client_record") if misled else ())
+        if row["f"] in ("own", "pending") and row["client_id"] in misled
+    }
 
 
 def _judge_written(

@@ -197,6 +197,8 @@ def _requests(run: TracedRun, waits: LongestWaits) -> None:
             continue
         if sent_ms <= times.healed_ms:  # a disturbance of that millisecond may have lost it
             continue
+        if row["answer"] is not None:  # what its client got is not its node's to give
+            continue
         subject = Subject(node=row["dst"])
         waits.case(awaited, subject)
         until_ms = times.ended_ms if row["completed_ms"] is None else row["completed_ms"]

@@ -43,6 +43,8 @@ class _Leader:
         self.uncommitted: deque[tuple[int, int]] = deque()  # log end, time
         self.advanced: deque[tuple[int, int]] = deque(maxlen=_MARKS_KEPT)  # high watermark, time
 
+        self.acknowledged: deque[int] = deque(maxlen=_MARKS_KEPT)  # last offsets of batches
+
     def passed_ms(self, offset: int) -> int | None:
         """When the high watermark passed an offset; None if it has not, or nothing shows it."""
         return next((since_ms for end, since_ms in self.advanced if end > offset), None)
@@ -86,7 +88,10 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
         elif row["maximal_isr"] is not None:
             _on_leader(waits, leader, row)
             if kind == "ack":
-                acknowledgements.add(subject, leader.passed_ms(row["offset"]), at_ms)
+                # A batch that a producer sends again is acknowledged again, however late.
+                if row["offset"] not in leader.acknowledged:
+                    acknowledgements.add(subject, leader.passed_ms(row["offset"]), at_ms)
+                leader.acknowledged.append(row["offset"])
     acknowledgements.end()
 
 

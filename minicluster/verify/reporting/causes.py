@@ -186,9 +186,9 @@ class Chains:
             ends = disturbance.end_ms
             if disturbance.start_ms <= at_ms and (ends is None or ends >= at_ms):
                 yield Cause(disturbance.start_ms, -1, "disturbance", disturbance.text)
-        for hit_ms, fault in story.hits:
+        for hit_ms, text in story.hits:
             if at_ms - NEAR_MS <= hit_ms <= at_ms:
-                yield Cause(hit_ms, -1, "fault", f"planted fault {fault} acts")
+                yield Cause(hit_ms, -1, "fault", text)
 
     def _cause(self, line: Line, kind: str) -> Cause:
         return Cause(self.clock.of(line.offset), line.offset, kind, line.text)

@@ -93,8 +93,8 @@ class Operation:
 class Story:
     """All that happened in a run, but for the log itself.
 
-    Shapes:  hits: (ms, fault) of planted faults; down: node -> (from, to) in ms; written: offset of
-             a record -> the id of the request that wrote it.
+    Shapes:  hits: (ms, text) of planted faults and answers; down: node -> (from, to) in ms;
+             written: offset of a record -> the id of the request that wrote it.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -199,7 +199,10 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
         action, phase, at_ms = row["action"], row["phase"], row["vt"]
         targets = _targets(row["targets"])
         if phase == "hit":
-            story.hits.append((at_ms, action))
+            # A planted fault has no detail; an answer on demand has the request that it acted on.
+            detail = row["detail"]
+            acted = f"planted fault {action} acts" if detail is None else f"{action} {detail}"
+            story.hits.append((at_ms, acted))
         elif phase == "note":
             story.notes.append((at_ms, row["step"], f"{action}: {row['detail'] or ''}"))
         elif phase == "start":

@@ -10,14 +10,11 @@ Source:  kafka.server.metadata.ZkMetadataCache (release 3.9).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.metadata.image.partition import PartitionRegistration
-from minicluster.metadata.image.topics import TopicImage, TopicsImage
+from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol.messages import UpdateMetadataRequest
 from minicluster.protocol.partition_state import LEADER_DURING_DELETE
 from minicluster.protocol.records import VersionedRecord
@@ -95,29 +92,3 @@ def _values(state: _State) -> Mapping[str, Any]:
         "leader_epoch": state.leader_epoch,
         "partition_epoch": state.zk_version,
     }
-
-
-@dataclass(slots=True)
-class ShownMetadata(ApiState):
-    """What clients of a broker on ZooKeeper are shown.
-
-    Units:   metadata_offset is the version of /feature, -1 where features are disabled.
-    Source:  kafka.server.metadata.ZkMetadataCache (release 3.9).
-    """
-
-    cache: MetadataCache = field(kw_only=True)
-    topic_ids_supported: bool = field(kw_only=True)
-
-    def controller_id(self) -> int:
-        """The controller itself: it serves administrative requests, and it is a broker."""
-        return NO_CONTROLLER if self.cache.controller is None else self.cache.controller
-
-    def shown_id(self, topic: TopicImage) -> UUID:
-        """The id of a topic; below IBP 2.8 there are none."""
-        return topic.id if self.topic_ids_supported else ZERO_UUID
-
-    def offline_replicas(
-        self, topic: str, index: int, partition: PartitionRegistration
-    ) -> tuple[int, ...]:
-        """The replicas that the controller takes for offline."""
-        return self.cache.offline_replicas(topic, index)
