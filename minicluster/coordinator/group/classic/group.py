@@ -144,6 +144,10 @@ class ClassicGroup:
         self.pending_join.discard(member_id)
         self.pending_sync.discard(member_id)
 
+    def members_in_order(self) -> list[Member]:
+        """The members in the order in which Kafka walks over them."""
+        return [self.members[member_id] for member_id in self._order(self.members)]
+
     def replace_static_member(self, instance_id: str, old_id: str, new_id: str) -> Member:
         """Give a static member a new id; who used the old one is fenced (KIP-345)."""
         old = self.members.pop(old_id)

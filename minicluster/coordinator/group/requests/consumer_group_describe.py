@@ -24,6 +24,7 @@ from minicluster.java_order import (
     hash_set_order,
     java_set_order,
     string_hash,
+    timeline_order,
 )
 from minicluster.metadata.authorized_operations import ON_GROUP
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -95,7 +96,8 @@ def _described(shard: GroupShard, group: ConsumerGroup) -> Any:
         assignment_epoch=assignment_epoch,
         assignor_name=_assignor(members) or shard.config.consumer_assignors[0],
         members=tuple(
-            _member(member, target.get(member.member_id, {}), shard) for member in members.values()
+            _member(members[member_id], target.get(member_id, {}), shard)
+            for member_id in timeline_order(members, string_hash)
         ),
     )
 

@@ -77,6 +77,6 @@ def _described(group: ClassicGroup) -> Any:
                 member_metadata=member.metadata(group.protocol_name) if stable else b"",
                 member_assignment=member.assignment,
             )
-            for member in group.members.values()
+            for member in group.members_in_order()
         ),
     )

@@ -2,18 +2,28 @@
 
 Versions:  0-5. 4: filter by state, and the state of each group (KIP-518). 5: filter by type, and
            the type of each group (KIP-848).
+Order:     of the shards that of CoordinatorRuntime's ConcurrentHashMap, of the groups of a shard
+           that of GroupMetadataManager's TimelineHashMap.
 Source:    GroupCoordinatorService.listGroups, GroupMetadataManager.listGroups.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
+from minicluster.java_order import (
+    concurrent_map_order,
+    string_hash,
+    timeline_order,
+    topic_partition_hash,
+)
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ListGroupsRequest, ListGroupsResponse
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 
 
 def handle_list_groups(
@@ -42,7 +52,7 @@ def handle_list_groups(
                 group_state=state,
                 group_type=group.type,
             )
-            for group in shard.groups.committed().values()
+            for group in _in_order(shard.groups.committed())
             if (state := state_of(group))
             and (not states or state.lower() in states)
             and (not types or group.type.lower() in types)
@@ -53,9 +63,16 @@ def handle_list_groups(
         if error not in (None, ErrorCode.NOT_COORDINATOR):
             errors.append(error)
 
-    for partition in state.runtime.partitions:
+    for _, partition in concurrent_map_order(
+        [(GROUP_METADATA_TOPIC, partition) for partition in state.runtime.partitions],
+        topic_partition_hash,
+    ):
         state.runtime.read(partition, operation, done)
     if errors:
         state.respond(context.token, ListGroupsResponse(error_code=errors[0]))
     else:
         state.respond(context.token, ListGroupsResponse(groups=tuple(groups)))
+
+
+def _in_order(groups: Mapping[str, Group]) -> list[Group]:
+    return [groups[group_id] for group_id in timeline_order(groups, string_hash)]
