@@ -1,10 +1,15 @@
-"""Rules of your own: ``minicluster verify RUN --rules-from examples/rules_of_your_own.py``."""
+"""Rules of your own: ``minicluster verify RUN --rules-from examples/rules_of_your_own.py``.
+
+Beside them what breaks them, and what nearly does: ``minicluster explain MY1 --rules-from …``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.verify import CASE, broken, history, rule, sql_rule
+from minicluster.verify import CASE, breaks, broken, history, keeps, rule, sql_rule
+from minicluster.verify.handwritten.log import LogBuilder, change, cluster
+from minicluster.verify.handwritten.run import RunBuilder, plain_run
 from minicluster.verify.histories.partitions import PartitionStep
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
@@ -20,6 +25,18 @@ def two_of_three_replicas_are_in_sync(step: PartitionStep) -> Findings:
     yield CASE
     if len(step.after.isr or ()) < 2:
         yield broken(f"ISR {list(step.after.isr or ())}", broker=step.after.leader)
+
+
+@breaks(two_of_three_replicas_are_in_sync)
+def my1_bad() -> LogBuilder:
+    """Brokers 2 and 3 leave ISR [1, 2, 3], one after the other."""
+    return cluster().op(change((1, 2))).op(change((1,)))
+
+
+@keeps(two_of_three_replicas_are_in_sync)
+def my1_near() -> LogBuilder:
+    """Broker 3 leaves ISR [1, 2, 3]."""
+    return cluster().op(change((1, 2)))
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,26 @@ def controllers_seldom_change(elected: ControllerElected) -> Findings:
     yield CASE
     if elected.number > 3:
         yield broken(f"controller {elected.node} is number {elected.number}", broker=elected.node)
+
+
+def _elected(*controllers: int) -> RunBuilder:
+    """Controllers are elected one after the other, each in an epoch of its own."""
+    run = plain_run()
+    for epoch, controller in enumerate(controllers, start=1):
+        run.raft_event("elected", controller, epoch=epoch, leader=controller)
+    return run
+
+
+@breaks(controllers_seldom_change)
+def my2_bad() -> RunBuilder:
+    """Four controllers are elected, one of them twice."""
+    return _elected(101, 102, 101, 103)
+
+
+@keeps(controllers_seldom_change)
+def my2_near() -> RunBuilder:
+    """Three controllers are elected."""
+    return _elected(101, 102, 103)
 
 
 leaders_seldom_move = sql_rule(

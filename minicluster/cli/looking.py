@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from minicluster.cli.options import path_type
 from minicluster.cli.terminal import print_line, print_lines
 from minicluster.errors import UserError, instead, printable
+
+if TYPE_CHECKING:
+    from minicluster.verify.rules.example import Example
+    from minicluster.verify.rules.rule import Rule
 
 _UNITS = ("ms", "s", "m", "h")
 
@@ -45,33 +52,83 @@ def _place(text: str) -> tuple[str, int]:
 
 @click.command("explain")
 @click.argument("rule_ids", nargs=-1, required=True, metavar="RULE...")
-def explain(rule_ids: tuple[str, ...]) -> int:
-    """Explain rules: what each promises, its source, an example that breaks it and one that not."""
-    from minicluster.verify.rules.every import BY_ID
+@click.option("--log", "with_logs", is_flag=True, help="Show the log and trace of each example.")
+@click.option("--rules-from", type=path_type, help="A Python file with rules of your own.")
+def explain(rule_ids: tuple[str, ...], with_logs: bool, rules_from: Path | None) -> int:
+    """Explain rules: what each promises, its source, and its examples.
 
+    Some of them break the rule, the others are near misses that keep it; all are judged by the test
+    suite.
+    """
+    from minicluster.verify.own_rules import load_rules
+    from minicluster.verify.rules.every import BY_ID
+    from minicluster.verify.rules.example import examples_of
+    from minicluster.verify.rules.examples.every import EXAMPLES
+
+    known, examples = BY_ID, EXAMPLES
+    if rules_from is not None:
+        own = load_rules(rules_from)
+        known = known | {rule.id: rule for rule in own.rules}
+        examples += own.examples
     for rule_id in rule_ids:
-        if rule_id.upper() not in BY_ID:
-            raise UserError(f"{rule_id!r} is no rule; {instead(rule_id.upper(), BY_ID)}")
+        if rule_id.upper() not in known:
+            raise UserError(f"{rule_id!r} is no rule; {instead(rule_id.upper(), known)}")
     for number, rule_id in enumerate(rule_ids):
         if number:
             print_line("")
-        _explain(rule_id.upper())
+        rule = known[rule_id.upper()]
+        _explain(rule)
+        _show_examples(examples_of(rule, examples), with_logs)
     return 0
 
 
-def _explain(rule_id: str) -> None:
+def _explain(rule: Rule) -> None:
     from minicluster.verify.live import is_judged_live
-    from minicluster.verify.rules.every import BY_ID
-    from minicluster.verify.rules.examples import EXAMPLES
 
-    rule = BY_ID[rule_id]
     print_line(f"{rule.id}  {rule.title}")
     print_line(f"  {rule.statement}")
     print_line(f"  source:    {rule.source}")
     tables = f" ({', '.join(rule.tables)})" if rule.tables else ""
     live = "; also while a cluster runs" if is_judged_live(rule) else ""
     print_line(f"  judged by: {rule.evidence}{tables}{live}")
-    if (example := EXAMPLES.get(rule.id)) is not None:
-        breaks, keeps = example
-        print_line(f"  breaks it: {breaks}")
-        print_line(f"  keeps it:  {keeps}")
+
+
+def _show_examples(examples: Sequence[Example[Any]], with_logs: bool) -> None:
+    """What each builds, below one heading or, with their logs, one heading for each.
+
+    Most begin with the same cluster: what a log has in common with the one before is left out.
+    """
+    heading, before = "", list[str]()
+    for example in examples:
+        previous, heading = heading, "breaks it: " if example.is_broken else "keeps it:  "
+        again = previous == heading and not with_logs
+        print_line(f"  {' ' * len(heading) if again else heading}{example.sentence}")
+        if with_logs:
+            lines = [*_evidence_of(example)]
+            pairs = zip(before, lines, strict=False)
+            same = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
+            if same:
+                print_line(f"    … {same} lines as before")
+            print_lines(f"    {printable(line)}" for line in lines[same:])
+            before = lines
+
+
+def _evidence_of(example: Example[Any]) -> Iterator[str]:
+    """The log of an example, and the trace beside it, as ``log`` and ``trace`` show them."""
+    from tempfile import TemporaryDirectory
+
+    from minicluster.log.directory import locate
+    from minicluster.log.dump import dump_text
+    from minicluster.verify.evidence.reading import read_run
+    from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
+    from minicluster.verify.reporting.trace_text import trace_lines
+    from minicluster.zookeeper.log.text import log_lines
+
+    with TemporaryDirectory(prefix="minicluster-") as folder:
+        path = example().write(Path(folder) / example.name)
+        if (path / LOG_PATH).is_file():
+            yield from log_lines(lines_of(path / LOG_PATH))
+            return
+        yield from dump_text(locate(path))
+        if (path / "trace").is_dir():
+            yield from trace_lines(read_run(path, example.name), every=True)

@@ -9,10 +9,9 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from inspect import getmembers, isfunction, signature
+from inspect import getmembers, isfunction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -22,22 +21,10 @@ from minicluster.actors.play.player import play, play_once, run_name
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
+from minicluster.verify.rules.examples.every import EXAMPLES
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
-from tests.verify import (
-    cases_lifecycles,
-    cases_operations,
-    cases_partitions,
-    logs_beside_rules,
-    test_verdicts,
-    trace_cases,
-    trace_cases_clients,
-    trace_cases_groups,
-    trace_cases_logs,
-    trace_cases_quorum,
-    trace_cases_replicas,
-    trace_cases_time,
-    znode_cases,
-)
+from tests.judgements.record import read_record
+from tests.verify import logs_beside_rules, test_verdicts
 from tests.verify.damaged_runs import FILE_DAMAGE, FOREIGN, Damage, saved_run, sign
 from tests.verify.recordings import RECORDINGS, recorded
 from tests.zoo import test_cluster_faults as programs
@@ -45,12 +32,6 @@ from tests.zoo.table import NEVER_HIT, PLANTS, STORIES
 from tests.zoo.table import ROOT as REPOSITORY
 
 KAFKA_LOGS = REPOSITORY / "tests" / "data" / "kafka-logs"
-CASE_MODULES = (
-    cases_lifecycles, cases_operations, cases_partitions, logs_beside_rules, trace_cases,
-    trace_cases_clients, trace_cases_groups, trace_cases_logs, trace_cases_quorum,
-    trace_cases_replicas, trace_cases_time, znode_cases,
-)  # fmt: skip
-BUILDERS = ("LogBuilder", "RunBuilder", "ZnodeRun")
 SEEDS = {"chaos": range(1, 201), "zookeeper": range(1, 41)}
 
 
@@ -78,14 +59,20 @@ def subjects(kind: str, seeds: Iterable[int] | None = None) -> dict[str, Subject
 
 
 def examples() -> dict[str, Subject]:
-    """Each hand-written log or run, by its module and function, and damaged run folders."""
-    builders: dict[str, Callable[[], Any]] = {}
-    for module in CASE_MODULES:
-        builders |= _builders(module)
+    """Each example of a rule, other logs and runs written by hand, and damaged run folders.
+
+    The record has examples under the modules in which they stood when it was made; one that is not
+    recorded has the name of its own module.
+    """
+    recorded = {name.partition(".")[2]: name for name in read_record("examples").judgements}
+    by_hand = {example.name: example.build for example in EXAMPLES}
+    by_hand |= dict(getmembers(logs_beside_rules, _is_builder))
+    builders: dict[str, Callable[[], Any]] = {
+        recorded.get(name, f"{build.__module__.rpartition('.')[2]}.{name}"): build
+        for name, build in by_hand.items()
+    }
     builders |= {f"test_verdicts.{name}": build for name, build in test_verdicts.RUNS.items()}
-    found: dict[str, Subject] = {}
-    for name, build in builders.items():
-        found[name] = partial(_written, build)
+    found: dict[str, Subject] = {name: partial(_written, build) for name, build in builders.items()}
     damages: dict[str, Damage] = {
         **FILE_DAMAGE,
         **{f"foreign.{name}": partial(_foreign, name) for name in FOREIGN},
@@ -96,16 +83,9 @@ def examples() -> dict[str, Subject]:
     return found
 
 
-def _builders(module: ModuleType) -> dict[str, Callable[[], Any]]:
-    """The functions of a module that build a log or run from nothing."""
-    return {
-        f"{module.__name__.rpartition('.')[2]}.{name}": function
-        for name, function in getmembers(module, isfunction)
-        if function.__module__ == module.__name__
-        and not name.startswith("_")
-        and not signature(function).parameters
-        and function.__annotations__["return"] in BUILDERS
-    }
+def _is_builder(value: object) -> bool:
+    """A function of ``logs_beside_rules`` itself."""
+    return isfunction(value) and value.__module__ == logs_beside_rules.__name__
 
 
 def _written(build: Callable[[], Any], folder: Path) -> Evidence:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from minicluster.verify.rules.examples.every import EXAMPLES
 from tests.judgements.__main__ import main
 from tests.judgements.evidence import ALL_KINDS, SEEDS, subjects
 from tests.judgements.judgement import Judgement, difference
 from tests.judgements.judging import judged
 from tests.judgements.kept import kept_in
 from tests.judgements.record import read_record, write_record
-from tests.verify import cases, trace_cases_time, znode_cases
-from tests.verify.every_case import TRACES_BAD, TRACES_NEAR
+from tests.verify.examples import COUNT_NO_CASE
 from tests.verify.in_process import verified
 
 SAMPLES = {
@@ -57,16 +57,16 @@ def test_every_seed_of_a_record_kept_its_promises(kind: str) -> None:
 
 
 def test_each_example_and_near_miss_of_a_rule_is_recorded_with_its_verdict() -> None:
-    record = read_record("examples").judgements
-    for verdict, tables in {
-        "invalid": (cases.BAD, TRACES_BAD, trace_cases_time.BAD, znode_cases.BAD),
-        "valid": (cases.NEAR, TRACES_NEAR, trace_cases_time.NEAR, znode_cases.NEAR),
-    }.items():
-        for table in tables:
-            for rule, several in table.items():
-                for case in several:
-                    name = f"{case.__module__.rpartition('.')[2]}.{case.__name__}"
-                    assert rule in record[name][verdict], name
+    record = {
+        name.partition(".")[2]: judgement
+        for name, judgement in read_record("examples").judgements.items()
+    }
+    for example in EXAMPLES:
+        judgement = record[example.name]
+        for rule in example.rules:
+            assert (rule.id in judgement.get("invalid", ())) is example.is_broken, example.name
+            if not example.is_broken and example.name not in COUNT_NO_CASE:
+                assert rule.id in judgement["valid"], example.name
 
 
 def _with(**parts: object) -> Judgement:

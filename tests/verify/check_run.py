@@ -9,6 +9,7 @@ from pathlib import Path
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.histories import (
     batches,
     brokers,
@@ -20,7 +21,6 @@ from minicluster.verify.histories import (
 from minicluster.verify.histories.clients import TopicNames
 from minicluster.verify.live import AFTERWARDS, LiveJudge, LiveZnodeJudge
 from minicluster.verify.rules.every import RULES
-from tests.verify.build_run import RunBuilder
 
 _OF_LOGS = {
     module.__name__ for module in (batches, brokers, committed_log, memberships, partitions, topics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.log.batch import metadata_batch
 from minicluster.protocol import records as r
-from tests.verify.build import LogBuilder, change, cluster, partition
+from minicluster.verify.handwritten.log import LogBuilder, change, cluster, partition
 
 
 def below_the_promise() -> LogBuilder:
@@ -14,6 +14,11 @@ def below_the_promise() -> LogBuilder:
         log.register(broker)
     log.op(r.UnfenceBrokerRecord(id=1, epoch=log.broker_epochs[1]))
     return log.topic(partition((1, 2), (1, 2)))
+
+
+def a8_of_kafka_3() -> LogBuilder:
+    """Below 4.0-IV1 the log may be Kafka 3.9's, which leaves a new incarnation in its ISRs."""
+    return cluster(mv=21).register(3, incarnation=2)
 
 
 def without_metadata_version() -> LogBuilder:
@@ -65,3 +70,8 @@ def merged_operations() -> LogBuilder:
         )
     )
     return log
+
+
+def fenced() -> LogBuilder:
+    """Broker 3 is fenced, and out of the ISR."""
+    return cluster().fence(3, change((1, 2)))

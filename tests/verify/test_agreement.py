@@ -12,15 +12,14 @@ from minicluster.verify import Finding, verify
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.judging import Judge
 from minicluster.verify.live import AFTERWARDS, LIVE, is_judged_live
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_run, judge_whole
-from tests.verify import cases
-from tests.verify.build_run import RunBuilder
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run, play_rows
-from tests.verify.every_case import BAD, NEAR, TRACES_BAD, TRACES_NEAR, by_name
+from tests.verify.examples import BY_NAME, LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 LIVE_RULES = [rule for rule in RULES if is_judged_live(rule) and rule.evidence != Evidence.ZNODES]
@@ -31,7 +30,7 @@ WHOLLY_LIVE = {
     if all(kind.__module__ in _LIVE and kind not in AFTERWARDS for kind, _ in rule.parts)
 }
 """The rules of which no part needs to know what comes later."""
-TRACES = by_name(TRACES_BAD, TRACES_NEAR)
+LOGS, TRACES = by_name(LOGS_BAD, LOGS_NEAR), by_name(RUNS_BAD, RUNS_NEAR)
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -95,12 +94,11 @@ def check_cuts(run: Run, ends: list[int]) -> None:
         before = findings
 
 
-@pytest.mark.parametrize("name", by_name(cases.BAD, cases.NEAR))
+@pytest.mark.parametrize("name", LOGS)
 def test_a_log_that_ends_at_any_batch_is_judged_live_as_afterwards(
     name: str, tmp_path: Path
 ) -> None:
-    log = by_name(cases.BAD, cases.NEAR)[name]()
-    run = read_run(log.write(tmp_path / "log"), "log")
+    run = read_run(LOGS[name]().write(tmp_path / "log"), "log")
     check_cuts(run, [*range(1, len(run.committed) + 1)])
 
 
@@ -118,12 +116,11 @@ def test_a_log_of_kafka_that_ends_at_any_batch_is_judged_live_as_afterwards(name
 
 @pytest.mark.spark
 def test_spark_judges_every_example_as_this_process(tmp_path: Path, spark: object) -> None:
-    every = by_name(*BAD, *NEAR)
-    paths = [case().write(tmp_path / name) for name, case in every.items()]
+    paths = [example().write(tmp_path / name) for name, example in BY_NAME.items()]
     in_spark, here = verify(*paths), verify(*paths, engine="process")
 
-    for name, one, other in zip(every, in_spark.each, here.each, strict=True):
+    for name, one, other in zip(BY_NAME, in_spark.each, here.each, strict=True):
         assert one.verdict == other.verdict, name
         assert one.rules == other.rules, name
     assert in_spark.rules == here.rules
-    assert len(in_spark.findings) > len(every) / 3
+    assert len(in_spark.findings) > len(BY_NAME) / 3

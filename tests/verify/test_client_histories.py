@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.handwritten.clients import client, leads, sent
+from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.judging import Tally
 from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.rules.examples import clients as cases
+from minicluster.verify.rules.examples.groups import f10_bad
 from minicluster.verify.whole import judge_whole
-from tests.verify import trace_cases_clients as cases
-from tests.verify import trace_cases_groups as of_groups
-from tests.verify.build_run import TOPIC_ID, RunBuilder
-from tests.verify.trace_kit import plain_run
+from tests.verify.in_process import judged
 
 
 def tally_of(rule: str, run: RunBuilder, folder: Path) -> Tally:
@@ -38,7 +40,7 @@ def test_the_last_leader_has_the_log_of_its_last_process(
 ) -> None:
     """Broker 1 was shut down with a record that was not committed, and has truncated it since."""
     run = log_at_the_end_of(plain_run(), "first", {0: "a", 1: "x"})
-    cases.sent(cases.sent(cases.leads(run, end=2), 0, "a"), 1, "b")
+    sent(sent(leads(run, end=2), 0, "a"), 1, "b")
     log_at_the_end_of(run, "second", {0: "a", 1: held})
     tally = tally_of("F1", run, tmp_path / "run")
     assert (tally.looked_at, len(tally.findings)) == (2, lost)
@@ -48,12 +50,12 @@ def test_the_last_leader_has_the_log_of_its_last_process(
 def test_a_group_whose_offset_another_client_sets_may_leave_records_out(
     kind: str, tmp_path: Path
 ) -> None:
-    left_out = tally_of("F10", of_groups.f10_bad(), tmp_path / "alone")
+    left_out = tally_of("F10", f10_bad(), tmp_path / "alone")
     assert len(left_out.findings) == 1
-    run = cases.client(of_groups.f10_bad(), kind, group_id="g", offset=3, connection=5)
+    run = client(f10_bad(), kind, group_id="g", offset=3, connection=5)
     sought = tally_of("F10", run, tmp_path / "sought")
     assert (sought.findings, sought.looked_at, sum(sought.exempt.values())) == ([], 0, 1)
-    of_another = cases.client(of_groups.f10_bad(), kind, group_id="h", offset=3, connection=5)
+    of_another = client(f10_bad(), kind, group_id="h", offset=3, connection=5)
     assert len(tally_of("F10", of_another, tmp_path / "another").findings) == 1
 
 
@@ -87,3 +89,19 @@ def test_a_row_without_an_id_is_of_no_topic_where_several_had_the_name(tmp_path:
     for row in run.rows["client_record"]:
         row["topic_id"] = None
     assert tally_of("F9", run, tmp_path / "run").findings == []
+
+
+@pytest.mark.parametrize("fetch_first", [True, False])
+def test_rows_of_one_response_count_the_same_in_any_order(
+    fetch_first: bool, tmp_path: Path
+) -> None:
+    """F18: the first response of an epoch has none before it, whichever of its rows comes first."""
+    run = leads(plain_run(), end=5)
+    for rpc in (7, 8):
+        seq = run.seq + 1
+        response = {"rpc": rpc, "resp_seq": seq, "seq": seq, "high_watermark": 5}
+        rows: list[dict[str, Any]] = [{"kind": "fetch"}]
+        rows += [{"kind": "read", "offset": offset, "value": str(offset)} for offset in (1, 2)]
+        for row in rows if fetch_first else reversed(rows):
+            client(run, **response, **row)
+    assert judged(run.write(tmp_path / "run"), "F18")["F18"] == (1, [])

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
 from minicluster.rules import Rules
+from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.rules.examples.groups import h1_bad, h2_bad
+from minicluster.verify.rules.examples.transactions import h3_bad, h5_bad
 from minicluster.verify.whole import judge_in_memory
-from tests.verify import trace_cases_groups as cases
-from tests.verify.build_run import TOPIC_ID, RunBuilder
-from tests.verify.every_case import TRACES_BAD, TRACES_NEAR
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
 
-Case = Callable[[], RunBuilder]
+ABOUT_CLIENTS_BAD, ABOUT_CLIENTS_NEAR = (
+    {rule: table[rule] for rule in ABOUT_CLIENTS} for table in (RUNS_BAD, RUNS_NEAR)
+)
 
 
 def judged(run: RunBuilder, *cleaned: tuple[str, int]) -> Judge:
@@ -31,29 +32,25 @@ def rules_of(run: RunBuilder, *cleaned: tuple[str, int]) -> set[str]:
     return {finding.rule for finding in judged(run, *cleaned).take_new()}
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(rule, case) for rule in ABOUT_CLIENTS for case in TRACES_BAD[rule]]
-)
+@pytest.mark.parametrize(("rule", "case"), each(ABOUT_CLIENTS_BAD))
 def test_a_run_that_breaks_a_rule_is_found(rule: str, case: Case) -> None:
     assert rule in rules_of(case())
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(rule, case) for rule in ABOUT_CLIENTS for case in TRACES_NEAR[rule]]
-)
+@pytest.mark.parametrize(("rule", "case"), each(ABOUT_CLIENTS_NEAR))
 def test_a_near_miss_passes(rule: str, case: Case) -> None:
     judge = judged(case())
     assert rule not in {finding.rule for finding in judge.take_new()}
 
 
-@pytest.mark.parametrize("case", [cases.h1_bad, cases.h2_bad, cases.h3_bad, cases.h5_bad])
+@pytest.mark.parametrize("case", [h1_bad, h2_bad, h3_bad, h5_bad], ids=lambda case: case.name)
 def test_a_partition_whose_log_was_cleaned_promises_nothing(case: Case) -> None:
     assert rules_of(case(), (TOPIC_ID, 1)) != set()
     assert rules_of(case(), (TOPIC_ID, 0)) == set()
 
 
 def test_only_what_clients_did_is_judged() -> None:
-    run = cases.h2_bad()
+    run = h2_bad()
     assert judged(run).tallies["H2"].looked_at
     run.rows["client_record"].clear()
     assert {rule for rule, tally in judged(run).tallies.items() if tally.looked_at} == set()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 
 from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import Rules
+from minicluster.verify.handwritten.clients import leads, read, sent
+from minicluster.verify.handwritten.log import change, cluster
+from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.histories.clients import TopicNames, ValuesAtOffsets
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
@@ -16,28 +18,24 @@ from minicluster.verify.histories.live_clients import MAY_HAVE_LOST, LiveClients
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import RULES
-from tests.verify import trace_cases_clients as cases
-from tests.verify import trace_cases_groups as of_groups
-from tests.verify.build import change, cluster
-from tests.verify.build_run import TOPIC_ID, RunBuilder
-from tests.verify.trace_kit import plain_run
-
-Case = Callable[[], RunBuilder]
+from minicluster.verify.rules.examples import clients as cases
+from minicluster.verify.rules.examples import replicas, transactions
+from tests.verify.examples import RUNS_NEAR, Case, each
 
 OF_CLIENTS = ("F1", "F6", "F9", "F18", "H5", "H7")
-BAD: dict[str, tuple[Case, ...]] = {
+BAD = {
     "F1": (cases.f1_bad,),
     "F6": (cases.f6_bad, cases.f6_beyond_the_response, cases.f6_raised),
     "F9": (cases.f9_bad, cases.f9_acknowledged, cases.f9_in_a_deleted_topic),
-    "F18": (cases.f18_client,),
-    "H5": (of_groups.h5_bad, of_groups.h5_beyond),
-    "H7": (of_groups.h7_acknowledged,),
+    "F18": (replicas.f18_client,),
+    "H5": (transactions.h5_bad, transactions.h5_beyond),
+    "H7": (transactions.h7_acknowledged,),
 }
 ONLY_AFTERWARDS = (cases.f1_other,)
 NEAR = (
-    *(case for rule in OF_CLIENTS[:4] for case in cases.NEAR[rule]),
-    of_groups.h5_near,
-    of_groups.h7_near,
+    *(case for rule in OF_CLIENTS[:4] for case in RUNS_NEAR[rule]),
+    transactions.h5_near,
+    transactions.h7_near,
 )
 
 
@@ -77,15 +75,13 @@ def rules_of(run: RunBuilder, *, log_first: bool = True, rules: Rules | None = N
 
 
 @pytest.mark.parametrize("log_first", [True, False])
-@pytest.mark.parametrize(
-    ("rule", "case"), [(rule, case) for rule, several in BAD.items() for case in several]
-)
+@pytest.mark.parametrize(("rule", "case"), each(BAD))
 def test_a_run_that_breaks_a_rule_is_found(rule: str, case: Case, log_first: bool) -> None:
     assert rules_of(case(), log_first=log_first) == {rule}
 
 
 @pytest.mark.parametrize("log_first", [True, False])
-@pytest.mark.parametrize("case", [*NEAR, *ONLY_AFTERWARDS])
+@pytest.mark.parametrize("case", [*NEAR, *ONLY_AFTERWARDS], ids=lambda case: case.name)
 def test_a_near_miss_passes(case: Case, log_first: bool) -> None:
     assert rules_of(case(), log_first=log_first) == set()
 
@@ -94,11 +90,11 @@ def short(
     *changes: PartitionChangeRecord, leader_epoch: int = 1, run: RunBuilder | None = None
 ) -> RunBuilder:
     """Offset 1 is acknowledged, and then 2 leads with a log that ends before it."""
-    run = cases.sent(cases.leads(plain_run() if run is None else run, end=2), 1, "b")
+    run = sent(leads(plain_run() if run is None else run, end=2), 1, "b")
     for record in changes:
         run.log.op(record)
-    cases.leads(run, broker=2, epoch=leader_epoch, end=1, commit=False)
-    return cases.read(run, 0, "c", hw=1, broker=2)
+    leads(run, broker=2, epoch=leader_epoch, end=1, commit=False)
+    return read(run, 0, "c", hw=1, broker=2)
 
 
 def test_the_last_member_of_an_isr_may_lose_records() -> None:
@@ -122,18 +118,18 @@ def test_a_kafka_whose_new_incarnations_stay_in_the_isr_may_lose_records() -> No
 
 
 def test_an_election_that_is_not_in_the_log_yet_is_no_finding() -> None:
-    run = cases.sent(cases.leads(plain_run(), end=2), 1, "b")
-    judge = judged(cases.leads(run, broker=2, epoch=1, end=1, commit=False))
+    run = sent(leads(plain_run(), end=2), 1, "b")
+    judge = judged(leads(run, broker=2, epoch=1, end=1, commit=False))
     assert judge.take_new() == []
     assert judge.tally("F1").looked_at == 1
 
 
 def test_a_value_is_compared_within_the_window_and_beyond_it_the_rule_says_so() -> None:
     def values(between: int) -> Judge:
-        run = cases.read(cases.leads(plain_run(), end=100), 1, "b", hw=100)
+        run = read(leads(plain_run(), end=100), 1, "b", hw=100)
         for offset in range(between):
-            cases.read(run, 2 + offset, "x", hw=100)
-        return judged(cases.read(run, 1, "c", hw=100), window=5)
+            read(run, 2 + offset, "x", hw=100)
+        return judged(read(run, 1, "c", hw=100), window=5)
 
     near, far = values(4), values(5)
     assert [finding.rule for finding in near.take_new()] == ["F9"]

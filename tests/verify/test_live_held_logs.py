@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +10,15 @@ import pytest
 from minicluster.actors.play.player import play
 from minicluster.scenario import load_scenario
 from minicluster.verify import LiveJudge
-from tests.verify import trace_cases as cases
-from tests.verify import trace_cases_logs as logs
-from tests.verify.build_run import RunBuilder
+from minicluster.verify.rules.examples import replicas
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 
-Case = Callable[[], RunBuilder]
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 BY_OWN_LOGS = {
-    *(cases.b2_shorter_log, cases.b2_truncated_log),
-    *(logs.b2_other_records, logs.b2_lost_and_fetched),
+    replicas.b2_shorter_log,
+    replicas.b2_truncated_log,
+    replicas.b2_other_records,
+    replicas.b2_lost_and_fetched,
 }
 
 
@@ -32,13 +31,13 @@ def broken(case: Case) -> set[str]:
     return {finding.rule for finding in judge.findings}
 
 
-@pytest.mark.parametrize("case", cases.BAD["B2"])
+@pytest.mark.parametrize("case", RUNS_BAD["B2"], ids=lambda case: case.name)
 def test_a_run_that_breaks_it_is_found(case: Case) -> None:
     """The belief of a leader about its followers is judged afterwards."""
     assert broken(case) == ({"B2"} if case in BY_OWN_LOGS else set())
 
 
-@pytest.mark.parametrize("case", cases.NEAR["B2"])
+@pytest.mark.parametrize("case", RUNS_NEAR["B2"], ids=lambda case: case.name)
 def test_a_near_miss_passes(case: Case) -> None:
     assert broken(case) == set()
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.verify import LiveJudge
-from tests.verify import trace_cases_logs, trace_cases_quorum
-from tests.verify.build_run import RunBuilder
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 
-Case = Callable[[], RunBuilder]
 ONLY_AFTERWARDS = {"e06_past_epoch"}
-BAD = (*trace_cases_logs.BAD["E06"], *trace_cases_quorum.BAD["E06"])
-NEAR = (*trace_cases_logs.NEAR["E06"], *trace_cases_quorum.NEAR["E06"])
 
 
 def broken(case: Case) -> set[str]:
@@ -25,12 +19,12 @@ def broken(case: Case) -> set[str]:
     return {finding.rule for finding in judge.findings} & {"E06"}
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("case", RUNS_BAD["E06"], ids=lambda case: case.name)
 def test_a_run_that_breaks_it_is_found(case: Case) -> None:
-    assert broken(case) == (set() if case.__name__ in ONLY_AFTERWARDS else {"E06"})
+    assert broken(case) == (set() if case.name in ONLY_AFTERWARDS else {"E06"})
 
 
-@pytest.mark.parametrize("case", NEAR)
+@pytest.mark.parametrize("case", RUNS_NEAR["E06"], ids=lambda case: case.name)
 def test_a_near_miss_passes(case: Case) -> None:
     assert broken(case) == set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,11 +13,9 @@ from minicluster.verify.histories.isr_changes import IsrChanges
 from minicluster.verify.histories.replicas import Replicas
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
-from tests.verify import trace_cases as cases
-from tests.verify import trace_cases_replicas as replicas
-from tests.verify.build_run import RunBuilder
+from minicluster.verify.rules.examples import replicas
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
 
-Case = Callable[[], RunBuilder]
 # B3 and F18 have a live part as well; most of their examples break the others.
 RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14")]
 ON_ZOOKEEPER = {replicas.b2_near_left_out, replicas.f8_near_left_out}
@@ -51,9 +49,7 @@ def broken_live(case: Case) -> tuple[set[str], Mapping[str, str]]:
     return {found.rule for found in live.judge.take_new()}, live.judge.crashes
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(one.id, case) for one in RULES for case in cases.BAD[one.id]]
-)
+@pytest.mark.parametrize(("rule", "case"), each({one.id: RUNS_BAD[one.id] for one in RULES}))
 def test_a_cluster_that_breaks_a_rule_is_found_while_it_runs(rule: str, case: Case) -> None:
     broken, crashes = broken_live(case)
 
@@ -61,9 +57,7 @@ def test_a_cluster_that_breaks_a_rule_is_found_while_it_runs(rule: str, case: Ca
     assert rule not in crashes
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(one.id, case) for one in RULES for case in cases.NEAR[one.id]]
-)
+@pytest.mark.parametrize(("rule", "case"), each({one.id: RUNS_NEAR[one.id] for one in RULES}))
 def test_a_near_miss_is_not(rule: str, case: Case) -> None:
     broken, crashes = broken_live(case)
 

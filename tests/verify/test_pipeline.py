@@ -24,11 +24,11 @@ from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Reque
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_in_shares, rows_here
 from tests.verify.in_process import judge_path
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
-from tests.verify.test_log_rules import EVERY_CASE, KAFKA_LOGS, RUNS
-from tests.verify.test_trace_rules import EVERY_CASE as TRACES
+from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def check(paths: Sequence[Path], *shares: int) -> None:
 
 
 def logs_by_hand(folder: Path) -> list[Path]:
-    for name, case in EVERY_CASE.items():
+    for name, case in EVERY_LOG.items():
         case().write(folder / name)
     batches = read_run(KAFKA_LOGS / "jbod", "jbod").committed
     for seed in range(8):
@@ -85,8 +85,9 @@ def test_logs_of_one_task_are_judged_in_shares_as_whole_ones(tmp_path: Path) -> 
 
 
 def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
-    for name in sorted(TRACES)[::6]:
-        TRACES[name]().write(tmp_path / name)
+    runs = by_name(RUNS_BAD, RUNS_NEAR)
+    for name in sorted(runs)[::6]:
+        runs[name]().write(tmp_path / name)
 
     check(sorted(tmp_path.iterdir()), 2)
 

@@ -11,13 +11,13 @@ from minicluster.cli import terminal
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import verify
 from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark import judging_worker, progress
 from minicluster.verify.spark.evidence_source import Item
 from minicluster.verify.spark.judging_worker import Task
 from minicluster.verify.spark.progress import Meter, Progress, Watch, estimate
 from tests.verify import in_pipeline
 from tests.verify.in_pipeline import rows_here
-from tests.verify.trace_cases import c6_near
 
 
 def test_a_state_is_one_phrase() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,19 +15,12 @@ from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_run, read_trace
-from tests.verify import trace_cases, trace_cases_logs, trace_cases_quorum
-from tests.verify.build_run import RunBuilder
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
-Case = Callable[[], RunBuilder]
 EVENTS = ("E03", "E04", "E06", "E07", "E43")
 NEEDS_RESPONSES = {"e06_past_epoch"}
-MODULES = (trace_cases, trace_cases_logs, trace_cases_quorum)
-NAMED = (name for module in MODULES for name in (module.BAD, module.NEAR))
-TRACED = (trace_cases_quorum.TRACED_BAD, trace_cases_quorum.TRACED_NEAR)
-CASES = dict.fromkeys(
-    case for cases in (*NAMED, *TRACED) for rule in EVENTS for case in cases.get(rule, ())
-)
+CASES = [example for table in (RUNS_BAD, RUNS_NEAR) for rule in EVENTS for example in table[rule]]
 SEVERAL = [name for name in RUNS if len(read_run(KAFKA_LOGS / name, name).nodes) > 1]
 
 
@@ -45,7 +38,7 @@ def sentences(judge: Judge, rules: Iterable[str]) -> set[tuple[str, int, str]]:
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path) -> None:
     run = read_run(case().write(tmp_path), "run")
     rules = [BY_ID[rule] for rule in EVENTS]
@@ -58,7 +51,7 @@ def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path
         for batch in log.batches:
             logs.on_batch(log.node, batch)
     expected = sentences(afterwards, EVENTS)
-    if case.__name__ in NEEDS_RESPONSES:
+    if case.name in NEEDS_RESPONSES:
         expected = {one for one in expected if one[0] != "E06"}
     assert not live.crashes and not afterwards.crashes
     assert sentences(live, EVENTS) == expected

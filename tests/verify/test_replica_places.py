@@ -8,7 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from minicluster import MiniCluster
-from tests.verify import trace_cases_logs as cases
+from minicluster.verify.rules.examples import memberships as cases
+from tests.verify.examples import Case
 from tests.verify.in_process import judged
 
 
@@ -23,7 +24,7 @@ from tests.verify.in_process import judged
     ],
 )
 def test_a_leader_in_a_directory_that_failed_is_found(
-    case: cases.Case, findings: int, tmp_path: Path
+    case: Case, findings: int, tmp_path: Path
 ) -> None:
     case().write(tmp_path / "run")
     _, messages = judged(tmp_path / "run", "D1")["D1"]

@@ -118,6 +118,6 @@ def test_a_user_imports_everything_from_one_place() -> None:
 
     assert out.stdout.split() == [
         "False", "CASE", "Finding", "LiveJudge", "NOT_PROMISED", "Report", "Verdict", "as_of",
-        "broken", "exempt", "follow", "follow_findings", "history", "lag", "register", "rule",
-        "spark_session", "sql_rule", "verdicts", "verify", "views",
+        "breaks", "broken", "exempt", "follow", "follow_findings", "history", "keeps", "lag",
+        "register", "rule", "spark_session", "sql_rule", "verdicts", "verify", "views",
     ]  # fmt: skip

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from minicluster.verify.handwritten.log import cluster
 from minicluster.verify.spark import jvm, session
-from tests.verify.build import cluster
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,15 @@ from pyspark.sql.datasource import InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
+from minicluster.verify.handwritten.log import (
+    OTHER_TOPIC,
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    partition,
+)
+from minicluster.verify.handwritten.run import RunBuilder, as_json
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.shown.frames import rows_here
 from minicluster.verify.shown.states import STATE_TABLES
@@ -20,11 +28,8 @@ from minicluster.verify.spark import evidence_source
 from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter, Target
 from minicluster.verify.spark.evidence_source import Item, Request
 from minicluster.verify.spark.table_source import RECORDS, SNAPSHOT_RECORDS, reader_of
-from tests.verify.build import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster, partition
-from tests.verify.build_run import RunBuilder
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.in_process import judge_path
-from tests.verify.trace_cases_clients import BAD, NEAR
-from tests.verify.trace_kit import as_json
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 Row = dict[str, Any]
@@ -181,9 +186,9 @@ def test_the_brokers_of_a_run_have_configs_of_their_own(tmp_path: Path) -> None:
 # --- clients --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("build", [*BAD["F1"], *NEAR["F1"]], ids=lambda one: one.__name__)
-def test_a_record_is_lost_where_f1_accuses(build: Callable[[], RunBuilder], tmp_path: Path) -> None:
-    path = build().write(tmp_path / "run")
+@pytest.mark.parametrize("case", [*RUNS_BAD["F1"], *RUNS_NEAR["F1"]], ids=lambda case: case.name)
+def test_a_record_is_lost_where_f1_accuses(case: Case, tmp_path: Path) -> None:
+    path = case().write(tmp_path / "run")
     findings = judge_path(path, "run", [BY_ID["F1"]]).tallies["F1"].findings
 
     lost = [row for row in rows(CLIENT_OPERATIONS, path) if row["lost"]]

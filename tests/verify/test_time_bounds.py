@@ -7,10 +7,11 @@ from pathlib import Path
 from minicluster import MiniCluster
 from minicluster.actors.play.player import play_once
 from minicluster.scenario import parse_scenario
-from tests.verify import trace_cases_time as cases
+from minicluster.verify.rules import time
+from minicluster.verify.rules.rule import rules_in
 from tests.verify.in_process import judged
 
-IDS = tuple(cases.PROMISES)
+IDS = tuple(rule.id for rule in rules_in(time))
 UNREGISTERED = """
 name: unregistered
 cluster: {controllers: 1, brokers: 3, seed: 3}

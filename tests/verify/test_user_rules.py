@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from minicluster.cli import run as run_command
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
+from minicluster.verify.handwritten.log import LogBuilder, change, cluster
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.spark.jvm import SparkUnavailable
-from tests.verify.build import LogBuilder, change, cluster
-from tests.verify.build_run import RunBuilder
+from tests.verify.examples import Case
 
 EXAMPLE = Path(__file__).parents[2] / "examples/rules_of_your_own.py"
 RULE = """
@@ -78,6 +80,25 @@ def test_the_example_judges_by_a_step_and_by_a_history(tmp_path: Path) -> None:
     assert (report.rule("MY1").looked_at, report.rule("MY2").looked_at) == (5, 4)
     assert report.rule("MY3").verdict is Verdict.UNKNOWN
     assert "needs Spark" in report.rule("MY3").reasons[0]
+
+
+@pytest.mark.parametrize("example", load_rules(EXAMPLE).examples, ids=lambda example: example.name)
+def test_examples_stand_beside_rules_of_a_users_own(example: Case, tmp_path: Path) -> None:
+    run = example().write(tmp_path / "run")
+    report = verify(run, engine="process", rules=["E10"], rules_from=EXAMPLE)
+
+    for rule in example.rules:
+        broken = report.rule(rule.id).verdict is Verdict.INVALID
+        assert broken is example.is_broken
+        assert report.rule(rule.id).looked_at
+
+
+def test_a_rule_of_a_users_own_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["explain", "my1", "--rules-from", str(EXAMPLE)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("MY1  Two of three replicas are in sync\n")
+    assert "breaks it: Brokers 2 and 3 leave ISR [1, 2, 3], one after the other.\n" in text
+    assert "keeps it:  Broker 3 leaves ISR [1, 2, 3].\n" in text
 
 
 @pytest.mark.spark

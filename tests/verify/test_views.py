@@ -15,12 +15,12 @@ from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import as_of, sql_rule, views
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.handwritten.log import change, cluster
+from minicluster.verify.rules.examples.clients import f1_bad
+from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.shown.declared import SHOWN_VIEWS
 from minicluster.verify.shown.frames import Tables, named_views, shown_in
 from minicluster.verify.shown.sql_rules import judge_sql_rules
-from tests.verify import trace_cases
-from tests.verify.build import change, cluster
-from tests.verify.trace_cases_clients import f1_bad
 
 pytestmark = pytest.mark.spark
 
@@ -173,7 +173,7 @@ def test_a_rule_that_spark_cannot_plan_is_one_line(findings: str, why: str, spar
 def test_sql_prints_rows_and_names_a_mistake_in_one_line(
     tmp_path: Path, spark: object, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = trace_cases.c6_near().write(tmp_path / "run")
+    folder = c6_near().write(tmp_path / "run")
     capfd.readouterr()
     query = "select api, count(*) as n from requests group by api order by api"
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder
 from minicluster.verify.histories.electable import Commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject, Times
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Tally
 from minicluster.verify.promises import promises_of
-from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.rules import time as of_time
+from minicluster.verify.rules.examples import time as cases
+from minicluster.verify.rules.rule import rules_in
 from minicluster.verify.whole import judge_run, read_trace
-from tests.verify import trace_cases_time as cases
-from tests.verify.build_run import TOPIC_ID, RunBuilder
+from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
 
-Case = Callable[[], RunBuilder]
-OF_TIME = tuple(BY_ID[promise] for promise in cases.PROMISES)
+OF_TIME = rules_in(of_time)
 
 
 def tallies(run: RunBuilder, folder: Path) -> Mapping[str, Tally]:
@@ -31,16 +32,12 @@ def tallies(run: RunBuilder, folder: Path) -> Mapping[str, Tally]:
     return judge.tallies
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(rule, case) for rule, several in cases.BAD.items() for case in several]
-)
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_BAD[rule.id] for rule in OF_TIME}))
 def test_what_waits_too_long_is_found(rule: str, case: Case, tmp_path: Path) -> None:
     assert tallies(case(), tmp_path)[rule].findings
 
 
-@pytest.mark.parametrize(
-    ("rule", "case"), [(rule, case) for rule, several in cases.NEAR.items() for case in several]
-)
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_NEAR[rule.id] for rule in OF_TIME}))
 def test_what_ends_in_time_is_a_case_without_a_finding(
     rule: str, case: Case, tmp_path: Path
 ) -> None:

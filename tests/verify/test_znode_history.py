@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,15 @@ from minicluster.verify.judging import Judge
 from minicluster.verify.live import LiveZnodeJudge
 from minicluster.verify.model import Evidence, Finding
 from minicluster.verify.rules.every import BY_ID, RULES
+from minicluster.verify.rules.examples.znodes import k6_bad, k6_near
 from minicluster.verify.rules.rule import Findings
 from minicluster.verify.whole import judge_run
+from tests.verify.examples import ZNODES_BAD, ZNODES_NEAR, Case, by_name, each
 from tests.verify.recordings import RECORDINGS, recorded
-from tests.verify.znode_cases import BAD, NEAR, ZnodeRun
 
 K6 = BY_ID["K6"]
 OF_ZNODES = [rule for rule in RULES if rule.evidence is Evidence.ZNODES]
-CASES = {case.__name__: case for several in (*BAD.values(), *NEAR.values()) for case in several}
-Case = Callable[[], ZnodeRun]
+CASES = by_name(ZNODES_BAD, ZNODES_NEAR)
 
 
 def whole(folder: Path) -> Judge:
@@ -50,12 +49,12 @@ def counts(judge: Judge) -> dict[str, tuple[int, list[Finding]]]:
     return {rule: (tally.looked_at, tally.findings) for rule, tally in judge.tallies.items()}
 
 
-@pytest.mark.parametrize(("rule", "case"), [(r, c) for r, cs in BAD.items() for c in cs])
+@pytest.mark.parametrize(("rule", "case"), each(ZNODES_BAD))
 def test_a_log_that_breaks_a_rule_is_found(rule: str, case: Case, tmp_path: Path) -> None:
     assert whole(case().write(tmp_path / "run")).tallies[rule].findings
 
 
-@pytest.mark.parametrize(("rule", "case"), [(r, c) for r, cs in NEAR.items() for c in cs])
+@pytest.mark.parametrize(("rule", "case"), each(ZNODES_NEAR))
 def test_a_near_miss_is_a_case_without_a_finding(rule: str, case: Case, tmp_path: Path) -> None:
     judge = whole(case().write(tmp_path / "run"))
     assert judge.tallies[rule].looked_at
@@ -72,7 +71,7 @@ def test_a_growing_log_is_judged_as_afterwards(name: str, tmp_path: Path) -> Non
 
 
 def test_topics_that_are_left_out_are_not_judged() -> None:
-    run = BAD["K6"][0]()
+    run = k6_bad()
     judge = Judge("online", OF_ZNODES)
     log = ZnodeLog(judge, InterBrokerProtocol.parse(run.protocol), left_out=("orders",))
     assert not [finding for line in run.lines for finding in log.on_line(line)]
@@ -90,7 +89,7 @@ def test_a_rule_that_cannot_judge_is_said_while_the_log_grows(
 
     stumbles.__module__ = K6.parts[0][1].__module__
     monkeypatch.setattr(K6, "parts", [(step, stumbles) for step, _ in K6.parts])
-    run = NEAR["K6"][0]()
+    run = k6_near()
     live_judge = LiveZnodeJudge(InterBrokerProtocol.parse(run.protocol))
     with pytest.raises(RuntimeError, match="K6 could not judge: ValueError: no such column"):
         for line in run.lines:

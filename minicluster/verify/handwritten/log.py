@@ -1,9 +1,15 @@
-"""Hand-written metadata logs: a few words per record, one batch per operation."""
+"""Metadata logs written by hand: a few words for each record, one batch for each operation.
+
+::
+
+    log = LogBuilder().brokers(1, 2, 3).topic(partition())
+    log.fence(3, change((1, 2)))  # orders-0 leaves ISR [1, 2, 3] for [1, 2], then 3 is fenced
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from minicluster.log.batch import RecordBatch, metadata_batch
@@ -14,11 +20,16 @@ from minicluster.protocol.schema import Message
 
 TOPIC = uuid.UUID(int=0xABC0)
 OTHER_TOPIC = uuid.UUID(int=0xABC1)
+DIR_A, DIR_B, DIR_C = (uuid.UUID(int=0xD000 + number) for number in range(3))
 RECOVERED, RECOVERING = 0, 1
 
 
 class LogBuilder:
-    """A log that grows by one operation per call; offsets and epochs come by themselves."""
+    """A log that grows by one operation for each call; offsets and epochs come by themselves.
+
+    Shapes:  mv: the metadata.version that the log begins with; None for Kafka 3.0 to 3.2, whose
+             logs had none. elr: eligible leader replicas are on. leader: the controller.
+    """
 
     def __init__(self, *, mv: int | None = 30, elr: bool = False, leader: int = 101) -> None:
         self.batches: list[RecordBatch] = []
@@ -89,11 +100,11 @@ class LogBuilder:
         before: Sequence[Message] = (),
     ) -> LogBuilder:
         """A registration, after clean-up records if any."""
-        given = self.offset if epoch is None else epoch
-        self.broker_epochs[broker] = given
+        broker_epoch = self.offset if epoch is None else epoch
+        self.broker_epochs[broker] = broker_epoch
         record = r.RegisterBrokerRecord(
             broker_id=broker,
-            broker_epoch=given,
+            broker_epoch=broker_epoch,
             incarnation_id=uuid.UUID(int=broker * 100 + incarnation),
             fenced=fenced,
             in_controlled_shutdown=shutting_down,
@@ -198,10 +209,14 @@ def _tuple(ids: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if ids is None else tuple(ids)
 
 
-def cluster(**settings: object) -> LogBuilder:
+def cluster(*, mv: int | None = 30, elr: bool = False) -> LogBuilder:
     """Three active brokers and orders-0 on all of them, led by 1."""
-    return LogBuilder(**settings).brokers(1, 2, 3).topic(partition())  # type: ignore[arg-type]
+    return LogBuilder(mv=mv, elr=elr).brokers(1, 2, 3).topic(partition())
 
 
-Case = Callable[[], LogBuilder]
-"""One hand-written log of a rule."""
+def on_directories(directories: Sequence[uuid.UUID] = (DIR_A, DIR_B)) -> LogBuilder:
+    """orders-0 on brokers 1 and 2, in directories A of 1 and B of 2; 1 has directory C as well."""
+    log = LogBuilder(mv=17)
+    log.register(1, log_dirs=(DIR_A, DIR_C)).unfence(1)
+    log.register(2, log_dirs=(DIR_B,)).unfence(2)
+    return log.topic(partition((1, 2), directories=directories))

@@ -1,0 +1,111 @@
+"""ZooKeeper's transaction logs written by hand, operation by operation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+STATE = "/brokers/topics/orders/partitions/0/state"
+TOPIC = "/brokers/topics/orders"
+
+
+class ZnodeRun:
+    """A run on ZooKeeper, written operation by operation."""
+
+    def __init__(self, protocol: str = "3.9", *, isr: tuple[int, ...] = (1, 2, 3)) -> None:
+        self.protocol = protocol
+        self.lines: list[dict[str, Any]] = []
+        self.zxid, self.ms, self.version = 0, 1_000, -1
+        self.leader, self.isr, self.leader_epoch, self.recovering = 1, isr, 0, 0
+        self.controller, self.epoch = 1, 0
+        for broker in (1, 2, 3):
+            self.register(broker)
+        self.elect(1)
+        self.assign((1, 2, 3))
+        self.state()
+
+    def op(self, kind: str, path: str, raw: str | None, *, by: int, **more: Any) -> Self:
+        self.lines.append(
+            {
+                "zxid": self.zxid, "ms": self.ms, "session": f"0x{by}", "broker": by, "op": kind,
+                "path": path, "version": 0, "raw": raw, **more,
+            }
+        )  # fmt: skip
+        return self
+
+    def next(self) -> Self:
+        self.zxid += 1
+        self.ms += 100
+        return self
+
+    def register(self, broker: int) -> Self:
+        return self.next().op("create", f"/brokers/ids/{broker}", "{}", by=broker, czxid=self.zxid)
+
+    def end(self, broker: int) -> Self:
+        self.next()
+        self.lines.append(
+            {
+                "zxid": self.zxid, "ms": self.ms, "session": f"0x{broker}", "broker": broker,
+                "op": "close_session", "deleted": [f"/brokers/ids/{broker}"],
+            }
+        )  # fmt: skip
+        return self
+
+    def elect(self, broker: int, *, epoch: int | None = None, together: bool = True) -> Self:
+        """A broker becomes the controller."""
+        self.controller, self.epoch = broker, self.epoch + 1 if epoch is None else epoch
+        self.next().op("create", "/controller", "{}", by=broker, multi=[1, 2])
+        if not together:
+            self.next()
+        return self.op("set", "/controller_epoch", str(self.epoch), by=broker, multi=[2, 2])
+
+    def assign(self, replicas: Iterable[int], adding: Iterable[int] = (), name: str = "A") -> Self:
+        value = {
+            "version": 3,
+            "partitions": {"0": list(replicas)},
+            "adding_replicas": {"0": list(adding)} if adding else {},
+            "removing_replicas": {},
+            "topic_id": name.ljust(22, "A"),
+        }
+        return self.next().op("set", TOPIC, json.dumps(value), by=self.controller)
+
+    def state(self, *, by: int | None = None, **changed: Any) -> Self:
+        """The controller writes the state, or a leader does; what is not given stays."""
+        self.leader = changed.get("leader", self.leader)
+        self.isr = changed.get("isr", self.isr)
+        self.leader_epoch += changed.get("bump", 0)
+        self.recovering = changed.get("recovering", self.recovering)
+        value = {
+            "controller_epoch": changed.get("controller_epoch", self.epoch),
+            "leader": self.leader,
+            "version": 1,
+            "leader_epoch": self.leader_epoch,
+            "isr": list(self.isr),
+        }
+        if self.recovering:
+            value["leader_recovery_state"] = self.recovering
+        self.version += 1
+        kind = "set" if self.version else "create"
+        more = {} if by is not None else {"multi": [2, 2]}
+        return self.next().op(
+            kind, STATE, json.dumps(value), by=by or self.controller, **more,
+        )  # fmt: skip
+
+    def notify(self, by: int) -> Self:
+        value = {"version": 1, "partitions": [{"topic": "orders", "partition": 0}]}
+        path = "/isr_change_notification/isr_change_0000000000"
+        return self.next().op("create", path, json.dumps(value), by=by)
+
+    def wait(self, ms: int) -> Self:
+        self.ms += ms
+        return self
+
+    def write(self, folder: Path) -> Path:
+        (folder / "zookeeper").mkdir(parents=True)
+        text = "".join(f"{json.dumps(line)}\n" for line in self.lines)
+        (folder / "zookeeper" / "log.jsonl").write_text(text)
+        header = {"inter_broker_protocol": self.protocol, "ended_at_ms": self.ms}
+        (folder / "run.json").write_text(json.dumps(header))
+        return folder

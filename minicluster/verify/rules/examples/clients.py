@@ -1,0 +1,207 @@
+"""Examples of the rules in `clients.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from minicluster.protocol import records as r
+from minicluster.protocol.uuids import format_uuid
+from minicluster.verify.handwritten.clients import client, holds, leads, read, sent
+from minicluster.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
+from minicluster.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
+from minicluster.verify.rules.clients import (
+    acknowledged_records_are_not_lost,
+    clients_read_committed_records_only,
+    clients_see_one_value_at_each_offset,
+)
+from minicluster.verify.rules.example import breaks, keeps
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_bad() -> RunBuilder:
+    """Offset 1 is acknowledged with acks=all, and the log of the next leader ends at 1."""
+    run = sent(leads(plain_run(), end=2), 1, "b")
+    return holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_other() -> RunBuilder:
+    """Offset 1 is acknowledged with acks=all, and the next leader has another record there."""
+    run = sent(leads(plain_run(), end=2), 1, "b")
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "c"})
+
+
+def _created_again(acknowledged: int) -> RunBuilder:
+    """orders is deleted and created again, and acknowledges a record each time."""
+    run = sent(leads(plain_run(), end=5), 4, "e")
+    run.partition("delete", broker=1, leo=0)
+    run.log.op(r.RemoveTopicRecord(topic_id=TOPIC))
+    run.log.topic(partition(topic_id=OTHER_TOPIC), topic_id=OTHER_TOPIC)
+    new = {"topic_id": format_uuid(OTHER_TOPIC), **EVERYBODY}
+    run.partition("become_leader", leo=0, **new)
+    run.partition("hw", leo=1, hw_old=0, hw_new=1, **new)
+    return sent(run, acknowledged, "a")
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_made_again() -> RunBuilder:
+    """orders is deleted and created again, and loses a record that it acknowledged since."""
+    return _created_again(1)
+
+
+def _own_client_sends(run: RunBuilder, offset: int, value: str, **more: Any) -> RunBuilder:
+    """The cluster's own client gets a response of broker 1, which notes what all replicas have."""
+    row = {"f": "send", "type": "ok", "topic": "orders", "part": 0, "acks": -1, **more}
+    if (row["type"], row["acks"]) == ("ok", -1):
+        run.partition("ack", leo=2, offset=offset, **EVERYBODY)
+    seen = {"op_id": run.seq, "idempotent": False, "complete_seq": run.seq + 1}
+    return run.row("history", {**row, **seen, "offset": offset, "value": value})
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_own_client() -> RunBuilder:
+    """The cluster's own client has offset 1 acknowledged, and the log of the next leader ends at
+    1."""
+    run = _own_client_sends(leads(plain_run(), end=2), 1, "b")
+    return holds(leads(run, broker=2, epoch=1, end=1), 2, {0: "a"})
+
+
+@breaks(acknowledged_records_are_not_lost)
+def f1_numbered() -> RunBuilder:
+    """A producer with an id has offset 1 acknowledged, and a later leader has written another
+    record there."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
+    run.rows["replica_log"][-1]["leader_epoch"] = 1
+    return run
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_near() -> RunBuilder:
+    """The next leader lacks a record of acks=1, and one that was compacted; broker 1 lost its copy,
+    and leads no more."""
+    run = sent(sent(leads(plain_run(), end=3), 0, "a"), 1, "b")
+    sent(run, 2, "c", acks=1)
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {1: "b"})
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_deleted() -> RunBuilder:
+    """The leader's replica is deleted with its topic; another partition keeps its record."""
+    run = sent(sent(leads(plain_run(), end=2), 0, "a"), 1, "b")
+    run.partition("delete", broker=1, leo=0)
+    run.partition("become_leader", broker=1, part=1, leo=2, **EVERYBODY)
+    return client(run, "send", offset=0, value="x", acks=-1, part=1)
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_made_again_near() -> RunBuilder:
+    """orders is deleted and created again; what was acknowledged before went with the first
+    topic."""
+    return _created_again(0)
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_own_client_near() -> RunBuilder:
+    """The next leader lacks a record that the cluster's own client sent with acks=1, and one whose
+    send failed."""
+    run = _own_client_sends(_own_client_sends(leads(plain_run(), end=3), 0, "a"), 2, "c", acks=1)
+    _own_client_sends(run, 2, "d", type="fail")
+    return holds(leads(run, broker=2, epoch=1, end=2), 2, {0: "a", 1: "b"})
+
+
+@keeps(acknowledged_records_are_not_lost)
+def f1_numbered_near() -> RunBuilder:
+    """A producer with an id sends another batch under a sequence number again: the log has the
+    first one."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    return holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
+
+
+@breaks(clients_read_committed_records_only)
+def f6_bad() -> RunBuilder:
+    """The high watermark is 2, and a consumer gets the record at 2."""
+    return read(leads(plain_run()), 2, "c", hw=3)
+
+
+@breaks(clients_read_committed_records_only)
+def f6_beyond_the_response() -> RunBuilder:
+    """A consumer gets the record at 1 in a response with high watermark 1."""
+    return read(leads(plain_run()), 1, "b", hw=1)
+
+
+@breaks(clients_read_committed_records_only)
+def f6_raised() -> RunBuilder:
+    """The high watermark is 2, and a response without records returns 3."""
+    run = read(leads(plain_run()), 1, "b")
+    return client(run, "fetch", high_watermark=3)
+
+
+@keeps(clients_read_committed_records_only)
+def f6_near() -> RunBuilder:
+    """A consumer gets the last committed record; follower 2, whose high watermark is 1, gives the
+    one below it."""
+    run = read(leads(plain_run()), 1, "b", topic=None, topic_id=TOPIC_ID)
+    run.partition("become_follower", broker=2, leo=2)
+    run.partition("hw", broker=2, leo=2, hw_old=0, hw_new=1)
+    read(run, 0, "a", hw=1, broker=2)
+    return client(run, "list", high_watermark=2)
+
+
+@breaks(clients_see_one_value_at_each_offset)
+def f9_bad() -> RunBuilder:
+    """Two consumers read different values at offset 1."""
+    return read(read(leads(plain_run()), 1, "b"), 1, "c", client_id="app-2")
+
+
+@breaks(clients_see_one_value_at_each_offset)
+def f9_acknowledged() -> RunBuilder:
+    """A value is acknowledged at offset 1 with acks=all, and a consumer reads another there."""
+    return read(sent(leads(plain_run()), 1, "b"), 1, "c")
+
+
+def _under_one_name(*topic_ids: str) -> RunBuilder:
+    """Topics come one after the other under one name; a client reads another value of each."""
+    run = plain_run()
+    for topic_id in topic_ids:
+        topic = {"topic_id": topic_id, **EVERYBODY}
+        run.partition("become_leader", leo=1, **topic)
+        known = dict.fromkeys((1, 2, 3), (1, 0, 5))
+        run.partition("hw", leo=1, hw_old=0, hw_new=1, known=known, **topic)
+        read(run, 0, f"of {topic_id}", hw=1, topic_id=topic_id)
+        run.partition("delete", topic_id=topic_id, leo=0)
+    return run
+
+
+_TOPIC_IDS = tuple(format_uuid(UUID(int=0xABC0 + number)) for number in range(3))
+
+
+@breaks(clients_see_one_value_at_each_offset)
+def f9_in_a_deleted_topic() -> RunBuilder:
+    """Two values are read at one offset of a topic whose name went to others afterwards."""
+    run = _under_one_name(*_TOPIC_IDS)
+    return read(run, 0, "another", hw=1, topic_id=_TOPIC_IDS[0])
+
+
+@keeps(clients_see_one_value_at_each_offset)
+def f9_near() -> RunBuilder:
+    """acks=1 promises no offset, and another partition has its own records."""
+    run = sent(read(leads(plain_run()), 1, "b"), 1, "c", acks=1)
+    run.partition("become_leader", part=1, leo=2, **EVERYBODY)
+    return read(read(run, 1, "c", part=1), 1, "b")
+
+
+@keeps(clients_see_one_value_at_each_offset)
+def f9_same_sequence() -> RunBuilder:
+    """A producer sends another batch under a sequence number again, and is acknowledged the offset
+    of the first."""
+    run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
+    client(run, "send", offset=1, value="c", acks=-1, producer_id=7)
+    return read(run, 1, "b")
+
+
+@keeps(clients_see_one_value_at_each_offset)
+def f9_made_again() -> RunBuilder:
+    """Three topics come one after the other under one name, each with its own value at offset 0."""
+    return _under_one_name(*_TOPIC_IDS)

@@ -1,0 +1,250 @@
+"""Examples of the rules in `groups.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.protocol.uuids import format_uuid
+from minicluster.verify.handwritten.clients import (
+    client,
+    ended,
+    history,
+    holds,
+    later,
+    leads,
+    offset,
+    own,
+    poll,
+    reads,
+    same_name_before,
+)
+from minicluster.verify.handwritten.log import OTHER_TOPIC
+from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
+from minicluster.verify.rules.example import breaks, keeps
+from minicluster.verify.rules.groups import (
+    a_group_leaves_no_record_out,
+    a_partition_has_one_owner,
+    committed_offsets_are_not_forgotten,
+    polls_skip_no_record,
+    positions_do_not_go_back,
+)
+
+
+@breaks(positions_do_not_go_back)
+def f7_bad() -> RunBuilder:
+    """A consumer fetches at 2, 3 and 2 in one assignment."""
+    return reads(own(history(), "m1"), "m1", 2, 3, 2)
+
+
+@keeps(positions_do_not_go_back, polls_skip_no_record)
+def f7_near() -> RunBuilder:
+    """A lost response is fetched again; a new assignment begins at its committed offset, and what
+    was fetched before arrives late."""
+    run = reads(own(history(), "m1"), "m1", 1, 2)
+    reads(run, "m1", 3, received_seq=None)
+    reads(run, "m1", 3)
+    before = later(run).seq
+    own(run, "m1", 2)
+    reads(run, "m1", 4, send_seq=before)
+    return reads(run, "m1", 1, 2)
+
+
+@keeps(positions_do_not_go_back, polls_skip_no_record)
+def f7_two_leaders() -> RunBuilder:
+    """A consumer fetches from two leaders at a time, and the response of the first comes last."""
+    run = poll(own(history(), "m1"), "m1", 0, 1)
+    before = later(run).seq
+    poll(run, "m1", 2, 3, 4, send_seq=before)
+    poll(run, "m1", 2, 3, send_seq=before)
+    return reads(run, "m1", 5)
+
+
+@keeps(positions_do_not_go_back)
+def f7_offsets_fetched() -> RunBuilder:
+    """A fetch of the assignment before is sent between a new assignment and the fetch of its
+    offsets."""
+    run = reads(own(reads(own(history(), "m1"), "m1", 1, 2), "m1", 2), "m1", 3)
+    member: dict[str, Any] = {"client_id": "m1", "connection": None, "received_seq": run.seq + 1}
+    return reads(offset(run, "committed", 1, **member), "m1", 1, 2)
+
+
+@breaks(a_group_leaves_no_record_out)
+def f10_bad() -> RunBuilder:
+    """The first member of a group reads 0 and 1, and the next one begins at 3."""
+    run = reads(own(history(), "m1"), "m1", 0, 1)
+    return reads(own(run, "m2", 2), "m2", 3, 4)
+
+
+@keeps(a_group_leaves_no_record_out)
+def f10_near() -> RunBuilder:
+    """The next member of a group reads one record again, and compaction has taken another."""
+    run = holds(leads(plain_run(), end=6), 1, {at: f"v{at}" for at in (0, 1, 3, 4)})
+    reads(own(run, "m1"), "m1", 0, 1)
+    return reads(own(run, "m2", 2), "m2", 1, 3, 4)
+
+
+@breaks(polls_skip_no_record)
+def f12_bad() -> RunBuilder:
+    """A consumer reads 0, 1 and 3, and the log has a record at 2."""
+    return reads(own(history(), "m1"), "m1", 0, 1, 3)
+
+
+@breaks(polls_skip_no_record)
+def f12_gap() -> RunBuilder:
+    """One response has the records at 0 and 2, and leaves out 1."""
+    return poll(own(history(), "m1"), "m1", 0, 2)
+
+
+@breaks(polls_skip_no_record)
+def f12_begins_late() -> RunBuilder:
+    """A fetch at 0 returns the record at 1, and the next fetch is at 2."""
+    return poll(poll(own(history(), "m1"), "m1", 1, at=0), "m1", 2)
+
+
+@keeps(polls_skip_no_record)
+def f12_near() -> RunBuilder:
+    """Compaction has taken a record; another member begins later, and its last response is lost."""
+    run = holds(leads(plain_run(), end=6), 1, {at: f"v{at}" for at in (0, 1, 3, 4, 5)})
+    poll(own(run, "m1"), "m1", 0, 1)
+    poll(own(run, "m2", 2), "m2", 3, 4, at=2)
+    return poll(run, "m2", 5, received_seq=None)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_bad() -> RunBuilder:
+    """A commit of 4 is acknowledged, and the group fetches 3."""
+    return offset(offset(history(), "commit", 4), "committed", 3)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_forgotten() -> RunBuilder:
+    """A commit of 4 is acknowledged, and the group fetches no offset."""
+    return offset(offset(history(), "commit", 4), "committed", -1)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_forgotten_in_new_topic() -> RunBuilder:
+    """A commit of 4 is acknowledged, and the group fetches none; a topic before had the same
+    name."""
+    run = offset(same_name_before(history()), "commit", 4, topic_id=TOPIC_ID)
+    return offset(run, "committed", -1, topic_id=TOPIC_ID)
+
+
+def _pending(run: RunBuilder, value: int, *, epoch: int = 0) -> RunBuilder:
+    """The offset in a transaction of a producer."""
+    return offset(run, "pending", value, producer_id=7, producer_epoch=epoch)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_transaction() -> RunBuilder:
+    """A transaction that set the offset to 4 is committed, and the group fetches 2."""
+    run = ended(_pending(offset(history(), "commit", 2), 4))
+    return offset(run, "committed", 2, stable=True)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_aborted() -> RunBuilder:
+    """A transaction that would set the offset back to 2 is aborted, and the group fetches 2."""
+    run = ended(_pending(offset(history(), "commit", 4), 2), committed=False)
+    return offset(run, "committed", 2, stable=True)
+
+
+def _deleted(run: RunBuilder, kind: str = "forget") -> RunBuilder:
+    """The coordinator deletes the group's offset, or the group."""
+    place = ("orders", 0) if kind == "forget" else (None, -1)
+    row = {"kind": kind, "group_id": "g", "topic": place[0], "part": place[1]}
+    return run.row("group_event", row)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_after_expiry() -> RunBuilder:
+    """An offset expires, 4 is committed after that, and the group fetches none."""
+    run = offset(_deleted(offset(history(), "commit", 3)), "commit", 4)
+    return offset(run, "committed", -1)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_near() -> RunBuilder:
+    """A commit sets the offset back; one fetch was sent before a commit, and one saw a commit that
+    was acknowledged later."""
+    run = offset(offset(history(), "commit", 4), "commit", 2)
+    offset(run, "committed", 2)
+    early = run.seq
+    offset(run, "commit", 5)
+    offset(run, "committed", 2, sent=early)
+    before = run.seq
+    offset(run, "committed", 3, sent=before)
+    return offset(run, "commit", 3, sent=before)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_expired() -> RunBuilder:
+    """The offset has expired; one fetch was sent before that, and another group has its own."""
+    run = offset(history(), "commit", 4)
+    before = run.seq
+    offset(_deleted(run), "committed", -1)
+    offset(run, "committed", -1, sent=before)
+    client(run, "commit", group_id="h", offset=1, send_seq=run.seq)
+    return client(run, "committed", group_id="h", offset=1, send_seq=run.seq + 1)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_expired_in_new_topic() -> RunBuilder:
+    """The coordinator deletes the offset by the topic's name, which another topic had before."""
+    run = offset(same_name_before(history()), "commit", 4, topic_id=TOPIC_ID)
+    offset(run, "committed", 4, topic_id=TOPIC_ID)
+    return offset(_deleted(run), "committed", -1, topic_id=TOPIC_ID)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_made_again() -> RunBuilder:
+    """orders is created again, and the offsets of the topic before it are gone."""
+    other = format_uuid(OTHER_TOPIC)
+    run = offset(same_name_before(history()), "commit", 4, topic_id=other)
+    offset(run, "committed", -1, topic_id=TOPIC_ID)
+    return offset(offset(run, "commit", 1, topic_id=TOPIC_ID), "committed", 1, topic_id=TOPIC_ID)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_deleted_meanwhile() -> RunBuilder:
+    """The offset was deleted before its commit was acknowledged."""
+    run = history()
+    before = run.seq
+    offset(_deleted(run), "commit", 4, sent=before)
+    offset(run, "committed", -1)
+    client(run, "commit", group_id="h", offset=1, send_seq=run.seq)
+    return client(run, "committed", group_id="h", offset=1, send_seq=run.seq + 1)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_transactions_near() -> RunBuilder:
+    """Transactions set a lower offset, are open, or have markers that may still be on their way."""
+    run = ended(_pending(offset(history(), "commit", 4), 2))
+    offset(run, "committed", 2, stable=True)
+    ended(_pending(run, 5, epoch=1), epoch=1)
+    offset(run, "committed", 2, stable=False)
+    offset(run, "committed", 5, stable=True)
+    _pending(run, 1, epoch=2)
+    return offset(run, "committed", 1, stable=True)
+
+
+@breaks(a_partition_has_one_owner)
+def h2_bad() -> RunBuilder:
+    """Two members own orders-0 in generation 1."""
+    return own(own(history(), "m1"), "m2")
+
+
+@keeps(a_partition_has_one_owner)
+def h2_near() -> RunBuilder:
+    """The next generation gives orders-0 to another member, and another group has an owner of its
+    own."""
+    run = own(own(own(history(), "m1"), "m1"), "m2", generation=2)
+    return client(
+        run, "own", client_id="m3", group_id="other", member_id="m3", generation=1, received_seq=1
+    )
+
+
+@keeps(a_partition_has_one_owner)
+def h2_again() -> RunBuilder:
+    """A group ends, and another one of its name begins with its first generation."""
+    return own(_deleted(own(history(), "m1"), "end"), "m2")

@@ -1,0 +1,126 @@
+"""Examples of the rules in `images.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.protocol import records as r
+from minicluster.verify.handwritten.log import change, cluster
+from minicluster.verify.handwritten.run import RunBuilder, WithSnapshot
+from minicluster.verify.rules.example import breaks, keeps
+from minicluster.verify.rules.images import (
+    a_snapshot_and_the_rest_are_the_log,
+    images_are_folds_of_the_log,
+    images_are_published_in_order,
+    snapshots_are_folds_of_the_log,
+)
+
+
+@breaks(images_are_folds_of_the_log)
+def e32_bad() -> RunBuilder:
+    """Broker 2 publishes an image that is not the fold of the log."""
+    return RunBuilder(cluster()).committed().publish(2, image_hash="else")
+
+
+@keeps(images_are_folds_of_the_log)
+def e32_near() -> RunBuilder:
+    """A metadata transaction is aborted, and broker 2 publishes an image without its records."""
+    log = cluster().op(r.BeginTransactionRecord(name="x"), change((1, 2)))
+    log.op(r.AbortTransactionRecord(reason="no"))
+    run = RunBuilder(log).committed()
+    before = RunBuilder(cluster()).image_hash(log.offset)
+    return run.publish(2, image_hash=before)
+
+
+@breaks(images_are_published_in_order)
+def e33_bad() -> RunBuilder:
+    """Broker 2 publishes an image, and then an older one."""
+    run = RunBuilder(cluster()).committed()
+    end = run.log.offset - 1
+    return run.publish(2).publish(2, end - 2)
+
+
+@breaks(images_are_published_in_order)
+def e33_inside_a_batch() -> RunBuilder:
+    """Broker 2 publishes an image at an offset inside a batch."""
+    run = RunBuilder(cluster()).committed()
+    return run.publish(2, run.log.offset - 2)
+
+
+@breaks(images_are_published_in_order)
+def e33_too_early() -> RunBuilder:
+    """Broker 2 publishes the last record before it is committed."""
+    run = RunBuilder(cluster())
+    run.committed(run.log.offset - 1)
+    return run.publish(2).committed()
+
+
+@breaks(images_are_published_in_order)
+def e33_empty() -> RunBuilder:
+    """Broker 2 publishes an image at offset -1."""
+    return RunBuilder(cluster()).committed().publish(2, -1)
+
+
+@breaks(images_are_published_in_order)
+def e33_nothing_yet() -> RunBuilder:
+    """Broker 2 publishes an image at offset 0, up to which the log has a LeaderChange alone."""
+    return RunBuilder(cluster()).committed().publish(2, 0)
+
+
+@breaks(images_are_published_in_order)
+def e33_in_transaction() -> RunBuilder:
+    """Broker 2 publishes an image inside a metadata transaction."""
+    return RunBuilder(cluster()).committed().publish(2, in_tx=True)
+
+
+@keeps(images_are_published_in_order)
+def e33_near() -> RunBuilder:
+    """A new incarnation of broker 2 begins with an older image, and broker 3 has its own pace."""
+    run = RunBuilder(cluster()).committed()
+    first = run.log.batches[1].last_offset
+    run.publish(2).publish(3, first).publish(2, first, incarnation="2-2")
+    return run.publish(3).publish(3)
+
+
+@breaks(snapshots_are_folds_of_the_log)
+def e34_bad() -> RunBuilder:
+    """A snapshot has a topic that the log before it never created."""
+    return WithSnapshot(batches=9, lie=True)
+
+
+@breaks(snapshots_are_folds_of_the_log)
+def e34_epoch() -> RunBuilder:
+    """A snapshot has epoch 2 in its name, and the batch that it ends with has epoch 1."""
+    return WithSnapshot(batches=9, name_epoch=2)
+
+
+@breaks(snapshots_are_folds_of_the_log)
+def e34_time() -> RunBuilder:
+    """The header of a snapshot has another time than the batch that it ends with."""
+    return WithSnapshot(batches=9, late_ms=1)
+
+
+@keeps(snapshots_are_folds_of_the_log)
+def e34_near() -> RunBuilder:
+    """A snapshot is the fold of the log up to its end."""
+    return WithSnapshot(batches=9)
+
+
+def _after_snapshot(**values: Any) -> RunBuilder:
+    """Broker 2 publishes a snapshot that it has loaded, and then the end of the log."""
+    run = RunBuilder(cluster().op(change((1, 2)))).committed()
+    before = run.log.batches[-2].last_offset
+    return run.publish(2, before, manifest="snapshot").publish(2, **values)
+
+
+@breaks(a_snapshot_and_the_rest_are_the_log)
+def e35_bad() -> RunBuilder:
+    """Broker 2 has loaded a snapshot, and then publishes an image that is not the fold of the
+    log."""
+    return _after_snapshot(image_hash="else")
+
+
+@keeps(a_snapshot_and_the_rest_are_the_log)
+def e35_near() -> RunBuilder:
+    """Broker 2 has loaded a snapshot, and then publishes the fold of the whole log."""
+    return _after_snapshot()

@@ -1,0 +1,137 @@
+"""Examples of the rules in `replica_logs.py`."""
+
+from __future__ import annotations
+
+from minicluster.verify.handwritten.log import change, cluster
+from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
+from minicluster.verify.rules.example import breaks, keeps
+from minicluster.verify.rules.replica_logs import (
+    a_retried_record_is_appended_once,
+    every_isr_member_holds_what_is_committed,
+    leader_epochs_do_not_decrease_along_a_log,
+    replicas_do_not_diverge,
+)
+
+
+def _runs_with(run: RunBuilder, broker: int, *records: tuple[int, str]) -> RunBuilder:
+    """A broker that runs when the run ends, and the records of its replica."""
+    run.partition("append", broker=broker, leo=len(records)).replica_log(broker, *records)
+    for row in run.rows["replica_log"]:
+        row["incarnation"] = f"{row['broker']}-1"
+    return run
+
+
+def _in_isr(run: RunBuilder, *second: tuple[int, str]) -> RunBuilder:
+    """1 leads with two committed records; 2 is in the ISR, and does not take them for committed."""
+    run.partition("become_leader", leo=0, **EVERYBODY)
+    run.partition("hw", leo=2, hw_old=0, hw_new=2, **EVERYBODY)
+    run.replica_log(1, (0, "a"), (0, "b"))
+    return _runs_with(run, 2, *second)
+
+
+@breaks(every_isr_member_holds_what_is_committed)
+def f2_bad() -> RunBuilder:
+    """Leader 1 has two committed records; broker 2 is in the ISR, and has one."""
+    return _in_isr(plain_run(), (0, "a"))
+
+
+@breaks(every_isr_member_holds_what_is_committed)
+def f2_other() -> RunBuilder:
+    """Leader 1 has two committed records; broker 2 is in the ISR, and has another at offset 1."""
+    return _in_isr(plain_run(), (0, "a"), (2, "c"))
+
+
+@keeps(every_isr_member_holds_what_is_committed)
+def f2_near() -> RunBuilder:
+    """Broker 2, with one of two committed records, has left the ISR; 3 has another tail above the
+    high watermark."""
+    run = _in_isr(RunBuilder(cluster().op(change((1, 3)))), (0, "a"))
+    return _runs_with(run, 3, (0, "a"), (0, "b"), (0, "z"))
+
+
+@keeps(every_isr_member_holds_what_is_committed)
+def f2_near_shut_down() -> RunBuilder:
+    """Broker 2 had an uncommitted record when it was shut down, and truncated it after its
+    return."""
+    run = _runs_with(plain_run(), 2, (0, "a"), (0, "x"))
+    _in_isr(run, (0, "a"), (2, "b"))
+    rows = run.rows["replica_log"]
+    for row in rows[:2]:
+        row["incarnation"] = "2-0"
+    for row in rows[2:4]:  # of the leader
+        row["leader_epoch"] = 2 if row["offset"] else 0
+    return run
+
+
+def _committed_to(run: RunBuilder, *high_watermarks: int) -> RunBuilder:
+    """The high watermarks of brokers 1, 2, …"""
+    for broker, end in enumerate(high_watermarks, 1):
+        run.partition("hw", broker=broker, hw_old=0, hw_new=end, leo=end)
+    return run
+
+
+@breaks(replicas_do_not_diverge)
+def f4_bad() -> RunBuilder:
+    """KIP-279: brokers 1 and 2 have different records at offset 1, and both take it for
+    committed."""
+    run = _committed_to(plain_run(), 2, 2)
+    return run.replica_log(1, (0, "a"), (1, "b")).replica_log(2, (0, "a"), (2, "c"))
+
+
+@breaks(replicas_do_not_diverge)
+def f4_same_epoch() -> RunBuilder:
+    """One leader wrote two records at offset 1, of which broker 2 had the one that was
+    truncated."""
+    run = _committed_to(plain_run(), 1, 1)
+    run.replica_log(1, (0, "a"), (1, "b"))
+    return run.replica_log(2, (0, "a"), (1, "c"), at="truncate")
+
+
+@keeps(replicas_do_not_diverge)
+def f4_near() -> RunBuilder:
+    """Brokers 1 and 2 differ above the high watermark of 2, in epochs of their own."""
+    run = _committed_to(plain_run(), 2, 1)
+    return run.replica_log(1, (0, "a"), (1, "b")).replica_log(2, (0, "a"), (2, "c"))
+
+
+@keeps(replicas_do_not_diverge)
+def f4_stopped() -> RunBuilder:
+    """The tail of a broker that stopped differs from what was committed later, and it truncates
+    that."""
+    run = _committed_to(plain_run(), 1).replica_log(1, (0, "a"), (1, "b"))
+    run.partition("truncate", broker=1, leader_epoch=1, partition_epoch=1, leo=1, offset=1)
+    run = _committed_to(run, 2, 2)
+    return run.replica_log(1, (0, "a"), (2, "c")).replica_log(2, (0, "a"), (2, "c"))
+
+
+def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
+    """The cluster's own client has sent a value."""
+    row = {"op_id": 1, "f": "send", "type": "ok", "topic": "orders", "part": 0}
+    return run.row("history", {**row, "value": value, "idempotent": idempotent})
+
+
+@breaks(a_retried_record_is_appended_once)
+def f11_bad() -> RunBuilder:
+    """A record of an idempotent producer is at offsets 0 and 2."""
+    run = _sent(plain_run(), "a", idempotent=True)
+    return run.replica_log(1, (0, "a"), (0, "b"), (0, "a"))
+
+
+@keeps(a_retried_record_is_appended_once)
+def f11_near() -> RunBuilder:
+    """A record of an idempotent producer is at offset 0, and one of another producer at 1 and 2."""
+    run = _sent(_sent(plain_run(), "a", idempotent=True), "b", idempotent=False)
+    records = (0, "a"), (0, "b"), (0, "b")
+    return run.replica_log(1, *records).replica_log(2, *records)
+
+
+@breaks(leader_epochs_do_not_decrease_along_a_log)
+def f17_bad() -> RunBuilder:
+    """A replica holds records of leader epochs 0, 2 and 1, in this order."""
+    return plain_run().replica_log(1, (0, "a"), (2, "b"), (1, "c"))
+
+
+@keeps(leader_epochs_do_not_decrease_along_a_log)
+def f17_near() -> RunBuilder:
+    """A replica holds records of leader epochs 0, 0, 2 and 5, in this order."""
+    return plain_run().replica_log(1, (0, "a"), (0, "b"), (2, "c"), (5, "d"))

@@ -1,0 +1,84 @@
+"""The examples of every rule, judged in this process: each breaks its rule, each near miss none.
+
+``test_agreement`` has the live judge and Spark say the same of all of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from minicluster.verify import Report, Verdict
+from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.example import Example, breaks, examples_of
+from minicluster.verify.rules.examples.every import EXAMPLES
+from tests.verify.examples import BY_NAME, COUNT_NO_CASE, Case, each
+from tests.verify.in_process import verified
+
+BAD, NEAR = (
+    {
+        rule.id: tuple(one for one in examples_of(rule, EXAMPLES) if one.is_broken is bad)
+        for rule in RULES
+    }
+    for bad in (True, False)
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("examples")
+    return verified(*(example().write(folder / name) for name, example in BY_NAME.items()))
+
+
+def verdict(report: Report, rule: str, example: Case) -> tuple[Verdict, int]:
+    by_run = {run: (word, looked_at) for run, word, looked_at in report.rule(rule).by_run}
+    return by_run[example.name]
+
+
+@pytest.mark.parametrize(("rule", "example"), each(BAD))
+def test_an_example_breaks_its_rule(rule: str, example: Case, report: Report) -> None:
+    assert verdict(report, rule, example)[0] is Verdict.INVALID
+
+
+@pytest.mark.parametrize(("rule", "example"), each(NEAR))
+def test_a_near_miss_is_looked_at_and_keeps_its_rule(
+    rule: str, example: Case, report: Report
+) -> None:
+    if example.name in COUNT_NO_CASE:
+        assert verdict(report, rule, example) == (Verdict.NO_CASES, 0)
+        return
+    word, looked_at = verdict(report, rule, example)
+    assert word is Verdict.VALID
+    assert looked_at > 0
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_an_example_and_a_near_miss(rule: object) -> None:
+    assert {example.is_broken for example in EXAMPLES if rule in example.rules} == {True, False}
+
+
+def test_examples_stand_beside_their_rules_and_in_their_order() -> None:
+    """``rules/partitions.py`` has its examples in ``rules/examples/partitions.py``."""
+    declared = [rule for example in EXAMPLES for rule in example.rules]
+    assert {rule.id for rule in declared} == {rule.id for rule in RULES}
+    for example in EXAMPLES:
+        for rule in example.rules:
+            home = rule.parts[0][1].__module__
+            assert example.build.__module__ == home.replace(".rules.", ".rules.examples.")
+
+
+def test_each_sentence_says_what_one_example_builds() -> None:
+    assert len(BY_NAME) == len(EXAMPLES), "names are those of runs in reports"
+    for example in EXAMPLES:
+        assert example.sentence.endswith("."), example.name
+    for rule in RULES:
+        sentences = [example.sentence for example in examples_of(rule, EXAMPLES)]
+        assert len({*sentences}) == len(sentences), rule
+
+
+def test_an_example_without_a_sentence_is_refused() -> None:
+    def silent() -> None:
+        return None
+
+    with pytest.raises(TypeError, match="example silent has no docstring"):
+        breaks(RULES[0])(silent)  # type: ignore[type-var]
+    assert isinstance(EXAMPLES[0], Example)
