@@ -12,6 +12,7 @@ Source:   KIP-195, KIP-339, KIP-464, KIP-516; kafka.server.ZkAdminManager, Kafka
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.protocol import messages as m
@@ -23,31 +24,22 @@ from minicluster.zookeeper.broker.administration.delete_topics import delete_top
 from minicluster.zookeeper.broker.administration.update_features import update_features
 from minicluster.zookeeper.process import Process
 
+_DECIDED_BY: Mapping[type, Callable[[AdminState, Any, int], Process[Any]]] = {
+    m.CreateTopicsRequest: create_topics,
+    m.DeleteTopicsRequest: delete_topics,
+    m.CreatePartitionsRequest: create_partitions,
+    m.AlterConfigsRequest: alter_configs,
+    m.IncrementalAlterConfigsRequest: alter_configs,
+    m.UpdateFeaturesRequest: update_features,
+}
+ADMIN_REQUESTS: tuple[type[Any], ...] = tuple(_DECIDED_BY)
+
 
 def process_admin(state: AdminState, request: Any, version: int) -> Process[Any]:
     """The response to a request of an administrator.
 
     Errors:  TypeError for a request of another kind.
     """
-    match request:
-        case m.CreateTopicsRequest():
-            return (yield from create_topics(state, request))
-        case m.DeleteTopicsRequest():
-            return (yield from delete_topics(state, request, version))
-        case m.CreatePartitionsRequest():
-            return (yield from create_partitions(state, request))
-        case m.AlterConfigsRequest() | m.IncrementalAlterConfigsRequest():
-            return (yield from alter_configs(state, request))
-        case m.UpdateFeaturesRequest():
-            return update_features(state, request, version)
-    raise TypeError(f"no admin request: {type(request).__name__}")
-
-
-ADMIN_REQUESTS = (
-    m.CreateTopicsRequest,
-    m.DeleteTopicsRequest,
-    m.CreatePartitionsRequest,
-    m.AlterConfigsRequest,
-    m.IncrementalAlterConfigsRequest,
-    m.UpdateFeaturesRequest,
-)
+    if not isinstance(request, ADMIN_REQUESTS):
+        raise TypeError(f"no admin request: {type(request).__name__}")
+    return _DECIDED_BY[type(request)](state, request, version)

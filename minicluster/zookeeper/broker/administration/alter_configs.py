@@ -37,7 +37,7 @@ def preprocessed(state: ApiState, request: Altered) -> Preprocessed:
     return preprocess(state, request)
 
 
-def alter_configs(state: AdminState, request: Altered) -> Process[Any]:
+def alter_configs(state: AdminState, request: Altered, version: int) -> Process[Any]:
     """Alter the configs of topics, each by itself; the response has the kind of the request."""
     incremental = isinstance(request, m.IncrementalAlterConfigsRequest)
     response: Any = m.IncrementalAlterConfigsResponse if incremental else m.AlterConfigsResponse

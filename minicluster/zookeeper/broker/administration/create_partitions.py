@@ -24,7 +24,7 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def create_partitions(
-    state: AdminState, request: CreatePartitionsRequest
+    state: AdminState, request: CreatePartitionsRequest, version: int
 ) -> Process[CreatePartitionsResponse]:
     """Add partitions to topics, each by itself.
 

@@ -34,7 +34,9 @@ TopicResult = CreateTopicsResponse.CreatableTopicResult
 NOT_GIVEN = -1
 
 
-def create_topics(state: AdminState, request: CreateTopicsRequest) -> Process[CreateTopicsResponse]:
+def create_topics(
+    state: AdminState, request: CreateTopicsRequest, version: int
+) -> Process[CreateTopicsResponse]:
     """Create topics, each by itself: the configs first, then the assignment.
 
     Errors:  per topic; the first of: sizes and assignment, name, existence, collision, configs.

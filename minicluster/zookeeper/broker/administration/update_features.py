@@ -11,6 +11,7 @@ from __future__ import annotations
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.process import Process
 
 DISABLED = "Feature versioning system is disabled."
 NOT_SUPPORTED = (
@@ -24,8 +25,9 @@ Update = UpdateFeaturesRequest.FeatureUpdateKey
 
 def update_features(
     state: AdminState, request: UpdateFeaturesRequest, version: int
-) -> UpdateFeaturesResponse:
+) -> Process[UpdateFeaturesResponse]:
     """Every update is rejected, and below IBP 2.7 the whole request."""
+    yield from ()  # without a look into ZooKeeper
     if not state.controller.settings.protocol.features_supported:
         return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=DISABLED)
     problems = {update.feature: _problem_of(update, version) for update in request.feature_updates}

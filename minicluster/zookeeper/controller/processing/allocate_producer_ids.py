@@ -10,6 +10,7 @@ from typing import Any
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.errors import FAILURES
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import expect_ok
@@ -25,7 +26,7 @@ BLOCK = 1_000
 
 
 def process_allocate_producer_ids(
-    state: ControllerState, token: Any, request: AllocateProducerIdsRequest, version: int
+    state: ControllerState, token: Any, request: AllocateProducerIdsRequest
 ) -> Process[None]:
     """Write the next block for the broker, and respond with it."""
     refusal = _refusal(state, request)
@@ -77,3 +78,9 @@ def _refusal(state: ControllerState, request: AllocateProducerIdsRequest) -> Err
     if known is None:
         return ErrorCode.BROKER_ID_NOT_REGISTERED
     return None if known == request.broker_epoch else ErrorCode.STALE_BROKER_EPOCH
+
+
+API = ControllerApi(
+    AllocateProducerIdsRequest,
+    lambda state, event: process_allocate_producer_ids(state, event.token, event.request),
+)

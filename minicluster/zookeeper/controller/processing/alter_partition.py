@@ -21,6 +21,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved, IllegalState
 from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
 from minicluster.zookeeper.controller.request_batch import send_metadata
@@ -243,3 +244,10 @@ def _partition_data(
         leader_recovery_state=outcome.recovery_state,
         partition_epoch=outcome.partition_epoch,
     )
+
+
+API = ControllerApi(
+    AlterPartitionRequest,
+    lambda state, event: process_alter_partition(state, event.token, event.request, event.version),
+    # None while it waits: the leader sends it again when it finds the next controller.
+)

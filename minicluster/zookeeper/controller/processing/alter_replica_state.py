@@ -20,13 +20,14 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.processing.broker_change import take_replicas_offline
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
 
 
 def process_alter_replica_state(
-    state: ControllerState, token: Any, request: AlterReplicaStateRequest, version: int
+    state: ControllerState, token: Any, request: AlterReplicaStateRequest
 ) -> Process[None]:
     """Check and respond at once; then elect other leaders, and remove the replicas from ISRs."""
     refusal = _refusal(state, request)
@@ -63,3 +64,9 @@ def _refusal(state: ControllerState, request: AlterReplicaStateRequest) -> int |
     if state.context.broker_epochs.get(request.broker_id) != request.broker_epoch:
         return ErrorCode.STALE_BROKER_EPOCH
     return None if request.event_type == EVENT_OFFLINE else UNKNOWN_EVENT_TYPE
+
+
+API = ControllerApi(
+    AlterReplicaStateRequest,
+    lambda state, event: process_alter_replica_state(state, event.token, event.request),
+)

@@ -13,6 +13,7 @@ from minicluster.protocol.messages import ControlledShutdownRequest, ControlledS
 from minicluster.zookeeper.controller.changing.elections import Strategy
 from minicluster.zookeeper.controller.changing.partition_states import change_partitions
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
 from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
@@ -23,7 +24,7 @@ UNKNOWN_EPOCH = -1
 
 
 def process_controlled_shutdown(
-    state: ControllerState, token: Any, request: ControlledShutdownRequest, version: int
+    state: ControllerState, token: Any, request: ControlledShutdownRequest
 ) -> Process[None]:
     """Move leaders away, then remove the broker from the other ISRs; the response has the rest."""
     refusal = _refusal(state, request)
@@ -85,3 +86,12 @@ def _shut_down(state: ControllerState, broker: int) -> Process[None]:
     batch.send()
     replicas = [(partition, broker) for partition in followed]
     yield from change_replicas(state, replicas, ReplicaStatus.OFFLINE)
+
+
+API = ControllerApi(
+    ControlledShutdownRequest,
+    lambda state, event: process_controlled_shutdown(state, event.token, event.request),
+    preempted=lambda request: ControlledShutdownResponse(
+        error_code=ErrorCode.STALE_CONTROLLER_EPOCH
+    ),
+)

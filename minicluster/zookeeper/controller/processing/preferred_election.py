@@ -18,6 +18,7 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from minicluster.zookeeper.controller.changing.elections import Strategy, preferred_may_lead
 from minicluster.zookeeper.controller.changing.partition_states import Outcomes, change_partitions
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.effects import RespondOnceLed
 from minicluster.zookeeper.controller.errors import NO_PARTITION, StateChangeFailed
 from minicluster.zookeeper.controller.events import ZkPreferredElection
@@ -199,3 +200,18 @@ def _rebalance(state: ControllerState) -> Process[None]:
         if len(elsewhere) * 100 > percentage * len(partitions):
             candidates = [p for p in elsewhere if preferred_may_lead(state, p)]
             yield from elect_replicas(state, candidates, Trigger.AUTO)
+
+
+def _preempted(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    topics = request.topic_partitions or ()
+    partitions = [TopicPartition(t.topic, p) for t in topics for p in t.partitions]
+    return elect_leaders_response(dict.fromkeys(partitions, NOT_CONTROLLER))
+
+
+API = ControllerApi(
+    ElectLeadersRequest,
+    lambda state, event: process_elect_leaders(
+        state, event.token, event.request, event.version, event.received_ms
+    ),
+    preempted=_preempted,
+)

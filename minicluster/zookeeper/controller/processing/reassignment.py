@@ -30,6 +30,7 @@ from minicluster.zookeeper.controller.changing.topic_deletion import (
     mark_ineligible,
     resume_deletion_of,
 )
+from minicluster.zookeeper.controller.controller_api import ControllerApi
 from minicluster.zookeeper.controller.errors import FAILURES, NO_PARTITION, StateChangeFailed
 from minicluster.zookeeper.controller.events import ZkReassignment
 from minicluster.zookeeper.controller.request_batch import RequestBatch, send_metadata
@@ -56,7 +57,7 @@ from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignme
 
 
 def process_alter_reassignments(
-    state: ControllerState, token: Any, request: AlterPartitionReassignmentsRequest, version: int
+    state: ControllerState, token: Any, request: AlterPartitionReassignmentsRequest
 ) -> Process[None]:
     """Begin, change and cancel reassignments."""
     if not state.is_active:
@@ -190,7 +191,7 @@ def process_reassignment_isr_change(
 
 
 def process_list_reassignments(
-    state: ControllerState, token: Any, request: ListPartitionReassignmentsRequest, version: int
+    state: ControllerState, token: Any, request: ListPartitionReassignmentsRequest
 ) -> None:
     """The ongoing reassignments, all or those of the requested partitions."""
     context = state.context
@@ -406,3 +407,17 @@ def remove_from_znode(
         return
     yield from delete_all(state, [paths.REASSIGN_PARTITIONS])
     state.put(ZkReassignment())  # the znode may be there again: its watch is gone
+
+
+ALTER_PARTITION_REASSIGNMENTS = ControllerApi(
+    AlterPartitionReassignmentsRequest,
+    lambda state, event: process_alter_reassignments(state, event.token, event.request),
+    preempted=lambda request: alter_reassignments_refusal(),
+)
+LIST_PARTITION_REASSIGNMENTS = ControllerApi(
+    ListPartitionReassignmentsRequest,
+    lambda state, event: process_list_reassignments(state, event.token, event.request),
+    preempted=lambda request: ListPartitionReassignmentsResponse(
+        error_code=ErrorCode.NOT_CONTROLLER, error_message=None
+    ),
+)
