@@ -15,9 +15,10 @@ from minicluster.cli.exit_codes import EXIT_CONTENT, EXIT_FILES
 from minicluster.cli.options import JSON, TEXT, format_option, path_type
 from minicluster.cli.reports import write_report
 from minicluster.cli.terminal import complain, out, print_line, print_lines
-from minicluster.errors import UserError
+from minicluster.errors import UserError, instead
 
 Row = tuple[str, ...]
+_CONFIGS = "see minicluster list configs"
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -50,7 +51,9 @@ def _mistakes(path: Path) -> list[str]:
     from minicluster.scenario.reading import scenario_text
     from minicluster.verify.rules.every import BY_ID
 
-    others = Others(BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}))
+    others = Others(
+        BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}), _topic_config
+    )
     scenario, found = mistakes(scenario_text(path), str(path), path.stem, others)
     if scenario is not None and not found:
         try:  # what only the whole shows
@@ -62,6 +65,24 @@ def _mistakes(path: Path) -> list[str]:
         f"{path}:{one.line}:{one.column}: {one.text}" if one.line else f"{path}: {one.text}"
         for one in found
     ]
+
+
+def _topic_config(name: str, value: Any) -> None:
+    """Look at a config of a topic.
+
+    Errors:  UserError for one that does not exist, and for a value that it cannot have.
+    """
+    from minicluster.configs.config_def import InvalidConfig
+    from minicluster.configs.definitions import topic_configs
+
+    keys = topic_configs().keys
+    if name not in keys:
+        raise UserError(f"{name!r} is no config of a topic; {instead(name, keys, _CONFIGS)}")
+    if value is not None:
+        try:
+            keys[name].parse(str(value).lower() if isinstance(value, bool) else str(value))
+        except InvalidConfig as error:
+            raise UserError(str(error)) from None
 
 
 @click.command("schema")

@@ -2,7 +2,8 @@
 
 Reading ends at the first mistake. Here each part of a file is read alone: the header's fields, each
 fault, each step, and each argument of a step that is wrong. A part that is no YAML is left out.
-Then the names are looked up: the brokers, controllers and topics that no part of the file creates.
+Then the names are looked up: the brokers, controllers, topics and partitions that no part of the
+file creates, and what no cluster of the file's shape can ever do. A step that ``may_fail`` may.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from minicluster.durations import format_duration as shown_duration
 from minicluster.errors import UserError, instead
+from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, PARTITIONS, Selector
-from minicluster.scenario.actions.topics import CreateTopic
-from minicluster.scenario.document import Document, Path
+from minicluster.scenario.actions.nodes import SlowDisk
+from minicluster.scenario.actions.topics import AddPartitions, CreateTopic, SetConfig
+from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
 from minicluster.scenario.functions import FUNCTIONS, Takes
-from minicluster.scenario.reading import scenario_from, step_of
+from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
 from minicluster.scenario.view import ZOOKEEPER_NODE
 from minicluster.scenario.vocabulary import ACTIONS
@@ -40,10 +44,11 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """Checks of other rooms: the ids of rules, and the reader of a cluster's configs."""
+    """Checks of other rooms: the ids of rules, the readers of a cluster's and a topic's configs."""
 
     rules: Collection[str]
     read_config: Callable[[str, Any], object]
+    read_topic_config: Callable[[str, Any], object]
 
 
 def mistakes(
@@ -70,7 +75,8 @@ def mistakes(
         _header(found, others)
         _steps(found)
     if broken:  # what the rest names may be created by what cannot be read
-        return None, sorted({*found.mistakes, *broken})
+        there = [one for one in found.mistakes if not one.text.endswith(NO_STEPS)]
+        return None, sorted({*there, *broken})
     scenario = None
     try:
         scenario = scenario_from(read, name)
@@ -78,7 +84,7 @@ def mistakes(
         if not found.mistakes:
             found.add((), str(error).removeprefix(where).lstrip(":0123456789 "))
     else:
-        _names(found, scenario)
+        _names(found, scenario, others)
     return scenario, sorted(set(found.mistakes))
 
 
@@ -178,6 +184,11 @@ def _steps(found: _Found) -> None:
 
 def _parts_of_step(found: _Found, path: Path, step: Mapping[str, Any], where: str) -> None:
     """Look at each argument of a step that is wrong."""
+    parted = _parted(step)
+    if parted:
+        for name, text in parted.items():
+            found.add((*path, name), f"{where}: {QUOTE_HINT}; write {name}: {text}")
+        return
     for name in ("at", "after"):
         if name in step:
             probe = {name: step[name], **_NOTHING}
@@ -211,26 +222,140 @@ def _parts_of_step(found: _Found, path: Path, step: Mapping[str, Any], where: st
             found.add(path, f"{where}: {method} needs {name!r}: {argument.kind.text}")
 
 
-# --- names that nothing creates ------------------------------------------------------------------
+def _parted(step: Mapping[str, Any]) -> dict[str, str]:
+    """The values that YAML took apart at their commas, by their names, in quotes."""
+    names = list(step)
+    found: dict[str, str] = {}
+    for index, name in enumerate(names):
+        if index and isinstance(name, str) and step[name] is None and name[-1:] in (")", "]"):
+            begin = index - 1
+            while begin and step[names[begin]] is None:
+                begin -= 1
+            rest = [str(each) for each in names[begin + 1 : index + 1]]
+            found[names[begin]] = f'"{", ".join([str(step[names[begin]]), *rest])}"'
+    return found
 
 
-def _names(found: _Found, scenario: Scenario) -> None:
-    """Look up the nodes and topics that steps name."""
-    created: set[str] = set()
+# --- what can never be right ---------------------------------------------------------------------
+
+_OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
+
+
+class _Topics:
+    """The topics that steps so far have created, with their numbers of partitions."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
+        self._is_open = scenario.listeners  # clients create topics as well
+
+    def take(self, step: Step) -> None:
+        """Take what a step creates."""
+        action = step.action
+        if isinstance(action, CreateTopic):
+            assigned = action.assignment
+            count = action.partitions if assigned is None else len(tuple(assigned))
+            is_sure = not (step.may_fail or self._is_open)
+            self.partitions[str(action.name)] = count if is_sure else None
+        elif isinstance(action, AddPartitions):
+            self.partitions[str(action.name)] = None if step.may_fail else action.total
+
+    def missing(self, topic: str, index: int | None) -> Iterator[str]:
+        """Why a partition, or a topic, cannot be there."""
+        if topic not in self.partitions:
+            if not self._is_open and topic not in INTERNAL_TOPICS:
+                what = instead(topic, sorted(self.partitions), "create it before")
+                yield f"there is no topic {topic} then; {what}"
+            return
+        count = self.partitions[topic]
+        if index is not None and count is not None and index >= count:
+            last = "0" if count == 1 else f"0 to {count - 1}"
+            yield f"there is no partition {topic}-{index}; those of {topic} are {last}"
+
+
+def _names(found: _Found, scenario: Scenario, others: Others) -> None:
+    """Look up the nodes, topics and partitions that steps name, and what they ask of a cluster."""
+    topics = _Topics(scenario)
+    earliest_ms, at_step = 0, 0
     for index, step in enumerate(scenario.steps):
         path: Path = ("steps", index)
+        where = f"step {step.number}"
         for name, expression in _expressions(step):
-            for text in _unknown(expression, scenario, created):
-                found.add((*path, name), f"step {step.number}: {text}")
-        for name, topic in _topics(step.action):
-            if topic not in created and not scenario.listeners:
-                found.add((*path, name), f"step {step.number}: {_no_topic(topic, created)}")
-        if isinstance(step.action, CreateTopic):
-            created.add(str(step.action.name))
+            for text in _unknown(expression, scenario, topics):
+                found.add((*path, name), f"{where}: {text}")
+        for name, topic, partition in _topics(step.action):
+            for text in topics.missing(topic, None if step.may_fail else partition):
+                found.add((*path, name), f"{where}: {text}")
+        for place, text in _impossible(step, scenario, others):
+            found.add((*path, *place), f"{where}: {text}")
+        if step.at_ms is not None and step.at_ms < earliest_ms:
+            at, then = (shown_duration(ms) for ms in (step.at_ms, earliest_ms))
+            text = f"at {at} is before step {at_step}, which is at {then} or later; order them"
+            found.add((*path, "at"), f"{where}: {text}")
+        elif step.at_ms is not None or step.after_ms:
+            earliest_ms = step.at_ms if step.at_ms is not None else earliest_ms + step.after_ms
+            at_step = step.number
+        topics.take(step)
 
 
-def _no_topic(topic: str, created: set[str]) -> str:
-    return f"there is no topic {topic} then; {instead(topic, sorted(created), 'create it before')}"
+def _impossible(
+    step: Step, scenario: Scenario, others: Others
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What a cluster of this shape can never do, with the place in the step."""
+    match step.action:
+        case CreateTopic() as create if not step.may_fail:
+            yield from _impossible_topic(create, scenario, others)
+        case SetConfig() as change if change.topic is not None and not step.may_fail:
+            if (bad := _bad_config(str(change.key), change.value, others)) is not None:
+                yield ("key",), bad
+        case SlowDisk() as slow:
+            if scenario.mode == "zookeeper" or all(
+                isinstance(one, Selector) and _is_of_brokers(one.expression)
+                if not isinstance(one, int)
+                else one < FIRST_CONTROLLER
+                for one in slow.node  # type: ignore[union-attr]
+            ):
+                why = "brokers do not wait for their disks; name controllers"
+                if scenario.mode == "zookeeper":
+                    why = "it slows controllers of KRaft, and this cluster is on ZooKeeper"
+                yield ("node",), f"slow_disk would change nothing: {why}"
+        case _:
+            pass
+
+
+def _impossible_topic(
+    create: CreateTopic, scenario: Scenario, others: Others
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    brokers = scenario.brokers
+    if create.assignment is None and create.replicas > brokers:
+        text = f"{create.replicas} replicas need as many brokers; the cluster has {brokers}"
+        yield ("replicas",), text
+    named = {int(one) for each in create.assignment or () for one in each}  # type: ignore[arg-type]
+    for one in sorted(named - set(range(1, brokers + 1))):
+        yield ("assignment",), f"there is no broker {one}; brokers are 1 to {brokers}"
+    for name, value in (create.configs or {}).items():
+        if (why := _bad_config(name, value, others)) is not None:
+            yield ("configs", name), why
+
+
+def _bad_config(name: str, value: Any, others: Others) -> str | None:
+    """Why a topic cannot have a config; None where it can."""
+    try:
+        others.read_topic_config(name, value)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _is_of_brokers(expression: Expression) -> bool:
+    """All nodes that an expression selects are brokers, whatever happens."""
+    match expression:
+        case Call(name, _, _):
+            return name in _OF_BROKERS
+        case Word(text):
+            return text == "brokers" or (text.isdecimal() and int(text) < FIRST_CONTROLLER)
+        case Nodes(members):
+            return all(map(_is_of_brokers, members))
+    return False
 
 
 def _expressions(step: Step) -> Iterator[tuple[str, Expression]]:
@@ -249,8 +374,8 @@ def _expressions(step: Step) -> Iterator[tuple[str, Expression]]:
             yield name, node.expression if isinstance(node, Selector) else Nodes((Word(str(node)),))
 
 
-def _topics(action: Action | None) -> Iterator[tuple[str, str]]:
-    """The topics that an action needs, with the names of its arguments."""
+def _topics(action: Action | None) -> Iterator[tuple[str, str, int | None]]:
+    """The topics and partitions that an action needs, with the names of its arguments."""
     if action is None or isinstance(action, CreateTopic):
         return
     for name, argument in arguments_of(type(action)).items():
@@ -258,12 +383,14 @@ def _topics(action: Action | None) -> Iterator[tuple[str, str]]:
         if value is None:
             continue
         if argument.kind is PARTITIONS:
-            yield from ((name, topic) for topic, _ in value)
+            yield from ((name, topic, index) for topic, index in value)
         elif name in _OF_TOPIC:
-            yield name, str(value)
+            index = getattr(action, "partition", None)
+            for topic in value if isinstance(value, tuple) else (value,):
+                yield name, str(topic), index if isinstance(index, int) else None
 
 
-def _unknown(expression: Expression, scenario: Scenario, created: set[str]) -> Iterator[str]:
+def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> Iterator[str]:
     match expression:
         case Call(name, arguments, _) if arguments and isinstance(arguments[0], Word):
             yield from _unknown_argument(name, arguments[0], scenario, created)
@@ -295,9 +422,7 @@ def _unknown_node(node: int, scenario: Scenario) -> Iterator[str]:
         yield f"there is no node {node}; nodes are {names}"
 
 
-def _unknown_argument(
-    name: str, word: Word, scenario: Scenario, created: set[str]
-) -> Iterator[str]:
+def _unknown_argument(name: str, word: Word, scenario: Scenario, created: _Topics) -> Iterator[str]:
     brokers = range(1, scenario.brokers + 1)
     controllers = range(FIRST_CONTROLLER, FIRST_CONTROLLER + scenario.controllers)
     number = int(word.text) if word.text.isdecimal() else None
@@ -307,7 +432,5 @@ def _unknown_argument(
         if number not in controllers and number >= scenario.controllers:
             last = controllers[-1]
             yield f"there is no controller {number}; controllers are {FIRST_CONTROLLER} to {last}"
-    elif FUNCTIONS[name].takes is Takes.PARTITION and not scenario.listeners:
-        topic, _ = word.partition
-        if topic not in created:
-            yield _no_topic(topic, created)
+    elif FUNCTIONS[name].takes is Takes.PARTITION:
+        yield from created.missing(*word.partition)

@@ -42,6 +42,7 @@ from minicluster.scenario.vocabulary import ACTIONS, action_of
 
 RUNTIMES = ("simulated", "threaded")
 MODES = ("kraft", "zookeeper")
+NO_STEPS = "the list of steps is missing or empty"
 _HEADER = ("name", "description", "cluster", "faults", "exercises", "steps")
 _CLUSTER = (
     "controllers",
@@ -192,7 +193,7 @@ def _runtime(read: Document, cluster: Mapping[str, Any]) -> dict[str, Any]:
 def _steps(read: Document) -> tuple[Step, ...]:
     values = read.value.get("steps")
     if not values:
-        raise ScenarioError(f"{read.where}: the list of steps is missing or empty")
+        raise ScenarioError(f"{read.where}: {NO_STEPS}")
     place = read.at("steps")
     if not isinstance(values, list):
         raise ScenarioError(f"{place}: steps is a list; each begins with a dash: - {{do: heal}}")

@@ -11,10 +11,13 @@ from minicluster.scenario.actions.action import Action, Argument, arguments_of
 from minicluster.scenario.actions.arguments import (
     APIS,
     ASSIGNMENT,
+    CLIENT,
     DRIFT,
     DURATION,
+    ERRORS,
     FAULT,
     FLAG,
+    FUNCTION,
     GROUPS,
     MAPPING,
     NAMES,
@@ -23,7 +26,9 @@ from minicluster.scenario.actions.arguments import (
     PROBABILITY,
     RATE,
     TEXT,
+    TOPIC_ID,
     VALUE,
+    VERSIONS,
     Kind,
 )
 from minicluster.scenario.bounds import (
@@ -67,6 +72,11 @@ _KINDS: Mapping[str, Schema] = {
     PARTITIONS.name: _WORDS,
     ASSIGNMENT.name: {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
     FAULT.name: {"enum": list(Faults.switches())},
+    ERRORS.name: _WORDS,
+    VERSIONS.name: {"anyOf": [_TEXT, {"type": "integer", "minimum": 0}]},
+    CLIENT.name: _TEXT,
+    TOPIC_ID.name: _TEXT,
+    FUNCTION.name: {"not": {}},  # a test gives one; a file cannot
 }
 
 

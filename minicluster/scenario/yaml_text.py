@@ -73,6 +73,8 @@ def read_yaml(text: str, where: str) -> Document:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         why = f"{problem or 'cannot be read'} ({QUOTE_HINT})"
+        if "'\\t'" in str(problem):
+            why = "a tab; YAML is indented with spaces"
         if isinstance(error, yaml.reader.ReaderError):
             line = text.count("\n", 0, error.position) + 1
             column = error.position - text.rfind("\n", 0, error.position)

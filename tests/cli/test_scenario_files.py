@@ -88,9 +88,74 @@ def test_nodes_and_topics_that_nothing_creates_are_mistakes(
     ]
 
 
+IMPOSSIBLE = """\
+cluster: {controllers: 1, brokers: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 3, replicas: 5}
+  - {do: create_topic, name: bills, configs: {retention: 5, min.insync.replicas: few}}
+  - {do: create_topic, name: placed, assignment: [[1, 2, 9]]}
+  - {at: 5s, do: kill, node: broker(9)}
+  - {at: 2s, do: kill, node: leader(orders-7)}
+  - {do: produce, topic: orders, partition: 3}
+  - {do: elect, partitions: [orders-0, bills-1]}
+  - {do: slow_disk, node: "leader(orders-0)", delay: 5s}
+  - {do: set_config, topic: orders, key: retention.mss, value: 5}
+  - {expect: isr(orders-3) == 3}
+  - {do: cut, src: replicas(orders-0, 1), dst: "broker(1)"}
+  - {do: add_partitions, name: orders, total: 4}
+  - {expect: isr(orders-3) == 3}
+"""
+
+
+def test_what_can_never_be_right_is_found_with_its_place_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = IMPOSSIBLE.replace('  - {do: cut, src: replicas(orders-0, 1), dst: "broker(1)"}\n', "")
+    code, lines = check(tmp_path / "impossible.yaml", text, capsys)
+    assert code == 65 and lines == [
+        "3:63: step 1: 5 replicas need as many brokers; the cluster has 3",
+        "4:58: step 2: 'retention' is no config of a topic; did you mean retention.ms?",
+        "4:82: step 2: Invalid value few for configuration min.insync.replicas: "
+        "Not a number of type INT",
+        "5:50: step 3: there is no broker 9; brokers are 1 to 3",
+        "6:30: step 4: there is no broker 9; brokers are 1 to 3",
+        "7:10: step 5: at 2s is before step 4, which is at 5s or later; order them",
+        "7:30: step 5: there is no partition orders-7; those of orders are 0 to 2",
+        "8:26: step 6: there is no partition orders-3; those of orders are 0 to 2",
+        "9:29: step 7: there is no partition bills-1; those of bills are 0",
+        "10:27: step 8: slow_disk would change nothing: brokers do not wait for their disks; "
+        "name controllers",
+        "11:42: step 9: 'retention.mss' is no config of a topic; did you mean retention.ms?",
+        "12:14: step 10: there is no partition orders-3; those of orders are 0 to 2",
+    ]
+
+
+def test_a_selector_that_yaml_took_apart_is_one_mistake_with_its_quotes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "comma.yaml", IMPOSSIBLE, capsys)
+    assert code == 65 and [line for line in lines if line.startswith("13:")] == [
+        "13:20: step 11: a value with a bracket or a comma needs quotes; "
+        'write src: "replicas(orders-0, 1)"'
+    ]
+
+
+def test_a_step_that_may_fail_may_ask_for_what_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "steps:\n  - {do: create_topic, name: orders, replicas: 5, may_fail: true}\n"
+        "  - {do: slow_disk, node: all, delay: 1s}\n"
+        "  - {at: 1s, do: heal}\n  - {after: 1s, do: heal}\n  - {at: 2s, do: heal}\n"
+    )
+    assert check(tmp_path / "good.yaml", text, capsys) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
+        ("steps:\n  - do: heal\n\t  at: 5s", "3:1: not YAML: a tab; YAML is indented with"),
+        ("steps:\n\t- {do: heal}", "2:1: not YAML: a tab; YAML is indented with spaces"),
         ("steps: [", "1:9: not YAML"),
         ("steps: []", "1:8: the list of steps is missing or empty"),
         ("[1, 2]", "1:1: a scenario is a mapping"),
@@ -122,7 +187,7 @@ def test_a_bracket_without_its_end_hides_no_other_mistake(
     code, lines = check(tmp_path / "bracket.yaml", NOT_YAML, capsys)
     assert code == 65
     assert [line.partition("(")[0][:26] for line in lines] == [
-        "1:10: faults: 'Z99' is no ",
+        "1:10: faults: 'Z99' is not",
         "2:22: not YAML: expected '",
         "4:60: not YAML: expected '",
         "5:10: step 2: 'kil' is no ",
@@ -141,8 +206,14 @@ def test_what_cannot_be_read_at_all_is_one_mistake(
 
 
 def test_good_files_are_good(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", *map(str, EXAMPLES)]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{path}: good" for path in EXAMPLES]
+    played = [*EXAMPLES, *(path for room in ("zoo", "scenario") for path in stories_of(room))]
+    assert run(["check", *map(str, played)]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines() == [f"{path}: good" for path in played]
+
+
+def stories_of(room: str) -> list[Path]:
+    """The scenario files of a room of tests, all of which are played."""
+    return sorted((Path(__file__).parents[1] / room).glob("*.yaml"))
 
 
 def fits(value: Any, schema: Any) -> bool:
