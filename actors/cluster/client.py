@@ -18,6 +18,7 @@ from typing import Any
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.clients.client import REQUEST_TIMEOUT_MS
 from minicluster.clients.produce import NUMBERLESS, produce_request
 from minicluster.log.batch import Record
 from minicluster.protocol import ErrorCode
@@ -30,7 +31,6 @@ from minicluster.scenario.actions.topics import AcksWord
 
 CLIENT_ID = -1
 BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
-ATTEMPT_TIMEOUT_MS = 30_000
 PRODUCE_VERSION = 9
 INIT_PRODUCER_ID_VERSION = 4
 
@@ -200,7 +200,7 @@ class Client(ClusterActor):
             version=operation.version,
             caller=self,
             context=operation,
-            timeout_ms=max(1, min(ATTEMPT_TIMEOUT_MS, operation.deadline_ms - self.now())),
+            timeout_ms=max(1, min(REQUEST_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 
     def _on_admin_response(self, operation: AdminOperation, outcome: Completion) -> None:
@@ -236,7 +236,7 @@ class Client(ClusterActor):
                 load.partition,
                 load.batch,
                 acks=load.acks,
-                deadline_ms=now_ms + ATTEMPT_TIMEOUT_MS,
+                deadline_ms=now_ms + REQUEST_TIMEOUT_MS,
                 key=load.key,
             )
             load.operations.extend(batch)
@@ -272,7 +272,7 @@ class Client(ClusterActor):
             (operation.topic, operation.partition),
             *(Record(n, time_ms, key, one.value.encode()) for n, one in enumerate(records)),
             acks=acks,
-            timeout_ms=ATTEMPT_TIMEOUT_MS,
+            timeout_ms=REQUEST_TIMEOUT_MS,
             numbered=numbered,
         )
         self._send(operation, leader, request, PRODUCE_VERSION, waits=acks != 0)
@@ -295,7 +295,7 @@ class Client(ClusterActor):
             version=version,
             caller=self if waits else None,
             context=operation,
-            timeout_ms=ATTEMPT_TIMEOUT_MS if waits else None,
+            timeout_ms=REQUEST_TIMEOUT_MS if waits else None,
         )
 
     def _on_produce_response(self, operation: ProduceOperation, outcome: Completion) -> None:

@@ -40,7 +40,7 @@ from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
-from minicluster.actors.nodes.quorum_shell import QUORUM_LIMITS, QuorumPlan
+from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
 from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
 from minicluster.actors.recording.recorder import Recorder
@@ -50,6 +50,7 @@ from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.actors.zookeeper.log import ZooKeeperLog
+from minicluster.configs.views import given_values
 from minicluster.errors import UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -260,7 +261,7 @@ class Cluster:
                 append_linger_ms=config.append_linger_ms,
                 fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
                 auto_join=config.auto_join,
-                **config.numbers(QUORUM_LIMITS),
+                **given_values(QuorumSettings, config.static),
             ),
         )
         self.starts: dict[int, int] = {}  # how often each node has been started

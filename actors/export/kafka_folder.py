@@ -32,6 +32,7 @@ from minicluster.actors.export.server_properties import (
     run_settings,
 )
 from minicluster.actors.listeners.address import DEFAULT_PORT, LOOPBACK, PORT_MAX
+from minicluster.configs.views import broker_default
 from minicluster.errors import UserError
 from minicluster.files import read_bytes
 from minicluster.log.batch import RecordBatch
@@ -53,6 +54,7 @@ from minicluster.replica.producers.snapshot_file import (
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
+INDEX_INTERVAL_BYTES: int = broker_default("log.index.interval.bytes")
 
 
 def controller_folder(controller_id: int) -> str:
@@ -320,7 +322,7 @@ class _Writer:
             for placed in read_batches(path, content).batches
         ]
         stem = name.removesuffix(LOG_SUFFIX)
-        indexes = segment_indexes(int(path.stem), batches)
+        indexes = segment_indexes(int(path.stem), batches, INDEX_INTERVAL_BYTES)
         self.put(name, b"".join(batch.encoded for batch in batches))
         self.put(stem + OFFSET_INDEX_SUFFIX, indexes.offsets)
         self.put(stem + TIME_INDEX_SUFFIX, indexes.times)

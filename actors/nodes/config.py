@@ -1,4 +1,8 @@
-"""A cluster's settings, under Kafka's names, with Kafka's defaults."""
+"""A cluster's settings, under Kafka's names, with Kafka's defaults.
+
+A setting that all nodes of a cluster have is a field here, which says which config it is. Any other
+config of a broker is one of ``static`` where it is given, as in a broker's properties file.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,12 @@ from uuid import UUID
 
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import broker_configs
+from minicluster.configs.views import broker_config, older_config, viewed_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.supported_features import UNSTABLE
+from minicluster.quorum.settings import FETCH_MAX_WAIT_MS
 from minicluster.scenario.bounds import (
     DIGITS_MAX,
     DIRECTORIES_MAX,
@@ -22,49 +28,10 @@ from minicluster.scenario.bounds import (
     whole_number,
 )
 
-# Kafka's name -> the field that holds it (all of these in milliseconds).
-DURATIONS: Mapping[str, str] = {
-    "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
-    "broker.session.timeout.ms": "session_timeout_ms",
-    "zookeeper.session.timeout.ms": "zookeeper_session_timeout_ms",
-    "controlled.shutdown.retry.backoff.ms": "controlled_shutdown_backoff_ms",  # with ZooKeeper
-    "controller.quorum.append.linger.ms": "append_linger_ms",
-    "controller.quorum.election.backoff.max.ms": "election_backoff_max_ms",
-    "controller.quorum.election.timeout.ms": "election_timeout_ms",
-    "controller.quorum.fetch.timeout.ms": "fetch_timeout_ms",
-    "controller.quorum.request.timeout.ms": "quorum_request_timeout_ms",
-    "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
-    "initial.broker.registration.timeout.ms": "initial_registration_timeout_ms",
-    "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
-    "metadata.log.max.snapshot.interval.ms": "snapshot_interval_ms",
-    "metadata.max.idle.interval.ms": "metadata_max_idle_interval_ms",
-    "metadata.max.retention.ms": "metadata_retention_ms",
-    "replica.fetch.backoff.ms": "replica_fetch_backoff_ms",
-    "replica.fetch.wait.max.ms": "replica_fetch_wait_max_ms",
-    "replica.high.watermark.checkpoint.interval.ms": "high_watermark_checkpoint_interval_ms",
-    "replica.lag.time.max.ms": "replica_lag_time_max_ms",
-    "request.timeout.ms": "request_timeout_ms",
-    "unclean.leader.election.interval.ms": "unclean_election_interval_ms",
-}
-COUNTS: Mapping[str, str] = {
-    "controlled.shutdown.max.retries": "controlled_shutdown_attempts",  # with ZooKeeper
-    "initial.controllers": "initial_controllers",
-    "kraft.version": "kraft_version",
-    "leader.imbalance.per.broker.percentage": "leader_imbalance_percentage",  # with ZooKeeper
-    "default.replication.factor": "default_replication_factor",
-    "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
-    "metadata.max.retention.bytes": "metadata_retention_bytes",
-    "num.partitions": "num_partitions",
-}
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,
     "metadata.max.retention.bytes": 2**63 - 1,
     "num.partitions": PARTITIONS_MAX,
-}
-SWITCHES: Mapping[str, str] = {
-    "auto.leader.rebalance.enable": "auto_leader_rebalance",
-    "controller.quorum.auto.join.enable": "auto_join",
-    "eligible.leader.replicas.enable": "eligible_leader_replicas",
 }
 # At zero, these would elect, expire or repeat at the same instant for ever.
 ABOVE_ZERO = frozenset(
@@ -107,43 +74,51 @@ OWN = frozenset(
 class ClusterConfig:
     """Every setting of a cluster; each node has the same."""
 
-    heartbeat_interval_ms: int = 2_000
-    session_timeout_ms: int = 9_000
-    zookeeper_session_timeout_ms: int = 18_000
-    zookeeper_tick_ms: int = 2_000
-    controlled_shutdown_attempts: int = 3
-    controlled_shutdown_backoff_ms: int = 5_000
-    leader_imbalance_percentage: int = 10
-    append_linger_ms: int = 25
-    election_backoff_max_ms: int = 1_000
-    election_timeout_ms: int = 1_000
-    fetch_timeout_ms: int = 2_000
-    quorum_request_timeout_ms: int = 2_000
-    quorum_fetch_wait_max_ms: int = 500
-    retry_backoff_ms: int = 20
-    initial_registration_timeout_ms: int = 60_000
-    log_dir_failure_timeout_ms: int = 30_000
-    metadata_max_idle_interval_ms: int = 500
-    replica_fetch_backoff_ms: int = 1_000
-    replica_fetch_wait_max_ms: int = 500
-    high_watermark_checkpoint_interval_ms: int = 5_000
-    replica_lag_time_max_ms: int = 30_000
-    request_timeout_ms: int = 30_000
-    unclean_election_interval_ms: int = 300_000
-    default_replication_factor: int = 1
-    snapshot_bytes: int = 20 * 1024 * 1024
-    snapshot_interval_ms: int = 3_600_000
-    metadata_retention_bytes: int = 100 * 1024 * 1024
-    metadata_retention_ms: int = 7 * 24 * 3_600_000
-    num_partitions: int = 1
+    heartbeat_interval_ms: int = broker_config("broker.heartbeat.interval.ms")
+    session_timeout_ms: int = broker_config("broker.session.timeout.ms")
+    zookeeper_session_timeout_ms: int = older_config("zookeeper.session.timeout.ms", 18_000)
+    zookeeper_tick_ms: int = 2_000  # tickTime, of ZooKeeper's own configs
+    controlled_shutdown_attempts: int = older_config("controlled.shutdown.max.retries", 3)
+    controlled_shutdown_backoff_ms: int = older_config(
+        "controlled.shutdown.retry.backoff.ms", 5_000
+    )
+    leader_imbalance_percentage: int = older_config("leader.imbalance.per.broker.percentage", 10)
+    append_linger_ms: int = broker_config("controller.quorum.append.linger.ms")
+    election_backoff_max_ms: int = broker_config("controller.quorum.election.backoff.max.ms")
+    election_timeout_ms: int = broker_config("controller.quorum.election.timeout.ms")
+    fetch_timeout_ms: int = broker_config("controller.quorum.fetch.timeout.ms")
+    quorum_request_timeout_ms: int = broker_config("controller.quorum.request.timeout.ms")
+    quorum_fetch_wait_max_ms: int = FETCH_MAX_WAIT_MS
+    retry_backoff_ms: int = broker_config("controller.quorum.retry.backoff.ms")
+    initial_registration_timeout_ms: int = broker_config("initial.broker.registration.timeout.ms")
+    log_dir_failure_timeout_ms: int = broker_config("log.dir.failure.timeout.ms")
+    metadata_max_idle_interval_ms: int = broker_config("metadata.max.idle.interval.ms")
+    replica_fetch_backoff_ms: int = broker_config("replica.fetch.backoff.ms")
+    replica_fetch_wait_max_ms: int = broker_config("replica.fetch.wait.max.ms")
+    high_watermark_checkpoint_interval_ms: int = broker_config(
+        "replica.high.watermark.checkpoint.interval.ms"
+    )
+    replica_lag_time_max_ms: int = broker_config("replica.lag.time.max.ms")
+    request_timeout_ms: int = broker_config("request.timeout.ms")
+    unclean_election_interval_ms: int = broker_config("unclean.leader.election.interval.ms")
+    default_replication_factor: int = broker_config("default.replication.factor")
+    snapshot_bytes: int = broker_config("metadata.log.max.record.bytes.between.snapshots")
+    snapshot_interval_ms: int = broker_config("metadata.log.max.snapshot.interval.ms")
+    metadata_retention_bytes: int = broker_config("metadata.max.retention.bytes")
+    metadata_retention_ms: int = broker_config("metadata.max.retention.ms")
+    num_partitions: int = broker_config("num.partitions")
     log_dirs: tuple[str, ...] = ("d0",)  # each broker's directories by name
     metadata_log_dir: str | None = None  # None: one of its own (Kafka's default: the first)
-    auto_leader_rebalance: bool = True
-    eligible_leader_replicas: bool | None = None  # None: as the metadata.version has it
-    kraft_version: int = 0  # 1: the voters are records of the log and can change (KIP-853)
-    initial_controllers: int = 0  # how many of the controllers vote at first; 0: all
+    auto_leader_rebalance: bool = broker_config("auto.leader.rebalance.enable")
+    # None: as the metadata.version has it.
+    eligible_leader_replicas: bool | None = older_config("eligible.leader.replicas.enable", None)
+    # 1: the voters are records of the log and can change (KIP-853).
+    kraft_version: int = older_config("kraft.version", 0)
+    # How many of the controllers vote at first; 0: all.
+    initial_controllers: int = older_config("initial.controllers", 0)
     rack: str | None = None  # of one broker, before broker.rack
-    auto_join: bool = False  # controllers that do not vote become voters by themselves
+    # Controllers that do not vote become voters by themselves.
+    auto_join: bool = broker_config("controller.quorum.auto.join.enable")
     static: Mapping[str, str] = field(default_factory=dict)
 
     def with_settings(self, given: Mapping[str, Any]) -> ClusterConfig:
@@ -185,24 +160,20 @@ class ClusterConfig:
     @property
     def imbalance_check_interval_ms(self) -> int:
         """The interval in which leaders go back to preferred replicas."""
-        return 1_000 * int(self.static.get(IMBALANCE_CHECK, 300))
+        return 1_000 * int(self.text(IMBALANCE_CHECK))
 
     @property
     def unstable_feature_versions(self) -> bool:
         """True: levels of features that are for testing only are supported and offered."""
-        return self.static.get(UNSTABLE, "false").lower() == "true"
+        return self.enables(UNSTABLE)
 
     def enables(self, name: str) -> bool:
-        """A switch that is on by default in Kafka."""
-        return self.static.get(name, "true").lower() == "true"
+        """A switch of Kafka's is on."""
+        return self.text(name).lower() == "true"
 
-    def numbers(self, names: Mapping[str, str]) -> dict[str, Any]:
-        """The numbers that the properties file has.
-
-        Shapes:  the field for a number -> its config; those that are given are in the result.
-        """
-        given = {field: self.static.get(name) for field, name in names.items()}
-        return {field: int(value) for field, value in given.items() if value is not None}
+    def text(self, name: str) -> str:
+        """A config as the properties file has it, else Kafka's default."""
+        return self.static.get(name, broker_configs().keys[name].default or "")
 
     def rack_of(self, broker_id: int) -> str | None:
         """The rack of a broker.
@@ -222,6 +193,21 @@ class ClusterConfig:
             return None
         return directory_ids[self.log_dirs.index(self.metadata_log_dir)]
 
+
+def _fields_by_config(kind: str) -> dict[str, str]:
+    """Kafka's name of a setting -> the field that holds it, of one kind of setting."""
+    kinds = {"bool": "switch", "bool | None": "switch", "int": "count"}
+    types = {name: str(type_) for name, type_ in ClusterConfig.__annotations__.items()}
+    return {
+        viewed.name: name
+        for name, viewed in viewed_configs(ClusterConfig).items()
+        if ("duration" if viewed.name.endswith(".ms") else kinds[types[name]]) == kind
+    }
+
+
+DURATIONS: Mapping[str, str] = _fields_by_config("duration")  # all of these in milliseconds
+COUNTS: Mapping[str, str] = _fields_by_config("count")
+SWITCHES: Mapping[str, str] = _fields_by_config("switch")
 
 # Real time is expensive: a threaded cluster elects and registers quickly, at the cost of timeouts
 # that a loaded machine may miss. The ratios between the timeouts are about Kafka's.

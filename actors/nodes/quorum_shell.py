@@ -121,12 +121,6 @@ def _static_voters(endpoints: tuple[tuple[int, Endpoint], ...]) -> VoterSet:
     )
 
 
-QUORUM_LIMITS = {
-    "fetch_max_bytes": "controller.quorum.fetch.max.bytes",
-    "fetch_snapshot_max_bytes": "controller.quorum.fetch.snapshot.max.bytes",
-}
-
-
 def static_configs(
     context: NodeContext, plan: QuorumPlan, role: str, listener: str
 ) -> dict[str, str]:

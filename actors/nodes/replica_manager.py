@@ -13,6 +13,7 @@ from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.effects import Effect
@@ -88,19 +89,6 @@ class DirectoryLost:
 
 
 _COORDINATED = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
-_TASKS = {
-    "initial_task_delay_ms": "log.initial.task.delay.ms",
-    "retention_check_interval_ms": "log.retention.check.interval.ms",
-    "cleaner_backoff_ms": "log.cleaner.backoff.ms",
-    "producer_id_expiration_ms": "producer.id.expiration.ms",
-    "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
-    "flush_check_interval_ms": "log.flush.scheduler.interval.ms",
-}
-_FETCHES = {
-    "min_bytes": "replica.fetch.min.bytes",
-    "max_bytes": "replica.fetch.response.max.bytes",
-    "partition_max_bytes": "replica.fetch.max.bytes",
-}
 
 
 def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
@@ -110,19 +98,17 @@ def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
         broker_id=context.node_id,
         incarnation=str(context.incarnation),
         replica_lag_time_max_ms=config.replica_lag_time_max_ms,
-        min_insync_replicas=int(config.static.get("min.insync.replicas", 1)),
         static=config.static,
         checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,
         dir_names=dict(zip(config.log_dirs, directory_ids, strict=False)),
-        cleans=config.enables("log.cleaner.enable"),
-        **config.numbers(_TASKS),
         metadata_directory=config.metadata_directory(directory_ids),
         fetcher=FetcherConfig(
             max_wait_ms=config.replica_fetch_wait_max_ms,
             backoff_ms=config.replica_fetch_backoff_ms,
             request_timeout_ms=config.request_timeout_ms,
-            **config.numbers(_FETCHES),
+            **given_values(FetcherConfig, config.static),
         ),
+        **given_values(ReplicaManagerConfig, config.static),
     )
 
 

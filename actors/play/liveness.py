@@ -12,8 +12,8 @@ from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.time_bounds import time_bounds
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
+from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.to_controller.controller_channel import REQUEST_TIMEOUT_MS
 from minicluster.rules import UncleanRecovery
 from minicluster.verify.histories.longest_waits import BY_ISR_CHANGES
 from minicluster.verify.histories.waits import ISR_CHANGES
@@ -104,7 +104,7 @@ def _isr_changes_end_ms(cluster: Cluster) -> int:
     Source:  controller.socket.timeout.ms; DefaultAlterPartitionManager.
     """
     requests = cluster.network.open_requests(ISR_CHANGES)
-    return max((request.sent_ms + REQUEST_TIMEOUT_MS for request in requests), default=0)
+    return max((request.sent_ms + CONTROLLER_SOCKET_TIMEOUT_MS for request in requests), default=0)
 
 
 def _every(cluster: Cluster, kept: Sequence[Promise]) -> Callable[[], bool]:

@@ -37,6 +37,7 @@ from minicluster.broker.requests.list_config_resources import list_config_resour
 from minicluster.broker.requests.metadata import metadata, missing_topics
 from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
 from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
+from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic
 from minicluster.effects import Effect, Respond
@@ -54,7 +55,7 @@ from minicluster.replica.to_controller.controller_channel import (
 from minicluster.rules import Rules
 
 FORWARDING_TIMEOUT_MS = 60_000
-CREATE_TOPICS_TIMEOUT_MS = 30_000  # request.timeout.ms
+CREATE_TOPICS_TIMEOUT_MS: int = broker_default("request.timeout.ms")
 AUTO_CREATE_TOPICS = "auto.create.topics.enable"
 
 

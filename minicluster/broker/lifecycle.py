@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from minicluster.configs.views import broker_config
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.cordoned import cordoned_directories
@@ -80,10 +81,10 @@ class LifecycleConfig:
     log_dirs: tuple[uuid.UUID, ...] = ()
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
     previous_broker_epoch: int = -1
-    heartbeat_interval_ms: int = 2_000
-    session_timeout_ms: int = 9_000
-    initial_registration_timeout_ms: int = 60_000
-    log_dir_failure_timeout_ms: int = 30_000
+    heartbeat_interval_ms: int = broker_config("broker.heartbeat.interval.ms")
+    session_timeout_ms: int = broker_config("broker.session.timeout.ms")
+    initial_registration_timeout_ms: int = broker_config("initial.broker.registration.timeout.ms")
+    log_dir_failure_timeout_ms: int = broker_config("log.dir.failure.timeout.ms")
     registration_version: int | None = None  # None: the highest of this release
     heartbeat_version: int | None = None
     continued_epoch: int = -1  # of a registration that the incarnation has already; -1: none

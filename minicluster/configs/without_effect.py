@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from minicluster.configs.views import broker_default
+
+# Of these the default acts, though a value that is given does not.
+CONTROLLER_SOCKET_TIMEOUT_MS: int = broker_default("controller.socket.timeout.ms")
+"""How long a request to the controller has, or on ZooKeeper one of the controller."""
+LOAD_BUFFER_BYTES: int = broker_default("offsets.load.buffer.size")
+"""How much of its log a coordinator reads at once."""
+
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "listeners are PLAINTEXT": (
         "ssl.",
@@ -19,7 +27,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "inter.broker.listener.name",
         "early.start.listeners",
     ),
-    "a request to the controller has 30 s, Kafka's default": ("controller.socket.timeout.ms",),
+    "a request to the controller has Kafka's default": ("controller.socket.timeout.ms",),
     "there is no authorizer": ("authorizer.class.name",),
     "there are no delegation tokens": ("delegation.token.",),
     "no plugin is loaded": (
@@ -109,7 +117,7 @@ def reason_without_effect(name: str) -> str | None:
     Shapes:  a name that ends with a dot is the beginning of several.
     """
     for reason, names in _GROUPS.items():
-        for one in names:
-            if name == one or (one.endswith(".") and name.startswith(one)):
+        for beginning in names:
+            if name == beginning or (beginning.endswith(".") and name.startswith(beginning)):
                 return reason
     return None

@@ -1,15 +1,23 @@
-"""The static configuration of a controller, with Kafka's defaults."""
+"""The static configuration of a controller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from minicluster.configs.definitions import broker_configs
+from minicluster.configs.views import broker_config
 from minicluster.metadata.image.configs import MIN_ISR
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
-DEFAULTS: Mapping[str, str] = {MIN_ISR: "1", UNCLEAN_ELECTION: "false"}
+DEFAULTS: Mapping[str, str] = {
+    name: broker_configs().keys[name].default or "" for name in (MIN_ISR, UNCLEAN_ELECTION)
+}
+
+
+def _seconds_as_ms(text: str | None) -> int:
+    return 1_000 * int(text or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +31,18 @@ class ControllerSettings:
     cluster_id: str = ""
     static_voters: tuple[int, ...] = ()
     """The voters of the node's own configuration; none where they are in the log (KIP-853)."""
-    default_replication_factor: int = 3
-    default_num_partitions: int = 1
+    default_replication_factor: int = broker_config("default.replication.factor")
+    default_num_partitions: int = broker_config("num.partitions")
     static_config: Mapping[str, str] = field(default_factory=dict)
-    broker_session_timeout_ms: int = 9_000
-    auto_leader_rebalance: bool = True
-    leader_imbalance_check_interval_ms: int = 300_000
-    unclean_election_check_interval_ms: int = 300_000
-    max_idle_interval_ms: int = 500
+    broker_session_timeout_ms: int = broker_config("broker.session.timeout.ms")
+    auto_leader_rebalance: bool = broker_config("auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_ms: int = broker_config(
+        "leader.imbalance.check.interval.seconds", _seconds_as_ms
+    )
+    unclean_election_check_interval_ms: int = broker_config("unclean.leader.election.interval.ms")
+    max_idle_interval_ms: int = broker_config("metadata.max.idle.interval.ms")
     elections_per_task_max: int = 1_000
-    unstable_feature_versions: bool = False
+    unstable_feature_versions: bool = broker_config("unstable.feature.versions.enable")
     """True: levels of features that are for testing only are supported."""
     topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
     """The reason to refuse a new topic (name, partitions, configs); None allows it."""

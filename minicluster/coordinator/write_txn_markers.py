@@ -26,7 +26,6 @@ from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.requests.append_records import AppendStatus, append_markers
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-TIMEOUT_MS = 30_000  # request.timeout.ms
 Response = WriteTxnMarkersResponse
 _NOT_READY = frozenset(
     {
@@ -70,7 +69,7 @@ def handle_write_txn_markers(
                 (marker.producer_id, marker.producer_epoch),
                 data,
                 transaction_version=marker.transaction_version,
-                timeout_ms=TIMEOUT_MS,
+                timeout_ms=state.config.fetcher.request_timeout_ms,
                 on_appended=partial(outcomes.add_appended, marker.producer_id),
                 now_ms=now_ms,
             )

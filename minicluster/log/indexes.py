@@ -21,7 +21,6 @@ from minicluster.log.batch import NO_TIMESTAMP, RecordBatch
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
-INTERVAL_BYTES = 4096  # the default of index.interval.bytes
 _OFFSET = struct.Struct(">ii")  # offset in the segment, position of its batch
 _TIME = struct.Struct(">qi")  # greatest timestamp so far, its offset in the segment
 _ABORTED = struct.Struct(">hqqqq")
@@ -98,15 +97,20 @@ class SegmentIndexes:
     times: bytes
 
 
-def segment_indexes(base_offset: int, batches: Iterable[RecordBatch]) -> SegmentIndexes:
-    """The indexes of a segment: an entry for every 4 KiB, and the greatest timestamp at the end."""
+def segment_indexes(
+    base_offset: int, batches: Iterable[RecordBatch], interval_bytes: int
+) -> SegmentIndexes:
+    """The indexes of a segment: an entry for so many bytes, and the greatest timestamp at the end.
+
+    Shapes:  interval_bytes: index.interval.bytes.
+    """
     offsets, times = bytearray(), bytearray()
     position = since_entry = 0
     latest, latest_offset, indexed = NO_TIMESTAMP, base_offset, NO_TIMESTAMP
     for batch in batches:
         if batch.max_timestamp > latest:
             latest, latest_offset = batch.max_timestamp, batch.last_offset
-        if since_entry > INTERVAL_BYTES:
+        if since_entry > interval_bytes:
             offsets += _OFFSET.pack(batch.last_offset - base_offset, position)
             if latest > indexed:
                 times += _TIME.pack(latest, latest_offset - base_offset)

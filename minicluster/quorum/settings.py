@@ -1,12 +1,15 @@
-"""The quorum's settings, with Kafka's defaults (``controller.quorum.*``)."""
+"""The quorum's settings (``controller.quorum.*``)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minicluster.configs.views import broker_config
+
 OBSERVER_SESSION_TIMEOUT_MS = 5 * 60 * 1000
 CAUGHT_UP_WITHIN_MS = 60 * 60 * 1000
 CHECK_QUORUM_FACTOR = 1.5
+FETCH_MAX_WAIT_MS = 500  # KafkaRaftClient.MAX_FETCH_WAIT_MS, which no config sets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,19 +19,19 @@ class QuorumSettings:
     Source:  QuorumConfig, RaftClient's KafkaRaftClient; values of Kafka 4.3.
     """
 
-    election_timeout_ms: int = 1000
-    fetch_timeout_ms: int = 2000
-    request_timeout_ms: int = 2000
-    retry_backoff_ms: int = 20
-    election_backoff_max_ms: int = 1000
-    append_linger_ms: int = 25
-    fetch_max_wait_ms: int = 500
-    fetch_max_bytes: int = 1024 * 1024
-    fetch_snapshot_max_bytes: int = 1024 * 1024
+    election_timeout_ms: int = broker_config("controller.quorum.election.timeout.ms")
+    fetch_timeout_ms: int = broker_config("controller.quorum.fetch.timeout.ms")
+    request_timeout_ms: int = broker_config("controller.quorum.request.timeout.ms")
+    retry_backoff_ms: int = broker_config("controller.quorum.retry.backoff.ms")
+    election_backoff_max_ms: int = broker_config("controller.quorum.election.backoff.max.ms")
+    append_linger_ms: int = broker_config("controller.quorum.append.linger.ms")
+    fetch_max_wait_ms: int = FETCH_MAX_WAIT_MS
+    fetch_max_bytes: int = broker_config("controller.quorum.fetch.max.bytes")
+    fetch_snapshot_max_bytes: int = broker_config("controller.quorum.fetch.snapshot.max.bytes")
     # The pause of a node that looks for the leader between two fetches. Kafka makes none (0), which
     # costs a lot where a round trip costs nothing.
     leaderless_pause_ms: int = 20
-    auto_join: bool = False
+    auto_join: bool = broker_config("controller.quorum.auto.join.enable")
     observers_flush: bool = False
 
     @property

@@ -6,16 +6,18 @@ Source:  KafkaConfig, ReplicationConfigs; LogConfig, ReplicaManager.updateLogCon
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from minicluster.configs.definitions import TOPIC_SYNONYMS
 from minicluster.configs.effective import BrokerLevels, effective_topic_config
+from minicluster.configs.views import broker_config, topic_config, topic_default, viewed_configs
 from minicluster.log.format.compression import Codec
 
-REPLICA_LAG_TIME_MAX_MS = 30_000
-_LONGEST = (1 << 63) - 1
+MIN_INSYNC_REPLICAS: int = topic_default("min.insync.replicas")
+_SMALL_SEGMENTS = "internal.segment.bytes"
+_NEVER = str((1 << 63) - 1)
 _SYNONYMS = frozenset(name for names in TOPIC_SYNONYMS.values() for name in names) - {
     "min.insync.replicas",
     "unclean.leader.election.enable",
@@ -23,16 +25,20 @@ _SYNONYMS = frozenset(name for names in TOPIC_SYNONYMS.values() for name in name
 _CODECS = {codec.name.lower(): codec for codec in Codec if codec is not Codec.NONE}
 
 
+def _unless_never(text: str | None) -> int | None:
+    return None if text in (None, _NEVER) else int(text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetcherConfig:
     """Kafka's replica.fetch.* settings, and the versions of a follower's requests."""
 
-    max_wait_ms: int = 500
-    min_bytes: int = 1
-    max_bytes: int = 10 * 1024 * 1024
-    partition_max_bytes: int = 1024 * 1024
-    backoff_ms: int = 1_000
-    request_timeout_ms: int = 30_000
+    max_wait_ms: int = broker_config("replica.fetch.wait.max.ms")
+    min_bytes: int = broker_config("replica.fetch.min.bytes")
+    max_bytes: int = broker_config("replica.fetch.response.max.bytes")
+    partition_max_bytes: int = broker_config("replica.fetch.max.bytes")
+    backoff_ms: int = broker_config("replica.fetch.backoff.ms")
+    request_timeout_ms: int = broker_config("request.timeout.ms")
     fetch_version: int = 17
     list_offsets_version: int = 9
     epoch_version: int = 4
@@ -50,18 +56,26 @@ class ReplicaManagerConfig:
 
     broker_id: int
     incarnation: str = ""
-    replica_lag_time_max_ms: int = REPLICA_LAG_TIME_MAX_MS
-    min_insync_replicas: int = 1
+    replica_lag_time_max_ms: int = broker_config("replica.lag.time.max.ms")
+    min_insync_replicas: int = broker_config("min.insync.replicas")
     static: Mapping[str, str] = field(default_factory=dict)
-    checkpoint_interval_ms: int = 5_000
+    checkpoint_interval_ms: int = broker_config("replica.high.watermark.checkpoint.interval.ms")
     flush_interval_ms: int = 30_000  # Kafka leaves flushing to the operating system
-    initial_task_delay_ms: int = 30_000
-    retention_check_interval_ms: int = 300_000
-    cleans: bool = True  # log.cleaner.enable
-    cleaner_backoff_ms: int = 15_000
-    flush_check_interval_ms: int | None = None  # None: no log is flushed by its age (flush.ms)
-    producer_id_expiration_ms: int = 86_400_000
-    producer_id_expiration_check_interval_ms: int = 600_000
+    initial_task_delay_ms: int = broker_config("log.initial.task.delay.ms")
+    retention_check_interval_ms: int = broker_config("log.retention.check.interval.ms")
+    cleans: bool = broker_config("log.cleaner.enable")
+    cleaner_backoff_ms: int = broker_config("log.cleaner.backoff.ms")
+    # None: no log is flushed by its age (flush.ms).
+    flush_check_interval_ms: int | None = broker_config(
+        "log.flush.scheduler.interval.ms", _unless_never
+    )
+    producer_id_expiration_ms: int = broker_config("producer.id.expiration.ms")
+    producer_id_expiration_check_interval_ms: int = broker_config(
+        "producer.id.expiration.check.interval.ms"
+    )
+    fetch_max_bytes: int = broker_config("fetch.max.bytes")
+    fetch_session_slots: int = broker_config("max.incremental.fetch.session.cache.slots")
+    replica_selector: str | None = broker_config("replica.selector.class")
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)
     metadata_directory: uuid.UUID | None = None
@@ -73,32 +87,47 @@ class ReplicaManagerConfig:
 # --- configs of a topic's logs ------------------------------------------------------------------
 
 
+def _has_policy(policy: str) -> Callable[[str | None], bool]:
+    return lambda text: policy in {name.strip() for name in (text or "").split(",")}
+
+
+def _compression(text: str | None) -> Codec | None:
+    name = (text or "").strip()
+    if name == "uncompressed":
+        return Codec.NONE
+    return _CODECS.get(name)  # none for "producer"
+
+
+def _is_log_append_time(text: str | None) -> bool:
+    return (text or "").strip() == "LogAppendTime"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """The topic configs that a log acts on; the defaults are Kafka's.
+    """The topic configs that a log acts on.
 
     Shapes:  compression is None for the producer's codec; Codec.NONE is ``uncompressed``.
     Units:   *_ms milliseconds, *_bytes bytes; -1 in retention_* is no limit.
     """
 
-    max_message_bytes: int = 1_048_588
-    compacted: bool = False
-    deleted: bool = True
-    compression: Codec | None = None
-    log_append_time: bool = False
-    timestamp_before_max_ms: int = _LONGEST
-    timestamp_after_max_ms: int = 3_600_000
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 604_800_000
-    index_interval_bytes: int = 4_096
-    retention_bytes: int = -1
-    retention_ms: int = 604_800_000
-    delete_retention_ms: int = 86_400_000
-    min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = _LONGEST
-    min_cleanable_dirty_ratio: float = 0.5
-    flush_messages: int = _LONGEST
-    flush_ms: int = _LONGEST
+    max_message_bytes: int = topic_config("max.message.bytes")
+    compacted: bool = topic_config("cleanup.policy", _has_policy("compact"))
+    deleted: bool = topic_config("cleanup.policy", _has_policy("delete"))
+    compression: Codec | None = topic_config("compression.type", _compression)
+    log_append_time: bool = topic_config("message.timestamp.type", _is_log_append_time)
+    timestamp_before_max_ms: int = topic_config("message.timestamp.before.max.ms")
+    timestamp_after_max_ms: int = topic_config("message.timestamp.after.max.ms")
+    segment_bytes: int = topic_config("segment.bytes")
+    segment_ms: int = topic_config("segment.ms")
+    index_interval_bytes: int = topic_config("index.interval.bytes")
+    retention_bytes: int = topic_config("retention.bytes")
+    retention_ms: int = topic_config("retention.ms")
+    delete_retention_ms: int = topic_config("delete.retention.ms")
+    min_compaction_lag_ms: int = topic_config("min.compaction.lag.ms")
+    max_compaction_lag_ms: int = topic_config("max.compaction.lag.ms")
+    min_cleanable_dirty_ratio: float = topic_config("min.cleanable.dirty.ratio")
+    flush_messages: int = topic_config("flush.messages")
+    flush_ms: int = topic_config("flush.ms")
 
     @property
     def max_segment_ms(self) -> int:
@@ -119,30 +148,14 @@ class LogConfig:
 
     @classmethod
     def _of(cls, of_topic: Mapping[str, str], broker: BrokerLevels) -> LogConfig:
-        def text(name: str) -> str:
-            return effective_topic_config(name, of_topic, broker).value or ""
-
-        policies = {policy.strip() for policy in text("cleanup.policy").split(",")}
-        return cls(
-            max_message_bytes=int(text("max.message.bytes")),
-            compacted="compact" in policies,
-            deleted="delete" in policies,
-            compression=_compression(text("compression.type").strip()),
-            log_append_time=text("message.timestamp.type").strip() == "LogAppendTime",
-            timestamp_before_max_ms=int(text("message.timestamp.before.max.ms")),
-            timestamp_after_max_ms=int(text("message.timestamp.after.max.ms")),
-            segment_bytes=int(of_topic.get("internal.segment.bytes") or text("segment.bytes")),
-            segment_ms=int(text("segment.ms")),
-            index_interval_bytes=int(text("index.interval.bytes")),
-            retention_bytes=int(text("retention.bytes")),
-            retention_ms=int(text("retention.ms")),
-            delete_retention_ms=int(text("delete.retention.ms")),
-            min_compaction_lag_ms=int(text("min.compaction.lag.ms")),
-            max_compaction_lag_ms=int(text("max.compaction.lag.ms")),
-            min_cleanable_dirty_ratio=float(text("min.cleanable.dirty.ratio")),
-            flush_messages=int(text("flush.messages")),
-            flush_ms=int(text("flush.ms")),
-        )
+        values = {
+            name: viewed.read(effective_topic_config(viewed.name, of_topic, broker).value)
+            for name, viewed in viewed_configs(cls).items()
+        }
+        # Smaller segments than users may have, for Kafka's own tests and for ours.
+        if _SMALL_SEGMENTS in of_topic:
+            values["segment_bytes"] = int(of_topic[_SMALL_SEGMENTS])
+        return cls(**values)
 
 
 DEFAULT_LOG_CONFIG = LogConfig()
@@ -154,9 +167,3 @@ def _log_config(of_topic: _Items, own: _Items, cluster: _Items, static: _Items) 
     """The configs of one content, remembered: a topic has a log for each of its partitions."""
     broker = BrokerLevels(dict(own), dict(cluster), dict(static))
     return LogConfig._of(dict(of_topic), broker)
-
-
-def _compression(name: str) -> Codec | None:
-    if name == "uncompressed":
-        return Codec.NONE
-    return _CODECS.get(name)  # none for "producer"

@@ -108,7 +108,7 @@ def on_copy_timer(state: ReplicaManagerState, now_ms: int) -> None:
     for key in state.moving:
         partition = state.partitions.get(key)
         if partition is not None and partition.future is not None:
-            copy_some(partition.future, partition.log)
+            copy_some(partition.future, partition.log, state.config.fetcher.partition_max_bytes)
     poll_moves(state, now_ms)
 
 
@@ -136,23 +136,20 @@ def _name(partition: Partition) -> str:
 # --- the copy -----------------------------------------------------------------------------------
 
 
-REPLICA_FETCH_MAX_BYTES = 1024 * 1024
-
-
 def is_caught_up(future: FutureReplica, current: Log) -> bool:
     """The future log holds what the current one holds."""
     _truncate_to_common(future.log, current)
     return future.log.end_offset == current.end_offset
 
 
-def copy_some(future: FutureReplica, current: Log) -> None:
-    """Copy as many batches as one fetch of a replica reads.
+def copy_some(future: FutureReplica, current: Log, max_bytes: int) -> None:
+    """Copy as many batches as one fetch of a replica reads (replica.fetch.max.bytes).
 
     Source:  LocalLeaderEndPoint.fetch, ReplicaAlterLogDirsThread.processPartitionData.
     """
     log = future.log
     _truncate_to_common(log, current)
-    for batch in current.read(log.end_offset, REPLICA_FETCH_MAX_BYTES, current.end_offset):
+    for batch in current.read(log.end_offset, max_bytes, current.end_offset):
         log.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
     log.delete_before(current.start_offset)

@@ -94,7 +94,11 @@ class Cluster:
         features = {"eligible.leader.replicas.version": 1} if self.elr else {}
         self.topic_ids = iter(UUID(int=(3 << 64) + n) for n in range(1_000_000))
         self.machine = ControllerMachine(
-            settings=ControllerSettings(cluster_id=CLUSTER_ID, **self.settings),
+            settings=ControllerSettings(
+                cluster_id=CLUSTER_ID,
+                # As in Kafka's own tests, ReplicationControlManagerTest.
+                **{"default_replication_factor": 3} | self.settings,
+            ),
             bootstrap=feature_records(MV(self.metadata_version), features),
             draw=self.draw,
             new_topic_id=lambda: next(self.topic_ids),

@@ -70,14 +70,15 @@ def test_indexes_have_an_entry_for_every_4_kib_and_the_greatest_timestamp() -> N
     times = [5, 9, 7, 8]
     batches = [batch(100 + n, time_ms=time, size=3_000) for n, time in enumerate(times)]
     size = batches[0].size
-    indexes = segment_indexes(100, batches)
+    indexes = segment_indexes(100, batches, 4_096)
     # After two batches there are more than 4,096 bytes: the third has an entry, with its position.
     assert indexes.offsets == struct.pack(">ii", 2, 2 * size)
     assert indexes.times == struct.pack(">qi", 9, 1)
 
 
 def test_an_empty_segment_has_empty_indexes() -> None:
-    assert (segment_indexes(0, []).offsets, segment_indexes(0, []).times) == (b"", b"")
+    indexes = segment_indexes(0, [], 4_096)
+    assert (indexes.offsets, indexes.times) == (b"", b"")
 
 
 def test_aborted_transactions_have_34_bytes_each() -> None:

@@ -37,14 +37,14 @@ MAY_IMPORT = {
     "metadata": ("protocol", "log"),
     "configs": ("protocol",),
     "controller": ("protocol", "log", "metadata", "configs"),
-    "quorum": ("protocol", "log", "metadata"),
+    "quorum": ("protocol", "log", "metadata", "configs"),
     "replica": ("protocol", "log", "metadata", "configs"),
     "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
     "broker": (
         "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
     ),
     "clients": ("protocol", "log"),
-    "scenario": ("protocol", "log", "metadata", "controller", "quorum", "replica"),
+    "scenario": ("protocol", "log", "metadata", "configs", "controller", "quorum", "replica"),
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
     "zoo": (
         "protocol", "log", "metadata", "controller", "quorum", "replica", "coordinator",

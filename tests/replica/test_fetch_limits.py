@@ -72,7 +72,7 @@ def test_the_limit_of_the_response_is_shared() -> None:
 
 
 def test_the_limit_of_the_broker_counts_as_well() -> None:
-    cluster = Cluster(1, static={"fetch.max.bytes": "100"})
+    cluster = Cluster(1, fetch_max_bytes=100)
     cluster.create_topic(replicas=(1,))
     for _ in range(3):
         cluster.produce(1, b"a")

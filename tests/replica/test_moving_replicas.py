@@ -10,7 +10,7 @@ from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
-from minicluster.replica.log_directories import REPLICA_FETCH_MAX_BYTES
+from minicluster.replica.config import FetcherConfig
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 
@@ -92,7 +92,7 @@ def test_the_log_is_replaced_once_the_controller_has_taken_the_directory() -> No
 
 
 def test_a_long_log_is_copied_fetch_by_fetch() -> None:
-    size = REPLICA_FETCH_MAX_BYTES // 2 + 1
+    size = FetcherConfig().partition_max_bytes // 2 + 1
     cluster = with_values(*(bytes([n]) * size for n in range(3)))
     cluster.controller_responds = False
     move(cluster, "/new")

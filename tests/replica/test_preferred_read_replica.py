@@ -15,8 +15,7 @@ RACKS = {1: "a", 2: "b", 3: "b"}
 
 
 def committed(*, selector: str | None = RACK_AWARE) -> Cluster:
-    static = {} if selector is None else {"replica.selector.class": selector}
-    cluster = Cluster(racks=RACKS, static=static)
+    cluster = Cluster(racks=RACKS, replica_selector=selector)
     cluster.create_topic()
     cluster.produce(1, b"one")
     cluster.advance(1_000)  # the followers' next fetches have shown how far they are

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from minicluster.configs.without_effect import LOAD_BUFFER_BYTES
 from minicluster.coordinator.runtime.internal_log import (
     AppendFailed,
     EndTxnMarker,
@@ -41,7 +42,6 @@ from minicluster.protocol.coordinator_records.framing import (
 from minicluster.protocol.errors import ProtocolError
 from minicluster.replica.producers.verification import VerificationGuard
 
-LOAD_BUFFER_BYTES = 5 * 1024 * 1024  # offsets.load.buffer.size
 S = TypeVar("S", bound=Shard)
 Operation = Callable[[S, int], Result]
 Done = Callable[[Any, ErrorCode | None, str | None], None]

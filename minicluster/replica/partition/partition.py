@@ -29,7 +29,7 @@ from minicluster.metadata.image.directory_id import UNASSIGNED
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
-from minicluster.replica.config import DEFAULT_LOG_CONFIG, LogConfig
+from minicluster.replica.config import DEFAULT_LOG_CONFIG, MIN_INSYNC_REPLICAS, LogConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition.replica_log import ReplicaLog
@@ -163,7 +163,7 @@ class Partition:
         partition: int,
         log: Log,
         high_watermark_checkpoint: int = 0,
-        min_insync_replicas: int = 1,
+        min_insync_replicas: int = MIN_INSYNC_REPLICAS,
         log_config: LogConfig = DEFAULT_LOG_CONFIG,
         directory: UUID = UNASSIGNED,
     ) -> None:

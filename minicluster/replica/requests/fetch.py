@@ -129,7 +129,7 @@ def _fail(state: ReplicaManagerState, token: Any, request: Any, version: int) ->
 
 def _params(state: ReplicaManagerState, request: Any, version: int) -> FetchParams:
     in_state = version >= _REPLICA_STATE_FROM
-    max_bytes = min(request.max_bytes, state.fetch_max_bytes)
+    max_bytes = min(request.max_bytes, state.config.fetch_max_bytes)
     return FetchParams(
         version=version,
         replica_id=request.replica_state.replica_id if in_state else request.replica_id,
@@ -405,7 +405,7 @@ def preferred_read_replica(
     Source:  ReplicaManager.findPreferredReadReplica, RackAwareReplicaSelector, ReplicaView.
     """
     rack = params.rack
-    if state.replica_selector != RACK_AWARE or not rack or params.is_from_follower:
+    if state.config.replica_selector != RACK_AWARE or not rack or params.is_from_follower:
         return None
     brokers = state.image.cluster
     own = brokers.broker(partition.broker_id)

@@ -37,9 +37,6 @@ from minicluster.rules import Rules
 
 TOPIC_IDS_FROM = 13  # the first version of Produce and Fetch with topic ids (KIP-516)
 
-_SESSION_SLOTS = 1_000
-_FETCH_MAX_BYTES = 55 * 1024 * 1024
-
 
 class ReplicaManagerState(BrokerContext):
     """The partitions, logs and fetchers of a broker, with what each partition sees of the broker.
@@ -73,11 +70,7 @@ class ReplicaManagerState(BrokerContext):
         self.moving: dict[Key, None] = {}
         self.copy_is_due = False
         self.preferred_directories: dict[str, uuid.UUID] = {}
-        static = config.static
-        slots = int(static.get("max.incremental.fetch.session.cache.slots", _SESSION_SLOTS))
-        self.fetch_sessions = FetchSessionCache(slots, config.incarnation)
-        self.fetch_max_bytes = int(static.get("fetch.max.bytes", _FETCH_MAX_BYTES))
-        self.replica_selector = static.get("replica.selector.class")
+        self.fetch_sessions = FetchSessionCache(config.fetch_session_slots, config.incarnation)
         self.in_controlled_shutdown = False
         self.verifier: VerifiesTransactions | None = None
         self.alter_partition_manager = AlterPartitionManager(self)

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
 from minicluster.protocol import ErrorCode
 
 RECHECK_MS = 100
-REQUEST_TIMEOUT_MS = 30_000
 
 
 class CorrelationIds:
@@ -169,7 +169,9 @@ class ControllerChannel:
             item = self._queue.popleft()
             correlation_id = self.ids.take()
             self._in_flight = (correlation_id, item)
-            timeout_ms = min(REQUEST_TIMEOUT_MS, self.retry_timeout_ms or REQUEST_TIMEOUT_MS)
+            timeout_ms = min(
+                CONTROLLER_SOCKET_TIMEOUT_MS, self.retry_timeout_ms or CONTROLLER_SOCKET_TIMEOUT_MS
+            )
             sent = (self.controller_id, item.request, item.version, correlation_id, timeout_ms)
             send = Send(*sent) if item.client is None else Forward(*sent, client=item.client)
             return [*self._set_timer(None), send]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from minicluster.configs.views import broker_config, topic_default
 from minicluster.durations import format_duration
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 
@@ -19,7 +20,7 @@ Step = dict[str, Any]
 Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
 LATE = format_duration(120_000)  # later than any sequence ends
-WEEK_MS = 7 * 24 * 3_600_000  # retention.ms
+WEEK_MS: int = topic_default("retention.ms")
 QUICK_LAG_MS = 10_000  # of replica.lag.time.max.ms: an ISR shrinks while disturbances go on
 
 MAY_FAIL = {"may_fail": True, "within": "2s"}
@@ -93,8 +94,7 @@ def seed_text(seed: int, variation: Sequence[int]) -> str:
 class World:
     """The shape of a seed's cluster.
 
-    Units:  session_ms, lag_ms, request_ms: broker.session.timeout.ms, replica.lag.time.max.ms and
-            request.timeout.ms, which set the pace of what follows from a disturbance.
+    Units:  session_ms, lag_ms, request_ms set the pace of what follows from a disturbance.
     """
 
     brokers: int
@@ -103,9 +103,9 @@ class World:
     victim: int  # the broker whose crashes take what it has not flushed
     dynamic: bool  # kraft.version 1: the last controller may leave the voters
     clients: bool = False  # groups and transactions
-    session_ms: int = 9_000
-    lag_ms: int = 30_000
-    request_ms: int = 30_000
+    session_ms: int = broker_config("broker.session.timeout.ms")
+    lag_ms: int = broker_config("replica.lag.time.max.ms")
+    request_ms: int = broker_config("request.timeout.ms")
 
     def node(self, draws: Draws, name: str) -> str:
         """Any node, by its id or its role."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
 
-REQUEST_TIMEOUT_MS = 30_000
 TIMER = "controlled-shutdown"
 CORRELATION_ID = 1 << 31  # one request is under way at a time
 
@@ -52,7 +52,9 @@ class ControlledShutdown:
             return self._back_off(now_ms)
         request = ControlledShutdownRequest(broker_id=self._broker, broker_epoch=self.broker_epoch)
         version = ControlledShutdownRequest.latest_version
-        return [Send(self.controller, request, version, CORRELATION_ID, REQUEST_TIMEOUT_MS)]
+        return [
+            Send(self.controller, request, version, CORRELATION_ID, CONTROLLER_SOCKET_TIMEOUT_MS)
+        ]
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """End, if the controller has moved every leadership."""

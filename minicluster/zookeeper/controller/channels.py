@@ -9,11 +9,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.zookeeper.controller.effects import CloseChannel, ControlRequest, OpenChannel
 
 BACKOFF_MS = 100
-REQUEST_TIMEOUT_MS = 30_000
 TIMER_PREFIX = "controller-channel-"
 FIRST_CORRELATION_ID = 1 << 32  # apart from those of the broker's other machines
 
@@ -79,4 +79,12 @@ class ControllerChannels:
         self._next_id += 1
         channel.in_flight = self._next_id
         self._in_flight[self._next_id] = request
-        return [Send(broker, request.request, request.version, self._next_id, REQUEST_TIMEOUT_MS)]
+        return [
+            Send(
+                broker,
+                request.request,
+                request.version,
+                self._next_id,
+                CONTROLLER_SOCKET_TIMEOUT_MS,
+            )
+        ]
