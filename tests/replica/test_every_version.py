@@ -43,7 +43,7 @@ def _offered(requests: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:
 
 
 def test_every_api_of_the_table_has_versions() -> None:
-    assert list(NEW) == [request.api_key for request in APIS]
+    assert list(NEW) == sorted(request.api_key for request in APIS)
     assert all(len(NEW[key]) for key in NEW)
 
 
