@@ -1,4 +1,10 @@
-"""ZooKeeper's transaction logs written by hand, operation by operation."""
+"""ZooKeeper's transaction logs written by hand, operation by operation.
+
+::
+
+    run = ZnodeRun(isr=(1, 2)).end(3)  # the session of broker 3 ends
+    run.state(isr=(1, 2, 3))  # and the ISR takes it in
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,12 @@ TOPIC = "/brokers/topics/orders"
 
 
 class ZnodeRun:
-    """A run on ZooKeeper, written operation by operation."""
+    """A run on ZooKeeper that grows by one transaction for each call, 100 ms after the one before.
+
+    Brokers 1, 2 and 3 are registered, 1 is the controller and leads orders-0 with these replicas.
+
+    Shapes:  protocol: inter.broker.protocol.version. isr: the ISR that the partition begins with.
+    """
 
     def __init__(self, protocol: str = "3.9", *, isr: tuple[int, ...] = (1, 2, 3)) -> None:
         self.protocol = protocol
@@ -27,6 +38,7 @@ class ZnodeRun:
         self.state()
 
     def op(self, kind: str, path: str, raw: str | None, *, by: int, **more: Any) -> Self:
+        """An operation of the present transaction; ``next`` begins another one."""
         self.lines.append(
             {
                 "zxid": self.zxid, "ms": self.ms, "session": f"0x{by}", "broker": by, "op": kind,
@@ -36,14 +48,17 @@ class ZnodeRun:
         return self
 
     def next(self) -> Self:
+        """The next transaction, 100 ms later."""
         self.zxid += 1
         self.ms += 100
         return self
 
     def register(self, broker: int) -> Self:
+        """A broker creates its znode."""
         return self.next().op("create", f"/brokers/ids/{broker}", "{}", by=broker, czxid=self.zxid)
 
     def end(self, broker: int) -> Self:
+        """The session of a broker ends, and its znode goes."""
         self.next()
         self.lines.append(
             {
@@ -62,6 +77,7 @@ class ZnodeRun:
         return self.op("set", "/controller_epoch", str(self.epoch), by=broker, multi=[2, 2])
 
     def assign(self, replicas: Iterable[int], adding: Iterable[int] = (), name: str = "A") -> Self:
+        """The controller sets the replicas of orders-0, and the id of the topic."""
         value = {
             "version": 3,
             "partitions": {"0": list(replicas)},
@@ -94,15 +110,18 @@ class ZnodeRun:
         )  # fmt: skip
 
     def notify(self, by: int) -> Self:
+        """A leader notifies the controller of its ISR (below IBP 2.7-IV2)."""
         value = {"version": 1, "partitions": [{"topic": "orders", "partition": 0}]}
         path = "/isr_change_notification/isr_change_0000000000"
         return self.next().op("create", path, json.dumps(value), by=by)
 
     def wait(self, ms: int) -> Self:
+        """Time passes."""
         self.ms += ms
         return self
 
     def write(self, folder: Path) -> Path:
+        """Write the run folder."""
         (folder / "zookeeper").mkdir(parents=True)
         text = "".join(f"{json.dumps(line)}\n" for line in self.lines)
         (folder / "zookeeper" / "log.jsonl").write_text(text)

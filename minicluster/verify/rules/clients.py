@@ -50,6 +50,7 @@ def _is_replaced(record: AcknowledgedRecord) -> bool:
 
 @acknowledged_records_are_not_lost.also
 def _each_new_leader_is_beside_them(leader: LeaderBeside) -> Findings:
+    """While a cluster runs nobody knows the last leader, so each new one is looked at."""
     yield CASE
 
 

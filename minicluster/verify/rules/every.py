@@ -80,18 +80,20 @@ _HISTORIES = (
 )
 
 
-def _order(one: Rule) -> tuple[str, int]:
+def _order(rule: Rule) -> tuple[str, int]:
     """B2 comes before B10."""
-    letters = one.id.rstrip("0123456789")
-    return letters, int(one.id[len(letters) :] or 0)
+    letters = rule.id.rstrip("0123456789")
+    return letters, int(rule.id[len(letters) :] or 0)
 
 
 RULES: tuple[Rule, ...] = tuple(
-    sorted((one for module in _MODULES for one in rules_in(module)), key=_order)
+    sorted((rule for module in _MODULES for rule in rules_in(module)), key=_order)
 )
-BY_ID = {one.id: one for one in RULES}
+BY_ID = {rule.id: rule for rule in RULES}
 # Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.
 ALSO_ON_ZOOKEEPER = frozenset(
     ("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1")
 )
-HISTORIES: tuple[History, ...] = tuple(one for module in _HISTORIES for one in histories_in(module))
+HISTORIES: tuple[History, ...] = tuple(
+    history for module in _HISTORIES for history in histories_in(module)
+)

@@ -34,8 +34,8 @@ def positions_do_not_go_back(fetch: FetchPosition) -> Findings:
       source="Jepsen, Kafka workload: lost write, unseen", evidence=Evidence.TRACE,
       tables=_OF_READERS)  # fmt: skip
 def a_group_leaves_no_record_out(passage: GroupPassage) -> Findings:
-    """Of a partition the members of a group read, between the first and the last record that they
-    read together, every record."""
+    """The members of a group together read every record of a partition between the first and the
+    last one that they read."""
     if passage.may_seek:
         yield exempt("another client has set offsets of the group")
         return
@@ -56,7 +56,7 @@ def a_group_leaves_no_record_out(passage: GroupPassage) -> Findings:
       tables=_OF_READERS)  # fmt: skip
 def polls_skip_no_record(progress: ConsumerProgress) -> Findings:
     """A fetch of a consumer returns the records of a partition from its offset on without a gap,
-    and the next one begins no later than behind them."""
+    and the next fetch begins where they end, or before."""
     yield CASE
     if progress.next_in_log is not None and progress.next_in_log < progress.offset:
         yield broken(

@@ -26,7 +26,7 @@ def indexes_match_the_image(header: RunHeader) -> Findings:
       "QuorumController.handleEventException", evidence=Evidence.META)  # fmt: skip
 def no_actor_crashes(header: RunHeader) -> Findings:
     """No machine raises anything but a protocol error, whatever it receives; no decision or
-    periodic task of a controller meets a state that cannot be, and no controller gives up its
+    periodic task of a controller meets an impossible state, and no controller gives up its
     leadership for it."""
     if header.crashes is not None:
         yield CASE

@@ -24,11 +24,12 @@ def leaders_propose_only_eligible_replicas(replica: ProposedReplica) -> Findings
     """A leader never proposes to add a replica that is fenced, in controlled shutdown or of another
     broker epoch in the image that its own broker has published."""
     yield CASE
-    known = replica.fetched_as is None or replica.fetched_as in (
+    # A Fetch carries the broker epoch of the replica from version 15 on.
+    is_incarnation_of_image = replica.fetched_as is None or replica.fetched_as in (
         _NO_BROKER_EPOCH,
         replica.broker_epoch,
     )
-    if not replica.is_active or not known:
+    if not replica.is_active or not is_incarnation_of_image:
         yield broken(
             f"the leader proposes broker {replica.broker} for the ISR {ids(replica.maximal_isr)} "
             f"(event {replica.event}), which is ineligible in its own image at offset "

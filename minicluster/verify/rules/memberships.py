@@ -35,6 +35,7 @@ def every_isr_member_is_active(standing: StandingPartition) -> Findings:
 
 @every_isr_member_is_active.also
 def _or_leaves_the_isr(turned: MemberTurnsInactive) -> Findings:
+    """A partition is looked at where it changes; here a broker changes, and the partition not."""
     step = turned.partition
     if step.level >= FROM_3_3 and not step.after.keeps_last_member:
         yield _inactive_member(turned.broker, step.after.isr)
@@ -63,6 +64,7 @@ def the_leader_is_active(standing: StandingPartition) -> Findings:
 
 @the_leader_is_active.also
 def _or_leads_no_more(turned: LeaderTurnsInactive) -> Findings:
+    """As above: the broker changes, and the partition does not."""
     step = turned.partition
     if step.level >= FROM_3_3:
         yield _inactive_leader(step.after.leader, step.after.isr)
@@ -98,6 +100,7 @@ def only_active_replicas_enter_an_isr(growth: IsrGrowth) -> Findings:
 def a_broker_leaves_isrs_before_it_is_fenced(record: BrokerRecord) -> Findings:
     """Every prefix of the log is safe: within an operation a broker leaves the ISRs before the
     record that fences it, and a broker is elected only after the record that unfences it."""
+    # One case for each fencing, however many ISRs the broker is in.
     if record.flips_to_fenced:
         yield CASE if record.level >= FROM_3_3 else NOT_PROMISED
 
@@ -124,6 +127,7 @@ def a_new_incarnation_is_in_no_isr(registration: Registration) -> Findings:
     """After a broker has registered as a new incarnation it is in no ISR and leads no partition,
     except for the last member, which stays while there is no leader. Kafka 3.x promises this only
     from 4.0-IV1 on, so a log whose release is not recorded is judged from there."""
+    # One case for each registration, however many ISRs the broker was in.
     if registration.is_new_incarnation:
         is_promised = registration.level >= registration.leaves_from
         yield CASE if is_promised else NOT_PROMISED

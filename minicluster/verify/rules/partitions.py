@@ -210,6 +210,7 @@ def the_leader_epoch_rises_only_when_it_must(step: PartitionStep) -> Findings:
     if not step.is_change:
         return
     sets, before, after = step.sets, step.before, step.after
+    # From 3.6-IV0 on the partition epoch alone fences the leader's old ISR (KAFKA-15021).
     shrink_needs_bump = step.level < FROM_3_6 and step.isr_shrinks
     if sets.isr is not None or sets.replicas is not None or step.names_leader_again:
         yield CASE
@@ -279,7 +280,7 @@ def a_reassignment_completes_in_sync(step: PartitionStep) -> Findings:
     yield CASE
     before, after = step.before, step.after
     # Those of a cancelled reassignment do not stay.
-    joining = [one for one in dict.fromkeys(before.adding) if one in after.replicas]
+    joining = [replica for replica in dict.fromkeys(before.adding) if replica in after.replicas]
     if _outside(tuple(joining), (*before.isr, *after.isr)):
         yield broken(
             f"the reassignment completed although its adding replicas {ids(joining)} are not all "

@@ -150,7 +150,7 @@ def deleted_records_are_in_a_snapshot(first: FirstBatch) -> Findings:
 def one_vote_per_epoch(vote: Vote) -> Findings:
     """A controller votes for at most one candidate in an epoch, across restarts."""
     yield CASE
-    if vote.candidate is not None and any(one != vote.candidate for one in vote.others):
+    if vote.candidate is not None and any(other != vote.candidate for other in vote.others):
         yield broken(f"controller {vote.node} voted twice in epoch {vote.epoch}", broker=vote.node)
 
 

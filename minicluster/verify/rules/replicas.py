@@ -40,6 +40,7 @@ def the_high_watermark_waits_for_the_maximal_isr(moved: HighWatermarkMoved) -> F
 
 @the_high_watermark_waits_for_the_maximal_isr.also
 def _as_the_members_own_logs_have_it(advance: HighWatermarkBesideLogs) -> Findings:
+    """What a leader believes of its followers may be wrong: the followers' own events say."""
     for member in advance.lacking:
         yield broken(
             f"leader {advance.leader} advanced its high watermark to {advance.high_watermark}, and "
@@ -143,6 +144,7 @@ def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
     yield CASE
     log_epoch, true_epoch = truncated.log_epoch, truncated.true_epoch
     mark = truncated.true_high_watermark
+    # A deposed leader cannot know what was committed after it: it may cut off what only it had.
     lowest = mark
     if log_epoch is not None and true_epoch is not None and log_epoch < true_epoch:
         lowest = truncated.own_high_watermark or 0
@@ -178,7 +180,7 @@ def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
       source="KIP-101, KIP-320; Partition.appendRecordsToLeader", evidence=Evidence.TRACE,
       tables=("partition_event",))  # fmt: skip
 def one_writer_per_leader_epoch(written: WrittenByLeader) -> Findings:
-    """In each leader epoch of a partition one broker only appends records of clients."""
+    """In each leader epoch of a partition only one broker appends records of clients."""
     yield CASE
     if not written.alone:
         yield broken(

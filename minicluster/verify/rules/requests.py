@@ -90,8 +90,8 @@ def an_accepted_isr_names_current_incarnations(member: AcceptedMember) -> Findin
 def an_accepted_alter_partition_is_current(alter: AlterPartition) -> Findings:
     """The request comes from the current leader and carries the leader epoch, partition epoch and
     broker epoch that were current right before its record."""
-    made = alter.committed
-    if made is None or not alter.is_accepted or alter.error != "NONE":
+    written = alter.committed
+    if written is None or not alter.is_accepted or alter.error != "NONE":
         return
     yield CASE
     is_stale_broker = (
@@ -101,9 +101,9 @@ def an_accepted_alter_partition_is_current(alter: AlterPartition) -> Findings:
         and alter.broker_epoch != alter.registered_epoch
     )
     if (
-        alter.partition_epoch != made.old_partition_epoch
-        or alter.leader_epoch != made.old_leader_epoch
-        or alter.broker != made.before.leader
+        alter.partition_epoch != written.old_partition_epoch
+        or alter.leader_epoch != written.old_leader_epoch
+        or alter.broker != written.before.leader
         or is_stale_broker
     ):
         yield broken(
@@ -149,7 +149,8 @@ def _a_preferred_election_is_clean(election: RequestedElection) -> Findings:
 def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
     """RECOVERING becomes RECOVERED only by an AlterPartition of the leader."""
     yield CASE
-    if recovery.api is None:  # the request that wrote it may have got no response
+    # Where the response was lost with the controller, no row says which request wrote the record.
+    if recovery.api is None:
         is_its_own = recovery.leader_waits
     else:
         is_its_own = recovery.api == "AlterPartition" and recovery.sender == recovery.leader

@@ -16,6 +16,8 @@ yields, for each thing that it looks at, ``CASE`` (the promise holds for it), ``
 release or the metadata.version promises nothing), or ``exempt(why)``; and ``broken(…)`` where the
 promise was not kept. Nothing at all: the step is none of its business.
 
+Its examples and near misses stand in the file of the same name in ``examples/`` (``example.py``).
+
 A rule neither knows who drives it, nor where the step lies: offset, topic and partition of a
 finding are those of the step, unless ``broken`` names others.
 """
@@ -193,7 +195,7 @@ def _rule_of(module: str, rule_id: str) -> Rule:
     """The rule of an id in a module: rules travel to other processes by their names."""
     import importlib
 
-    return next(one for one in rules_in(importlib.import_module(module)) if one.id == rule_id)
+    return next(rule for rule in rules_in(importlib.import_module(module)) if rule.id == rule_id)
 
 
 def rules_in(module: Any) -> tuple[Rule, ...]:

@@ -42,8 +42,7 @@ def read_committed_sees_no_aborted_record(read: TransactionalRead) -> Findings:
       source="KIP-98; TransactionIndex.collectAbortedTxns",
       evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"))  # fmt: skip
 def read_committed_leaves_no_committed_record_out(read: TransactionalRead) -> Findings:
-    """No response to a consumer with read_committed calls a transaction aborted that was
-    committed."""
+    """No response to a consumer with read_committed lists a committed transaction as aborted."""
     if read.excuse is not None:
         yield exempt(read.excuse)
         return
@@ -139,7 +138,7 @@ def _not_where_records_were_lost(batch: ProducerBatch) -> Findings:
       evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"))  # fmt: skip
 def a_fenced_producer_writes_nothing(batch: ProducerBatch) -> Findings:
     """Along a log the epochs of a producer id do not fall, and no record is acknowledged that was
-    sent under an epoch below one that was given out before."""
+    sent with an old epoch after a newer one had been given out."""
     if batch.epoch_before is None:
         return
     if batch.excuse is not None:

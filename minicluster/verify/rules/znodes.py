@@ -188,7 +188,7 @@ def a_reassignment_ends_in_sync(assignment: AssignmentWrite) -> Findings:
 @rule("K13", "The controller is notified of a leader's ISR",
       source="KIP-497; ZkAlterPartitionManager", evidence=Evidence.ZNODES)  # fmt: skip
 def the_controller_is_notified(notification: Notification) -> Findings:
-    """Below IBP 2.7-IV2 the controller is notified in 70 s of every ISR that a leader has
+    """Below IBP 2.7-IV2 the controller is notified within 70 s of every ISR that a leader has
     written."""
     yield CASE
     if notification.waited_ms > NOTIFIED_WITHIN_MS:
