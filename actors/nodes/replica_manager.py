@@ -115,7 +115,8 @@ def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
 class ReplicaManager(Shell):
     """Requests of producers, consumers and followers; the fetchers of this broker.
 
-    Units:   its machines go by the time of day, which the timestamps of clients' records have.
+    Units:   its machines go by the clock, which shows the time of day until it leaves out a stall;
+             records and their retention go by the time of day.
     """
 
     def __init__(self, context: NodeContext, *, removes_strays: bool = True) -> None:
@@ -154,6 +155,10 @@ class ReplicaManager(Shell):
                 self.perform(made.on_metadata(self._published, self._first_published_ms))
             self.perform(made.transactions.on_controller(self._controller_id, self.now()))
         return self._coordinators
+
+    def on_receive(self, message: Any) -> Any:
+        self.machine.state.behind_ms = self.rt.behind_ms
+        super().on_receive(message)
 
     def now(self) -> int:
         return self.rt.epoch_ms + Shell.now(self)

@@ -45,6 +45,7 @@ class PacedRuntime(SimulatedRuntime):
         self._moved = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._left_out_ms = 0.0  # of the cluster's time, because the machine was too slow
 
     # From other threads.
 
@@ -70,6 +71,12 @@ class PacedRuntime(SimulatedRuntime):
 
     def record_time_ms(self) -> int:
         return super().record_time_ms() if self.runs_alone else self.now()  # else it has no day
+
+    @property
+    def behind_ms(self) -> int:
+        if not self.runs_alone:
+            return 0
+        return self.behind_wall_ms() if self.pace == 1 else int(self._left_out_ms)
 
     def inject(self, call: Callable[[], None]) -> None:
         self._calls.append(call)
@@ -251,6 +258,7 @@ class PacedRuntime(SimulatedRuntime):
         first_ms = self._instants[0] if self._instants else wall_ms
         if wall_ms - first_ms > late_max_ms:
             self._anchor = (_monotonic(), first_ms)
+            self._left_out_ms += wall_ms - first_ms
             return first_ms
         return wall_ms
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,6 +28,8 @@ import pykka
 from pykka import messages
 
 from minicluster.errors import MiniclusterError
+
+_wall_s = time.time  # as it is before a simulation guards it
 
 P = ParamSpec("P")
 A = TypeVar("A", bound="ClusterActor")
@@ -177,6 +180,7 @@ class Runtime(ABC):
         self._halted = False  # a crash or an interruption may be left to ``check``
         self.raised = False  # a crash has reached the test
         self.epoch_ms = 0  # the time of day at the clock's zero, where clients have one
+        self.wall_s: Callable[[], float] = _wall_s
         self.at_close: list[Callable[[], None]] = []  # calls that come before the actors stop
 
     def spawn(
@@ -277,9 +281,23 @@ class Runtime(ABC):
         """The time of the clock."""
         return self.now_ms
 
+    @property
+    def behind_ms(self) -> int:
+        """How far the clock is behind the time of day: it leaves out what the machine did not run.
+
+        Timeouts go by the clock, so that a stall ends no session; dates go by the time of day.
+        """
+        return 0
+
+    def behind_wall_ms(self) -> int:
+        """The same for a clock as fast as the wall's; 0 where clients have no time of day."""
+        if not self.epoch_ms:
+            return 0
+        return int(self.wall_s() * 1000) - self.epoch_ms - self.now_ms
+
     def record_time_ms(self) -> int:
         """The timestamp of a record that the cluster itself produces: the time of day."""
-        return self.epoch_ms + self.now()
+        return self.epoch_ms + self.now() + self.behind_ms
 
     def exclusive(self) -> AbstractContextManager[None]:
         """A section of the test's thread in which no actor takes a step, where the mode has one."""

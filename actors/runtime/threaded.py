@@ -109,6 +109,10 @@ class ThreadedRuntime(Runtime):
     def now_ms(self) -> int:  # type: ignore[override]
         return int((self.clock.read_s() - self._origin_s) * 1000)
 
+    @property
+    def behind_ms(self) -> int:
+        return self.behind_wall_ms()
+
     def begin_at(self, time_ms: int) -> None:
         self._origin_s = self.clock.read_s() - time_ms / 1000
 

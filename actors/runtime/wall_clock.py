@@ -2,6 +2,7 @@
 
 A machine that is shared may let a process wait for seconds. All of its threads then wait, so none
 of them was slow: no session of a broker or client has expired, and no limit of a wait is over.
+The time of day has gone on (``Runtime.behind_ms``).
 """
 
 from __future__ import annotations

@@ -112,13 +112,13 @@ class TransactionalProducer(Client):
         transactional_id: str,
         *,
         transaction_timeout_ms: int,
-        record_ms: int,
+        record_ms: Callable[[], int],
     ) -> None:
         super().__init__(name, brokers)
         self.transactional_id = transactional_id
         self.is_stopping = False
         self._timeout_ms = transaction_timeout_ms
-        self._record_ms = record_ms  # the time of day at the cluster's start
+        self._record_ms = record_ms  # what the clock is behind the time of day
         self._waiting: deque[Transaction] = deque()
         self._current: Transaction | None = None
         self._to_send: deque[tuple[TopicPartition, str]] = deque()
@@ -244,7 +244,7 @@ class TransactionalProducer(Client):
         place, value = self._to_send[0]
         request = produce_request(
             place,
-            Record(0, self._record_ms + now_ms, None, value.encode()),
+            Record(0, self._record_ms() + now_ms, None, value.encode()),
             acks=-1,  # all
             timeout_ms=TIMEOUT_MS,
             numbered=(self._producer_id, self._epoch, self._sequences.get(place, 0)),

@@ -336,20 +336,20 @@ class ReplicaManagerMachine:
         Source:  LogManager.cleanupLogs, flushDirtyLogs, LogCleaner.CleanerThread, UnifiedLog
                  (PeriodicProducerExpirationCheck).
         """
-        config = self.state.config
+        config, date_ms = self.state.config, self.state.date_ms(now_ms)
         for partition in self.state.partitions.values():
             is_compacted = partition.log_config.compacted
             if name == FLUSH_TIMER:
-                partition.replica_log.flush_after(partition.log_config.flush_ms, now_ms)
+                partition.replica_log.flush_after(partition.log_config.flush_ms, date_ms)
                 continue
             if name == PRODUCER_EXPIRATION_TIMER:
-                expired_ms = now_ms - config.producer_id_expiration_ms
+                expired_ms = date_ms - config.producer_id_expiration_ms
                 partition.replica_log.producers.remove_expired(expired_ms)
             elif is_compacted == (name == CLEANER_TIMER):
                 if is_compacted:
-                    compact(partition, now_ms)
+                    compact(partition, date_ms)
                 log_start = partition.log_start_offset
-                delete_old_segments(partition, now_ms)
+                delete_old_segments(partition, date_ms)
                 if partition.log_start_offset != log_start:
                     for fetcher in self.state.fetchers.values():
                         fetcher.log_start_moved(partition.key)

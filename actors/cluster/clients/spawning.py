@@ -60,7 +60,7 @@ def transactional_producer(
             cluster.broker_ids,
             transactional_id,
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
-            record_ms=cluster.rt.epoch_ms,
+            record_ms=lambda: cluster.rt.epoch_ms + cluster.rt.behind_ms,
         )
         cluster.rt.spawn(TransactionalProducerActor, name, machine, cluster.network)
         made = cluster.rt.actor(name)

@@ -67,7 +67,8 @@ class InternalTopic:
 
         Errors:  AppendFailed with the error that a producer would get.
         """
-        made = [Record(i, now_ms, key, value) for i, (key, value) in enumerate(records)]
+        date_ms = self._state.date_ms(now_ms)
+        made = [Record(i, date_ms, key, value) for i, (key, value) in enumerate(records)]
         if producer is None:
             batch = RecordBatch.of(made, leader_epoch=-1)
         else:
@@ -92,7 +93,8 @@ class InternalTopic:
         Errors:  AppendFailed, as ``append``.
         """
         content = EndTransactionMarker(marker.committed, marker.coordinator_epoch)
-        batch = marker_batch(content, marker.producer_id, marker.producer_epoch, now_ms)
+        date_ms = self._state.date_ms(now_ms)
+        batch = marker_batch(content, marker.producer_id, marker.producer_epoch, date_ms)
         how = AppendCheck(
             origin=AppendOrigin.COORDINATOR, transaction_version=marker.transaction_version
         )

@@ -42,7 +42,7 @@ def append_records_to_follower(
     """
     replica_log = partition.replica_log
     last_offset = replica_log.append_as_follower(
-        batches, partition_leader_epoch, partition.log_config, now_ms
+        batches, partition_leader_epoch, partition.log_config, partition.context.date_ms(now_ms)
     )
     if last_offset >= 0:
         trace(partition, "append", offset=last_offset, appended=batches)

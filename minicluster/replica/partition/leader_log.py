@@ -74,12 +74,12 @@ def append_records_to_leader(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"{len(partition.isr_state.isr)} in sync, {partition.effective_min_isr} needed",
         )
-    config = partition.log_config
-    validated = validate(batch, how.origin, config, partition.name, now_ms)
+    config, date_ms = partition.log_config, partition.context.date_ms(now_ms)
+    validated = validate(batch, how.origin, config, partition.name, date_ms)
     replica_log = partition.replica_log
     placed = validated.with_base(replica_log.log.end_offset, partition.leader_epoch)
     # Before the producer's state: a repeat begins a segment as well, if there is no room for it.
-    replica_log.maybe_roll((placed,), config, now_ms)
+    replica_log.maybe_roll((placed,), config, date_ms)
     duplicate = validate_producer(partition, placed, how)
     if duplicate is not None:
         return LogAppendInfo(
@@ -90,7 +90,7 @@ def append_records_to_leader(
             high_watermark_increased=maybe_increment_leader_hw(partition, now_ms),
             log_append_time_ms=duplicate.timestamp,
         )
-    replica_log.append_as_leader(placed, config, now_ms)
+    replica_log.append_as_leader(placed, config, date_ms)
     trace(partition, "append", offset=placed.last_offset, appended=(placed,))
     return LogAppendInfo(
         first_offset=placed.base_offset,
@@ -99,7 +99,7 @@ def append_records_to_leader(
         log_start_offset=partition.log_start_offset,
         # Without followers in the ISR nobody else's fetch would commit the batch.
         high_watermark_increased=maybe_increment_leader_hw(partition, now_ms),
-        log_append_time_ms=now_ms if config.log_append_time else -1,
+        log_append_time_ms=date_ms if config.log_append_time else -1,
     )
 
 

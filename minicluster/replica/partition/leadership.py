@@ -190,10 +190,10 @@ def abort_open_transactions(partition: Partition, now_ms: int) -> None:
 
     Source:  KIP-704, "Leader recovery".
     """
-    replica_log = partition.replica_log
+    replica_log, date_ms = partition.replica_log, partition.context.date_ms(now_ms)
     for producer in replica_log.producers.open_transactions:
-        marker = marker_batch(_ABORT, producer.producer_id, producer.epoch, now_ms)
+        marker = marker_batch(_ABORT, producer.producer_id, producer.epoch, date_ms)
         placed = marker.with_base(replica_log.log.end_offset, partition.leader_epoch)
-        replica_log.maybe_roll((placed,), partition.log_config, now_ms)
-        replica_log.append_as_leader(placed, partition.log_config, now_ms)
+        replica_log.maybe_roll((placed,), partition.log_config, date_ms)
+        replica_log.append_as_leader(placed, partition.log_config, date_ms)
         trace(partition, "append", offset=placed.last_offset, appended=(placed,))

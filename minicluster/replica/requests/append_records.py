@@ -148,7 +148,7 @@ def marker_status(
     if key is None or key not in state.partitions:
         status.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        status.batch = marker_batch(marker, *producer, now_ms)
+        status.batch = marker_batch(marker, *producer, state.date_ms(now_ms))
     return status
 
 

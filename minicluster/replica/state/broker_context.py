@@ -149,6 +149,7 @@ class BrokerContext:
     """
 
     alter_partition_manager: SubmitsAlterPartition
+    behind_ms = 0  # the time of day is so much later than the clock, which leaves out stalls
 
     def __init__(
         self,
@@ -169,6 +170,10 @@ class BrokerContext:
         self.isr_unchecked: dict[object, None] = {}
         self.effects: list[Effect] = []
         self.delayed = DelayedOperations(self.effects)
+
+    def date_ms(self, now_ms: int) -> int:
+        """The time of day, which records and their retention go by; timeouts go by the clock."""
+        return now_ms + self.behind_ms
 
     @property
     def broker_id(self) -> int:
