@@ -25,6 +25,8 @@ from minicluster.actors.play.campaign import (
 )
 from minicluster.actors.play.player import play_once
 from minicluster.cli import run
+from minicluster.protocol import ErrorCode
+from minicluster.scenario.actions.answers import Respond
 from minicluster.scenario.nemesis import KINDS, Draws, generate, seed_text
 from minicluster.scenario.nemesis.draws import World
 from minicluster.scenario.nemesis.generating import FOCUSED
@@ -61,6 +63,19 @@ def test_a_seed_makes_one_scenario_in_every_process() -> None:
     assert texts == {written(7)}
 
 
+def test_answers_to_clients_are_what_a_node_may_say() -> None:
+    """Those of a request that has taken effect leave its outcome open; a client may repeat all."""
+    drawn = [step.action for seed in range(240) for step in generate(seed).steps]
+    given = [action for action in drawn if isinstance(action, Respond)]
+    said = {(*action.api, *action.error, action.when) for action in given}
+    assert {api for api, _, _ in said} >= {"Produce", "Fetch", "EndTxn"}
+    for api, error, when in said:
+        assert error == "REBALANCE_IN_PROGRESS" or ErrorCode[error].retriable, error
+        if when == "after":
+            assert api == "Produce"
+            assert error in ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+
+
 def test_a_drawn_scenario_is_written_and_read_like_any_other() -> None:
     for seed in range(30):
         drawn = generate(seed)
@@ -76,6 +91,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
         "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",
         "transform", "clock_skew", "delete_records", "record", "replay", "flush_off", "wait",
+        "respond", "drop", "close",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 

@@ -4,10 +4,10 @@ Two seeds of three have the usual kinds, the others more of them: sequences of p
 clients of their own, and of elections; some of these go on in calm after they have healed. Three
 seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its
 rate is drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone,
-again and again. Half of the seeds have short timeouts, so that more follows from a disturbance
-within a minute. All is drawn before anything runs, and each draw hangs only on the seed and its own
-name, so that a random run and a script are the same kind of thing and a step that is left out
-changes no other.
+again and again. One of four gives answers on demand to its clients. Half of the seeds have short
+timeouts, so that more follows from a disturbance within a minute. All is drawn before anything
+runs, and each draw hangs only on the seed and its own name, so that a random run and a script are
+the same kind of thing and a step that is left out changes no other.
 
 Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minicluster.durations import format_duration
+from minicluster.scenario.nemesis.answers import answer
 from minicluster.scenario.nemesis.broker_sequences import BROKER_SEQUENCES
 from minicluster.scenario.nemesis.client_sequences import CLIENT_SEQUENCES
 from minicluster.scenario.nemesis.controller_sequences import CONTROLLER_SEQUENCES
@@ -55,6 +56,8 @@ LIVENESS_BOUND = "180s"
 CLIENTS = 0.3  # how many seeds have groups and transactions
 TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, produce
 TRANSFORMED_TOPIC = "delta"
+ANSWERS = 0.25  # how many seeds have answers on demand for their clients
+ANSWERS_PER_MINUTE = 6.0
 MORE_KINDS = 0.35  # how many seeds have the sequences of partitions and clients of their own
 MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
 CALM = 0.4  # how many of those with short timeouts go on after they have healed
@@ -225,6 +228,10 @@ def _disturbances(
         rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws, world)]
     else:
         yield from _background(draws)
+    if draws.flip("answers", ANSWERS):
+        for n in range(draws.count("answer", ANSWERS_PER_MINUTE * minutes)):
+            at_ms = WARM_UP_MS + draws.below(f"answer/{n}/at", chaos_ms) // 100 * 100
+            yield at_ms, answer(draws, f"answer/{n}", world)
     for kind, per_minute in rates:
         for n in range(draws.count(kind.name, per_minute * minutes)):
             name = f"{kind.name}/{n}"
