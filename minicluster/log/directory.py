@@ -115,8 +115,8 @@ def locate(path: Path, *, partly: bool = False, limits: ReadLimits = DEFAULT_LIM
              controllers, those without a log are listed as missing. The limits hold for each file.
     Errors:  NotALog, with the forms of path that there are.
     """
-    found = _find(path, partly)
-    return replace(found, logs=tuple(replace(files, limits=limits) for files in found.logs))
+    located = _find(path, partly)
+    return replace(located, logs=tuple(replace(files, limits=limits) for files in located.logs))
 
 
 def _find(path: Path, partly: bool) -> Located:
@@ -127,10 +127,10 @@ def _find(path: Path, partly: bool) -> Located:
     run_json = path / RUN_NAME
     controllers = _controllers_in(path)
     if controllers:
-        found = _located(path, run_json if run_json.is_file() else None, controllers)
-        if found.missing and not (partly and (found.logs or found.run_json)):
-            raise NotALog(found.missing[0])
-        return found
+        located = _located(path, run_json if run_json.is_file() else None, controllers)
+        if located.missing and not (partly and (located.logs or located.run_json)):
+            raise NotALog(located.missing[0])
+        return located
     if run_json.is_file():
         return Located(path, run_json, ())
     match = _CONTROLLER.fullmatch(path.name)
@@ -247,10 +247,10 @@ def read_metadata_log(files: MetadataFiles) -> MetadataLogContent:
         content = read_segment(path, whole=not last, limits=files.limits)
         if content.batches and placed:
             expected = placed[-1].batch.next_offset
-            found = content.batches[0].batch.base_offset
-            if found != expected:
+            first_offset = content.batches[0].batch.base_offset
+            if first_offset != expected:
                 why = f"the segment before ends at offset {expected}"
-                raise LogCorruption(file=str(path), position=0, base_offset=found, why=why)
+                raise LogCorruption(file=str(path), position=0, base_offset=first_offset, why=why)
         placed += content.batches
         torn = content.torn
     return MetadataLogContent(files, tuple(placed), torn)

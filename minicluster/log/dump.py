@@ -49,7 +49,7 @@ def _contents(
     files: MetadataFiles,
 ) -> Iterator[tuple[Path, tuple[PlacedBatch, ...], TornTail | None]]:
     if len(files.segments) > 1:
-        read_metadata_log(files)  # refuses a gap between segments before anything is printed
+        read_metadata_log(files)  # rejects a gap between segments before anything is printed
     named = sorted((*files.checkpoints, *files.segments), key=lambda path: path.name)
     if files.bootstrap is not None:
         named.append(files.bootstrap)

@@ -37,7 +37,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that an epoch begins at an offset; a conflicting younger entry gives way.
 
-        Shapes:  -> whether anything changed. An epoch or offset below 0 is refused (ValueError).
+        Shapes:  -> whether anything changed. An epoch or offset below 0 is rejected (ValueError).
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} from offset {start_offset}: neither may be negative")

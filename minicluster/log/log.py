@@ -1,7 +1,7 @@
 """A log in memory: what the quorum's replicas and a partition's replicas both append to.
 
-It keeps the flushed end offset, so that a crash can take what has not. It reads and truncates as
-Kafka does, by whole batches, and never looks into a record.
+It remembers the offset up to which it was flushed: a crash loses what lies above. It reads and
+truncates as Kafka does, by whole batches, and never looks into a record.
 
 Source:  UnifiedLog, LocalLog, KafkaRaftLog.
 """
@@ -46,8 +46,9 @@ class Log:
     """Batches between a start offset and an end offset (exclusive), with their leader epochs.
 
     Shapes:  ``segments`` are never none, and the last one is active.
-             ``cleaned_offset``: compaction has been through everything below.
-             ``deleted``: the batches below the start whose segment is still there.
+             ``cleaned_offset``: everything below was compacted.
+             ``deleted``: the batches below the start whose segment is still there. Readers do not
+             see them, and Kafka counts their bytes and timestamps until the segment is deleted.
     Units:   ``modified_ms``: the time of the last append by a replica, 0 before one.
     """
 
@@ -170,7 +171,7 @@ class Log:
             self.segments.append(segment)
 
     def flush(self) -> None:
-        """From here on a crash takes nothing of what is in the log now."""
+        """Write what is in the log to disk: a crash loses nothing of it from now on."""
         self.flushed_offset = self.end_offset
 
     def truncate(self, offset: int) -> bool:
@@ -191,6 +192,7 @@ class Log:
         if self.segments[0].base_offset > offset:
             self.segments = [Segment(offset)]
         self.flushed_offset = min(self.flushed_offset, offset)
+        # Records that come in their place were never compacted.
         self.cleaned_offset = min(self.cleaned_offset, offset)
         self.deleted = tuple(batch for batch in self.deleted if batch.last_offset < offset)
         self.epochs.truncate_from_end(offset)
@@ -217,8 +219,8 @@ class Log:
         offset = min(offset, self.end_offset)
         moved = offset > self.start_offset
         segments = self.segments
-        is_over = len(segments) > 1 and segments[1].base_offset <= offset
-        if not moved and not is_over:
+        first_segment_goes = len(segments) > 1 and segments[1].base_offset <= offset
+        if not moved and not first_segment_goes:
             return False
         while len(segments) > 1 and segments[1].base_offset <= offset:
             del segments[0]
@@ -240,7 +242,7 @@ class Log:
         segments: Sequence[Segment],
         aborted: Sequence[AbortedTransaction],
     ) -> None:
-        """Put what compaction has left in place of everything below the begin of a segment."""
+        """Put what compaction has left in place of everything below the beginning of a segment."""
         self.transactions.replace_below(offset, aborted)
         kept = bisect_left(self._last_offsets, offset)
         self._batches[:kept] = batches

@@ -235,7 +235,7 @@ def bytes_of(path: Path) -> bytes:
 
 
 def _begins_like_one(buffer: bytes) -> bool:
-    """A file that begins with a batch, torn or damaged: offset, length, magic."""
+    """A file begins with a batch, torn or damaged: offset, length, magic."""
     if len(buffer) < CRC_START:
         return False
     length = int.from_bytes(buffer[8:LENGTH_END], "big", signed=True)
@@ -247,7 +247,8 @@ def _valid_batch_in(buffer: bytes, start: int, last_offset: int) -> bool:
 
     Bytes that look like headers everywhere would have each checksum read the whole rest again, so
     the work is bounded by the size of the file. Past the bound the result is true: what cannot be
-    looked through counts as damage, never as a tail to leave off.
+    searched counts as damage. Otherwise a file could be built so that sound batches behind damage
+    are dropped as a torn tail.
     """
     work_left = _SEARCH_FACTOR * (len(buffer) - start)
     magic_at = start + _MAGIC_AT

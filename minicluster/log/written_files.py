@@ -44,16 +44,16 @@ def damages(folder: Path, written: Mapping[str, WrittenFile]) -> dict[str, str]:
 
     Shapes:  -> path in the folder: one line that names the file and what is wrong with it.
     """
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, expected in written.items():
         why = _damage(folder / name, expected)
         if why is not None:
-            found[name] = f"{folder / name}: {why}"
+            by_name[name] = f"{folder / name}: {why}"
     for path in _evidence(folder):
         name = path.relative_to(folder).as_posix()
         if name not in written and path.name.endswith((LOG_SUFFIX, CHECKPOINT_SUFFIX)):
-            found[name] = f"{path}: the run did not write this file"
-    return found
+            by_name[name] = f"{path}: the run did not write this file"
+    return by_name
 
 
 def _evidence(folder: Path) -> Iterator[Path]:

@@ -59,7 +59,7 @@ def compress(codec: int, records: bytes) -> bytes:
     """Pack the records of a batch, in the frames that Kafka's clients read.
 
     Source:  GzipCompression, SnappyCompression, Lz4Compression (Lz4BlockOutputStream: cramjam's own
-             frames have blocks that depend on each other, which Kafka refuses), ZstdCompression.
+             frames have blocks that depend on each other, which Kafka rejects), ZstdCompression.
     """
     if codec == Codec.GZIP:
         worker = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)

@@ -1,21 +1,21 @@
 """The ISR of a leader: committed, or with one change under way (KIP-497).
 
-    state              event                                      next state
-    Committed          fetch of a replica that is caught up and   PendingExpandIsr
-                       eligible                 maybe_expand_isr
-    Committed          members lag too long     maybe_shrink_isr  PendingShrinkIsr
-    Committed,         the leader has recovered  report_recovery  PendingRecovery (KIP-704's text)
-      recovering
-    Pending            success of the item that was sent          Committed, as in the response
-    Pending            an error of REVERTS                        the last Committed
-    Pending            an error of WAITS_FOR_METADATA             unchanged
-    Pending            any other error                            unchanged; the item is sent again
-    any                metadata        leadership.make_leader     Committed, as in the metadata;
-                                                                  see ``stays_pending`` there
-    any                another leader  leadership.make_follower   Committed, without members
+    state      event                                next state                  function
+    Committed  a replica that is caught up and      PendingExpandIsr            maybe_expand_isr
+               eligible has fetched
+    Committed  members lag for too long             PendingShrinkIsr            maybe_shrink_isr
+    Committed  the leader of an unclean election    PendingRecovery             report_recovery
+               has recovered (KIP-704's text)
+    Pending    success of what was sent             Committed, as responded     _on_alter_partition
+    Pending    an error of REVERTS                  the last Committed          likewise
+    Pending    an error of WAITS_FOR_METADATA       unchanged                   likewise
+    Pending    any other error                      unchanged, and sent again   likewise
+    any        metadata: this broker leads          Committed, as the metadata  make_leader
+    any        metadata: another broker leads       Committed, without members  make_follower
 
-The states are classes of ``partition``. A result of an item that is no longer pending changes
-nothing.
+The states are classes of ``partition``. The last two functions are those of ``leadership``: with
+metadata that repeats what a response has brought a change stays pending. A result of an item that
+is no longer pending changes nothing.
 
 One change is under way at a time: the next one builds on the partition epoch that this one results
 in. The AlterPartition manager rejects an item at once for a partition whose previous item has no

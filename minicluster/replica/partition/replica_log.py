@@ -403,6 +403,8 @@ class ReplicaLog:
                 f"the log cannot begin at {offset}, above high watermark {self.high_watermark}",
             )
         moved = self.log.delete_before(offset, keeps_segment=True)
+        # Only then: each response to a follower has the leader's log start, and to look up the
+        # active segment again reads all of its batches.
         if moved:
             self._on_change()
             self._active = None

@@ -175,6 +175,8 @@ def _append(
     if acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         status.error = ErrorCode.INVALID_REQUIRED_ACKS
         return
+    # Before the partition is looked up: it does not matter who leads an internal topic. With
+    # NOT_LEADER_OR_FOLLOWER a client would look for a leader that rejects it as well.
     if not internal_topics_allowed and state.topic_name(status.key[0]) in INTERNAL_TOPICS:
         status.error = ErrorCode.INVALID_TOPIC_EXCEPTION
         return

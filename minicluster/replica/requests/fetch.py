@@ -216,6 +216,8 @@ class FetchParams:
         self.reads_committed = reads_committed
         self.rack = rack
         self.is_from_follower = replica_id >= 0
+        # A consumer that says where it is may read from a follower (KIP-392). One of an older
+        # version may not, and the debugging consumer (-2) is a consumer.
         is_consumer = replica_id < 0 and replica_id != _FUTURE_REPLICA
         self.leader_only = self.is_from_follower or (is_consumer and rack is None)
 
