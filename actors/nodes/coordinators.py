@@ -37,7 +37,7 @@ class Coordinators:
         new_uuid: Callable[[], uuid.UUID],
     ) -> None:
         levels = BrokerLevels({}, {}, context.config.static)
-        of_groups = GroupCoordinatorConfig(levels, context.node_id)
+        of_groups = GroupCoordinatorConfig.of(levels, context.node_id)
         self._replicas = replicas
         self._offsets = InternalTopic(replicas, GROUP_METADATA_TOPIC, of_groups.offsets_topic_codec)
         self.groups = GroupCoordinatorMachine(
@@ -51,7 +51,7 @@ class Coordinators:
         self._transaction_log = InternalTopic(replicas, TRANSACTION_STATE_TOPIC)
         self.transactions = TransactionCoordinatorMachine(
             context.node_id,
-            TransactionCoordinatorConfig(levels),
+            TransactionCoordinatorConfig.of(levels),
             self._transaction_log,
             ids=ids,
             rules=context.rules,

@@ -91,6 +91,13 @@ def viewed_configs(view: type[Any]) -> dict[str, ViewedConfig]:
     }
 
 
+def values_of(view: type[Any], text_of: Callable[[str], str | None]) -> dict[str, Any]:
+    """All values of a view, by field, from what gives the text of a config."""
+    return {
+        name: viewed.read(text_of(viewed.name)) for name, viewed in viewed_configs(view).items()
+    }
+
+
 def given_values(view: type[Any], given: Mapping[str, str]) -> dict[str, Any]:
     """The values of a view that a properties file has, by field."""
     return {

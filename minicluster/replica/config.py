@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from minicluster.configs.definitions import TOPIC_SYNONYMS
 from minicluster.configs.effective import BrokerLevels, effective_topic_config
-from minicluster.configs.views import broker_config, topic_config, topic_default, viewed_configs
+from minicluster.configs.views import broker_config, topic_config, topic_default, values_of
 from minicluster.log.format.compression import Codec
 
 MIN_INSYNC_REPLICAS: int = topic_default("min.insync.replicas")
@@ -148,10 +148,10 @@ class LogConfig:
 
     @classmethod
     def _of(cls, of_topic: Mapping[str, str], broker: BrokerLevels) -> LogConfig:
-        values = {
-            name: viewed.read(effective_topic_config(viewed.name, of_topic, broker).value)
-            for name, viewed in viewed_configs(cls).items()
-        }
+        def text_of(name: str) -> str | None:
+            return effective_topic_config(name, of_topic, broker).value
+
+        values = values_of(cls, text_of)
         # Smaller segments than users may have, for Kafka's own tests and for ours.
         if _SMALL_SEGMENTS in of_topic:
             values["segment_bytes"] = int(of_topic[_SMALL_SEGMENTS])

@@ -41,10 +41,12 @@ def test_the_views_are_those_of_the_rooms() -> None:
         "ClusterConfig",
         "ControllerSettings",
         "FetcherConfig",
+        "GroupCoordinatorConfig",
         "LifecycleConfig",
         "LogConfig",
         "QuorumSettings",
         "ReplicaManagerConfig",
+        "TransactionCoordinatorConfig",
         "World",
     }
 

@@ -77,7 +77,7 @@ class Groups:
         self.responses: dict[int, Any] = {}
         self.machine = GroupCoordinatorMachine(
             BROKER,
-            GroupCoordinatorConfig(BrokerLevels({}, {}, self.config), BROKER),
+            GroupCoordinatorConfig.of(BrokerLevels({}, {}, self.config), BROKER),
             self.log,
             new_uuid=self._new_uuid,
             rules=self.rules,

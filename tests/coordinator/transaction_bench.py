@@ -93,7 +93,7 @@ class Bench:
         self.holds = holds
         levels = BrokerLevels({}, {}, dict(config or {}))
         self.machine = TransactionCoordinatorMachine(
-            OWN, TransactionCoordinatorConfig(levels), self.log, rules=rules
+            OWN, TransactionCoordinatorConfig.of(levels), self.log, rules=rules
         )
         self.now_ms = now_ms
         self.sends: list[Send] = []

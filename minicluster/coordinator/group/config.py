@@ -5,10 +5,11 @@ Source:  GroupCoordinatorConfig.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from minicluster.configs.effective import BrokerLevels
+from minicluster.configs.views import broker_config, values_of
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -49,36 +50,59 @@ class ConsumerGroupConfig:
     assignment_interval_ms: int
 
 
+def _words(text: str | None) -> tuple[str, ...]:
+    words = (word.strip().lower() for word in (text or "").split(","))
+    return tuple(word for word in words if word)
+
+
+def _assignors(text: str | None) -> tuple[str, ...]:
+    return tuple(_ASSIGNOR_CLASSES.get(name, name) for name in _words(text))
+
+
+def _migration_policy(text: str | None) -> MigrationPolicy:
+    return MigrationPolicy(_words(text)[0])
+
+
+def _codec(text: str | None) -> Codec:
+    return Codec(int(text or 0))
+
+
+def _minutes_as_ms(text: str | None) -> int:
+    return 60_000 * int(text or 0)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class GroupCoordinatorConfig:
-    """The values by Kafka's names; but one, no config of the coordinator changes at run time."""
+    """What a group coordinator obeys; but for one config, none of it changes at run time."""
 
-    def __init__(self, broker: BrokerLevels, broker_id: int) -> None:
-        self._broker = broker
-        self._broker_id = broker_id
-        self._known: tuple[ConfigsImage, dict[str, ConsumerGroupConfig]] = (ConfigsImage(), {})
+    broker: BrokerLevels
+    broker_id: int
+    consumer_max_size: int = broker_config("group.consumer.max.size")
+    consumer_assignors: tuple[str, ...] = broker_config("group.consumer.assignors", _assignors)
+    rebalance_protocols: tuple[str, ...] = broker_config(
+        "group.coordinator.rebalance.protocols", _words
+    )
+    migration_policy: MigrationPolicy = broker_config(
+        "group.consumer.migration.policy", _migration_policy
+    )
+    regex_refresh_interval_ms: int = broker_config("group.consumer.regex.refresh.interval.ms")
+    offsets_topic_codec: Codec = broker_config("offsets.topic.compression.codec", _codec)
+    offset_commit_timeout_ms: int = broker_config("offsets.commit.timeout.ms")
+    offset_metadata_max_bytes: int = broker_config("offset.metadata.max.bytes")
+    offsets_retention_ms: int = broker_config("offsets.retention.minutes", _minutes_as_ms)
+    offsets_retention_check_interval_ms: int = broker_config("offsets.retention.check.interval.ms")
+    initial_rebalance_delay_ms: int = broker_config("group.initial.rebalance.delay.ms")
+    group_max_size: int = broker_config("group.max.size")
+    min_session_timeout_ms: int = broker_config("group.min.session.timeout.ms")
+    max_session_timeout_ms: int = broker_config("group.max.session.timeout.ms")
+    _known: tuple[ConfigsImage, dict[str, ConsumerGroupConfig]] = field(
+        default_factory=lambda: (ConfigsImage(), {})
+    )
 
-        def number(name: str) -> int:
-            return int(broker.value(name) or 0)
-
-        def words(name: str) -> tuple[str, ...]:
-            given = (word.strip().lower() for word in (broker.value(name) or "").split(","))
-            return tuple(word for word in given if word)
-
-        self.consumer_max_size = number("group.consumer.max.size")
-        assignors = words("group.consumer.assignors")
-        self.consumer_assignors = tuple(_ASSIGNOR_CLASSES.get(name, name) for name in assignors)
-        self.rebalance_protocols = words("group.coordinator.rebalance.protocols")
-        self.migration_policy = MigrationPolicy(words("group.consumer.migration.policy")[0])
-        self.regex_refresh_interval_ms = number("group.consumer.regex.refresh.interval.ms")
-        self.offsets_topic_codec = Codec(number("offsets.topic.compression.codec"))
-        self.offset_commit_timeout_ms = number("offsets.commit.timeout.ms")
-        self.offset_metadata_max_bytes = number("offset.metadata.max.bytes")
-        self.offsets_retention_ms = number("offsets.retention.minutes") * 60_000
-        self.offsets_retention_check_interval_ms = number("offsets.retention.check.interval.ms")
-        self.initial_rebalance_delay_ms = number("group.initial.rebalance.delay.ms")
-        self.group_max_size = number("group.max.size")
-        self.min_session_timeout_ms = number("group.min.session.timeout.ms")
-        self.max_session_timeout_ms = number("group.max.session.timeout.ms")
+    @classmethod
+    def of(cls, broker: BrokerLevels, broker_id: int) -> GroupCoordinatorConfig:
+        """The configs as a broker has them."""
+        return cls(broker=broker, broker_id=broker_id, **values_of(cls, broker.value))
 
     def of_group(self, group_id: str, image: MetadataImage) -> ConsumerGroupConfig:
         """The configs that hold for a group, within the bounds of this broker.
@@ -94,9 +118,9 @@ class GroupCoordinatorConfig:
 
     def _of_group(self, group_id: str, image: MetadataImage) -> ConsumerGroupConfig:
         own = image.configs.of(GROUP, group_id)
-        broker = self._broker
+        broker = self.broker
         interval = BrokerLevels(
-            image.configs.of(BROKER, str(self._broker_id)),
+            image.configs.of(BROKER, str(self.broker_id)),
             image.configs.of(BROKER, CLUSTER_DEFAULT),
             broker.static,
         ).value(_ASSIGNMENT_INTERVAL)

@@ -5,26 +5,29 @@ Source:  TransactionStateManagerConfig, TransactionLogConfig.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from minicluster.configs.effective import BrokerLevels
+from minicluster.configs.views import broker_config, values_of
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionCoordinatorConfig:
-    """The values by Kafka's names, read once: no config of the coordinator changes at run time."""
+    """What a transaction coordinator obeys, read once: none of it changes at run time."""
 
-    def __init__(self, broker: BrokerLevels) -> None:
-        def number(name: str) -> int:
-            return int(broker.value(name) or 0)
+    broker: BrokerLevels
+    max_timeout_ms: int = broker_config("transaction.max.timeout.ms")
+    transactional_id_expiration_ms: int = broker_config("transactional.id.expiration.ms")
+    abort_timed_out_interval_ms: int = broker_config(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    )
+    remove_expired_interval_ms: int = broker_config(
+        "transaction.remove.expired.transaction.cleanup.interval.ms"
+    )
+    two_phase_commit_enabled: bool = broker_config("transaction.two.phase.commit.enable")
+    request_timeout_ms: int = broker_config("request.timeout.ms")
 
-        self.max_timeout_ms = number("transaction.max.timeout.ms")
-        self.transactional_id_expiration_ms = number("transactional.id.expiration.ms")
-        self.abort_timed_out_interval_ms = number(
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
-        )
-        self.remove_expired_interval_ms = number(
-            "transaction.remove.expired.transaction.cleanup.interval.ms"
-        )
-        self.two_phase_commit_enabled = (
-            broker.value("transaction.two.phase.commit.enable") == "true"
-        )
-        self.request_timeout_ms = number("request.timeout.ms")
-        self.broker = broker
+    @classmethod
+    def of(cls, broker: BrokerLevels) -> TransactionCoordinatorConfig:
+        """The configs as a broker has them."""
+        return cls(broker=broker, **values_of(cls, broker.value))
