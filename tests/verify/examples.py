@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from minicluster.verify.handwritten.log import LogBuilder
 from minicluster.verify.handwritten.run import RunBuilder
@@ -50,7 +49,7 @@ def by_name(*tables: Cases) -> dict[str, Case]:
     }
 
 
-def each(*tables: Cases) -> list[ParameterSet]:
+def each(*tables: Cases) -> list[Any]:
     """Each rule with each of its examples, for a test of one."""
     return [
         pytest.param(rule, example, id=f"{rule}-{example.name}")

@@ -1,6 +1,7 @@
 """The examples of every rule, judged in this process: each breaks its rule, each near miss none.
 
-``test_agreement`` has the live judge and Spark say the same of all of them.
+Spark and the live judge say the same of all of them: ``test_agreement``, and ``test_znode_runs``
+for logs of ZooKeeper.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ class Live:
         )
 
     def take(self, row: Mapping[str, Any]) -> None:
-        given = {name: value for name, value in row.items() if value is not None}
-        for one in self.histories:
-            one.on_partition_event(given)
+        event = {name: value for name, value in row.items() if value is not None}
+        for history in self.histories:
+            history.on_partition_event(event)
 
     def end(self) -> None:
         self.histories[-1].end()
@@ -46,10 +46,10 @@ def broken_live(case: Case) -> tuple[set[str], Mapping[str, str]]:
     for row in sorted(case().rows["partition_event"], key=lambda row: row["seq"]):
         live.take(row)
     live.end()
-    return {found.rule for found in live.judge.take_new()}, live.judge.crashes
+    return {finding.rule for finding in live.judge.take_new()}, live.judge.crashes
 
 
-@pytest.mark.parametrize(("rule", "case"), each({one.id: RUNS_BAD[one.id] for one in RULES}))
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_BAD[rule.id] for rule in RULES}))
 def test_a_cluster_that_breaks_a_rule_is_found_while_it_runs(rule: str, case: Case) -> None:
     broken, crashes = broken_live(case)
 
@@ -57,7 +57,7 @@ def test_a_cluster_that_breaks_a_rule_is_found_while_it_runs(rule: str, case: Ca
     assert rule not in crashes
 
 
-@pytest.mark.parametrize(("rule", "case"), each({one.id: RUNS_NEAR[one.id] for one in RULES}))
+@pytest.mark.parametrize(("rule", "case"), each({rule.id: RUNS_NEAR[rule.id] for rule in RULES}))
 def test_a_near_miss_is_not(rule: str, case: Case) -> None:
     broken, crashes = broken_live(case)
 
