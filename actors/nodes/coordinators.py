@@ -13,9 +13,9 @@ from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
+from minicluster.coordinator.group.state.coordinator_state import ClientContext
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minicluster.actors.nodes.disk import Disk
-from minicluster.coordinator.transaction.state.transaction_metadata import TransactionState
+from minicluster.coordinator.transaction.transaction import TransactionState
 from minicluster.log import InvalidBatch, Log
 from minicluster.protocol.coordinator_records.framing import (
     TRANSACTION_RECORDS,

@@ -49,6 +49,18 @@ class BrokerState(enum.IntEnum):
     SHUTTING_DOWN = 7
 
 
+S = BrokerState
+VALID_PREVIOUS_STATES: Mapping[BrokerState, frozenset[BrokerState]] = {
+    S.NOT_RUNNING: frozenset(),
+    S.STARTING: frozenset({S.NOT_RUNNING}),
+    S.RECOVERY: frozenset({S.STARTING}),
+    S.RUNNING: frozenset({S.RECOVERY}),
+    S.PENDING_CONTROLLED_SHUTDOWN: frozenset({S.RUNNING}),
+    # At once from any state: by its shell, or for it was not registered, or not heard, in time.
+    S.SHUTTING_DOWN: frozenset(S) - {S.SHUTTING_DOWN},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerStateChanged(Effect):
     """The broker entered a state.
@@ -381,5 +393,7 @@ class BrokerLifecycle:
         return [SetTimer(COMMUNICATION, now_ms + delay_ms)]
 
     def _enter(self, state: BrokerState, reason: str = "") -> list[Effect]:
+        if self.state not in VALID_PREVIOUS_STATES[state]:
+            raise RuntimeError(f"a broker that is {self.state.name} cannot be {state.name} next")
         self.state = state
         return [BrokerStateChanged(state, reason)]

@@ -29,10 +29,10 @@ GROUP_APIS: Mapping[type[Message], str] = {
     m.OffsetDeleteRequest: "offset_delete:handle_offset_delete",
     m.OffsetFetchRequest: "offset_fetch:handle_offset_fetch",
     m.SyncGroupRequest: "sync_group:handle_sync_group",
-    m.TxnOffsetCommitRequest: "txn_offset_commit:handle_txn_offset_commit",
+    m.TxnOffsetCommitRequest: "offset_commit:handle_txn_offset_commit",
 }
 TRANSACTION_APIS: Mapping[type[Message], str] = {
-    m.AddOffsetsToTxnRequest: "add_offsets_to_txn:handle_add_offsets_to_txn",
+    m.AddOffsetsToTxnRequest: "add_partitions_to_txn:handle_add_offsets_to_txn",
     m.AddPartitionsToTxnRequest: "add_partitions_to_txn:handle_add_partitions_to_txn",
     m.DescribeTransactionsRequest: "describe_transactions:handle_describe_transactions",
     m.EndTxnRequest: "end_txn:handle_end_txn",

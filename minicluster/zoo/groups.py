@@ -10,7 +10,6 @@ from minicluster.coordinator.group.requests import (
     offset_commit,
     offset_fetch,
     sync_group,
-    txn_offset_commit,
 )
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
@@ -32,7 +31,7 @@ def _s51(right: Right, state: CoordinatorState, *args: Any) -> Result:
     return replace(result, records=())
 
 
-@plant(txn_offset_commit.commit_offsets, "s54_offset_of_transaction_forgotten")
+@plant(offset_commit.commit_transactional_offsets, "s54_offset_of_transaction_forgotten")
 def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
     result: Result = right(state, *args)
     if not result.records:

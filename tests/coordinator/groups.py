@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.configs.effective import BrokerLevels
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
+from minicluster.coordinator.group.state.coordinator_state import ClientContext
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.configs import GROUP
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta

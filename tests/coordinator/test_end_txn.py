@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.transaction import (
     MAX_EPOCH,
     TransactionState,
 )

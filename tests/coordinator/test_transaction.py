@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.state.transaction import IllegalTransition, Transaction
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.transaction import (
     COMPLETED,
     MAX_EPOCH,
     VALID_PREVIOUS_STATES,
+    IllegalTransition,
+    Transaction,
     TransactionMetadata,
     TransactionState,
     transaction_of,

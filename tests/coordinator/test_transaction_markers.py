@@ -10,12 +10,12 @@ import pytest
 
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.transaction import (
     PREPARED,
     TransactionMetadata,
+    TransactionShard,
     TransactionState,
 )
-from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import (
     TRANSACTION_RECORDS,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.coordinator.group.requests.offsets_to_commit import TopicToCommit, offset_records
+from minicluster.coordinator.group.requests.offset_commit import TopicToCommit, offset_records
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT

@@ -10,8 +10,7 @@ from typing import Any
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
-from minicluster.coordinator.transaction.state.transaction import Transaction
-from minicluster.coordinator.transaction.state.transaction_metadata import TransactionState
+from minicluster.coordinator.transaction.transaction import Transaction, TransactionState
 from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import pytest
+
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -123,6 +125,26 @@ def test_a_broker_registers_catches_up_is_unfenced_and_runs() -> None:
     assert not story.heartbeat(is_caught_up=True, is_fenced=False).want_fence
     assert story.states[-1] is BrokerState.RUNNING
     assert story.timers == {"lifecycle-communication": story.now_ms + 2_000}
+
+
+@pytest.mark.parametrize("stage", ["not started", "registering", "catching up", "running"])
+def test_a_broker_stops_from_any_state_and_never_comes_back(stage: str) -> None:
+    """Its life has one end: another incarnation begins another one."""
+    story = Story()
+    if stage == "registering":
+        story.see(story.broker.start(story.now_ms))
+    elif stage == "catching up":
+        story.register()
+    elif stage == "running":
+        story.run()
+    story.see(story.broker.shut_down("enough", story.now_ms))
+    assert (story.states[-1], story.reasons[-1]) == (BrokerState.SHUTTING_DOWN, "enough")
+    before = list(story.states)
+    story.see(story.broker.start(story.now_ms))
+    story.see(story.broker.begin_controlled_shutdown(story.now_ms))
+    story.see(story.broker.shut_down("once more", story.now_ms))
+    story.advance(600_000)
+    assert story.states == before
 
 
 def test_a_running_broker_heartbeats_every_two_seconds() -> None:

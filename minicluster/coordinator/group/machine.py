@@ -17,12 +17,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.coordinator.apis import GROUP_APIS, load
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
-from minicluster.coordinator.group.deleted_topics import delete_offsets_of_deleted_topics
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.leadership import follow_leadership
+from minicluster.coordinator.group.requests.offset_delete import delete_offsets_of_deleted_topics
+from minicluster.coordinator.group.state.coordinator_state import (
+    ClientContext,
+    Context,
+    CoordinatorState,
+)
 from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.coordinator.runtime.runtime import follow_leadership
 from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.metadata.image.delta import MetadataDelta

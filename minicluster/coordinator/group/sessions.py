@@ -13,7 +13,7 @@ from minicluster.coordinator.group.classic.group import (
 )
 from minicluster.coordinator.group.classic.rebalance import prepare_rebalance, reschedule_heartbeat
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.timeouts import begin_consumer_group
+from minicluster.coordinator.group.consumer.leaving import begin_consumer_group
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
 from minicluster.coordinator.runtime.shard import Result

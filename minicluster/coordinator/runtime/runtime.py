@@ -32,6 +32,7 @@ from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
 from minicluster.log import InvalidBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import (
@@ -434,3 +435,24 @@ def _translated(error: ErrorCode, message: str | None) -> tuple[ErrorCode, str |
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
     return error, message
+
+
+def follow_leadership(
+    runtime: CoordinatorRuntime[S],
+    topic: str,
+    delta: MetadataDelta,
+    broker_id: int,
+    now_ms: int,
+) -> None:
+    """Load the shards of partitions that this broker leads now, drop those that it does not."""
+    before, after = delta.before.topics.named(topic), delta.after.topics.named(topic)
+    if before is after:
+        return
+    if before is not None and (after is None or after.id != before.id):
+        for index in before.partitions:
+            runtime.on_resigned(index, None, now_ms)
+    for index, partition in () if after is None else after.items():
+        if partition.leader == broker_id:
+            runtime.on_elected(index, partition.leader_epoch, now_ms)
+        else:
+            runtime.on_resigned(index, partition.leader_epoch, now_ms)

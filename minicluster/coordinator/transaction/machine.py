@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.coordinator.apis import TRANSACTION_APIS, load
-from minicluster.coordinator.leadership import follow_leadership
 from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.coordinator.runtime.runtime import follow_leadership
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
-from minicluster.coordinator.transaction.ending.expiration import remove_expired_transactional_ids
-from minicluster.coordinator.transaction.ending.timeouts import abort_timed_out_transactions
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.expiration import remove_expired_transactional_ids
+from minicluster.coordinator.transaction.requests.end_txn import abort_timed_out_transactions
 from minicluster.effects import Effect
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -1,6 +1,6 @@
 """Producer ids: blocks from the controller, given out one by one.
 
-A block is requested ahead of need; a producer that comes while none is at hand tries again.
+A block is requested ahead of need; a producer that comes while there is none tries again.
 
 Source:  KIP-98, KIP-730; RPCProducerIdManager.
 """
@@ -35,7 +35,7 @@ class ProducerIds:
         self._retry_at_ms = 0
 
     def take(self) -> int | None:
-        """An id that was never given before, None if there is none at hand."""
+        """An id that was never given before, None if there is none."""
         if self._left == 0:
             if not self._next:
                 return None

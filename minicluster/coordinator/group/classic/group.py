@@ -12,7 +12,7 @@ Source:  ClassicGroup, ClassicGroupMember, ClassicGroupState.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,22 @@ class GroupState(enum.Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset(
+        {GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE}
+    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+"""Source: ClassicGroupState."""
+
+
+class IllegalStateTransition(RuntimeError):
+    """A change of state that no rule of the coordinator may attempt."""
 
 
 @dataclass(slots=True, eq=False)
@@ -286,14 +302,16 @@ class ClassicGroup:
     @property
     def can_rebalance(self) -> bool:
         """A rebalance may begin."""
-        return self.state in (
-            GroupState.STABLE,
-            GroupState.COMPLETING_REBALANCE,
-            GroupState.EMPTY,
-        )
+        return self.state in VALID_PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
-        """Enter a state."""
+        """Enter a state.
+
+        Errors:  IllegalStateTransition, which is a mistake of the coordinator.
+        Source:  ClassicGroup.assertValidTransition.
+        """
+        if self.state not in VALID_PREVIOUS_STATES[state]:
+            raise IllegalStateTransition(f"{self.group_id}: {state} does not follow {self.state}")
         self.previous_state, self.state = self.state, state
         self.state_since_ms = now_ms
 

@@ -24,9 +24,9 @@ from minicluster.coordinator.group.consumer.member import (
     PartitionEpochs,
     Partitions,
 )
-from minicluster.coordinator.group.consumer.regular_expressions import ResolvedRegularExpression
 from minicluster.coordinator.group.consumer.subscription import (
     Counts,
+    ResolvedRegularExpression,
     add_matches,
     add_names,
     add_one,

@@ -10,6 +10,10 @@ from typing import Any
 
 from minicluster.coordinator.group.consumer.current_assignment import Owned, Reconciliation
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.leaving import (
+    cancel_rebalance_timeout,
+    schedule_rebalance_timeout,
+)
 from minicluster.coordinator.group.consumer.member import (
     ConsumerGroupMember,
     MemberState,
@@ -30,10 +34,6 @@ from minicluster.coordinator.group.consumer.subscription import (
 from minicluster.coordinator.group.consumer.target_assignment import (
     new_target_assignment,
     subscribed_topic_ids,
-)
-from minicluster.coordinator.group.consumer.timeouts import (
-    cancel_rebalance_timeout,
-    schedule_rebalance_timeout,
 )
 from minicluster.coordinator.group.state.group_shard import GroupShard
 

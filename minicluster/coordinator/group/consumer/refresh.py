@@ -19,13 +19,14 @@ from minicluster.coordinator.group.consumer.records import (
     regular_expression,
     regular_expression_tombstone,
 )
-from minicluster.coordinator.group.consumer.regular_expressions import (
+from minicluster.coordinator.group.consumer.subscription import (
     UNRESOLVED,
     ResolvedRegularExpression,
+    add_matches,
+    add_one,
     resolve,
     validate,
 )
-from minicluster.coordinator.group.consumer.subscription import add_matches, add_one
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import Result
 

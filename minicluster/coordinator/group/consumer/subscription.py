@@ -1,12 +1,20 @@
-"""Counts of subscriptions: by how many members, and by how many expressions, each topic is named.
+"""What members subscribe to: topics by name, and regular expressions, resolved to topics.
 
-Source:  SubscriptionCount, ConsumerGroup.subscriptionType, ModernGroup.computeSubscribedTopicNames.
+The counts say by how many members, and by how many expressions, each topic is named.
+
+Source:  SubscriptionCount, ConsumerGroup.subscriptionType,
+         ModernGroup.computeSubscribedTopicNames; TopicRegexResolver,
+         Utils.throwIfRegularExpressionIsInvalid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from minicluster.coordinator.regular_expressions import compiled
+from minicluster.coordinator.runtime.shard import OperationError
+from minicluster.metadata.image.metadata_image import MetadataImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +73,51 @@ def is_homogeneous(
     if next(iter(regexes.values())) != members:
         return False
     return all(count == SubscriptionCount(0, 1) for count in topics.values())
+
+
+# --- regular expressions --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegularExpression:
+    """The topics that an expression matches.
+
+    Units:   version is the offset of the metadata, time_ms the time of the match.
+    """
+
+    topics: frozenset[str]
+    version: int
+    time_ms: int
+
+
+UNRESOLVED = ResolvedRegularExpression(frozenset(), -1, -1)
+
+
+def validate(expression: str) -> None:
+    """Compile an expression.
+
+    Errors:  INVALID_REGULAR_EXPRESSION.
+    """
+    try:
+        compiled(expression)
+    except OperationError as refusal:
+        raise OperationError(
+            refusal.error,
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: "
+            f"{refusal.message}.",
+        ) from refusal
+
+
+def resolve(
+    expressions: Iterable[str], image: MetadataImage, version: int, now_ms: int
+) -> dict[str, ResolvedRegularExpression]:
+    """The topics of each expression; a topic matches with its whole name."""
+    names = [topic.name for topic in image.topics]
+    return {
+        expression: ResolvedRegularExpression(
+            frozenset(name for name in names if compiled(expression).fullmatch(name)),
+            version,
+            now_ms,
+        )
+        for expression in expressions
+    }

@@ -15,14 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.classic.group import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
     RespondJoin,
     RespondSync,
 )
-from minicluster.coordinator.group.consumer.fencing import fence_members
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.joining import (
     dynamic_member,
@@ -30,6 +28,14 @@ from minicluster.coordinator.group.consumer.joining import (
     known_static_member,
     require_room,
     require_same_member,
+)
+from minicluster.coordinator.group.consumer.leaving import (
+    cancel_join_timeout,
+    cancel_sync_timeout,
+    fence_members,
+    schedule_join_timeout_if_absent,
+    schedule_session_timeout,
+    schedule_sync_timeout,
 )
 from minicluster.coordinator.group.consumer.member import (
     ConsumerGroupMember,
@@ -39,13 +45,6 @@ from minicluster.coordinator.group.consumer.member import (
 from minicluster.coordinator.group.consumer.rebalance import Rebalance
 from minicluster.coordinator.group.consumer.records import member_subscription
 from minicluster.coordinator.group.consumer.refresh import update_regular_expression
-from minicluster.coordinator.group.consumer.timeouts import (
-    cancel_join_timeout,
-    cancel_sync_timeout,
-    schedule_join_timeout_if_absent,
-    schedule_session_timeout,
-    schedule_sync_timeout,
-)
 from minicluster.coordinator.group.migration.downgrade import (
     can_downgrade_with_replaced,
     convert_to_classic_group,
@@ -55,6 +54,7 @@ from minicluster.coordinator.group.migration.embedded import (
     owned_topics,
     subscription_of,
 )
+from minicluster.coordinator.group.state.coordinator_state import ClientContext
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode

@@ -17,6 +17,7 @@ from minicluster.coordinator.group.classic.group import (
 )
 from minicluster.coordinator.group.classic.records import tombstone
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.leaving import schedule_session_timeout
 from minicluster.coordinator.group.consumer.member import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -24,7 +25,6 @@ from minicluster.coordinator.group.consumer.member import (
     Partitions,
 )
 from minicluster.coordinator.group.consumer.records import whole_group
-from minicluster.coordinator.group.consumer.timeouts import schedule_session_timeout
 from minicluster.coordinator.group.migration.embedded import (
     assignment_of,
     partitions_by_id,

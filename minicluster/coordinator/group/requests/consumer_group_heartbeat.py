@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from minicluster.coordinator.client_context import ClientContext
-from minicluster.coordinator.group.consumer.fencing import fence_members
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.joining import (
     dynamic_member,
@@ -21,6 +19,7 @@ from minicluster.coordinator.group.consumer.joining import (
     require_room,
     validate_member_epoch,
 )
+from minicluster.coordinator.group.consumer.leaving import fence_members, schedule_session_timeout
 from minicluster.coordinator.group.consumer.member import (
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -30,8 +29,11 @@ from minicluster.coordinator.group.consumer.member import (
 from minicluster.coordinator.group.consumer.rebalance import Rebalance
 from minicluster.coordinator.group.consumer.records import current_assignment, member_subscription
 from minicluster.coordinator.group.consumer.refresh import RegexUpdate, update_regular_expression
-from minicluster.coordinator.group.consumer.timeouts import schedule_session_timeout
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.coordinator_state import (
+    ClientContext,
+    Context,
+    CoordinatorState,
+)
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.protocol import ErrorCode

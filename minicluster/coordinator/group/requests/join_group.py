@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.classic.group import (
     UNKNOWN_MEMBER_ID,
     ClassicGroup,
@@ -33,7 +32,11 @@ from minicluster.coordinator.group.classic.records import empty_group, group_met
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.records import group_tombstones
 from minicluster.coordinator.group.migration.classic_members import join_consumer_group
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.coordinator_state import (
+    ClientContext,
+    Context,
+    CoordinatorState,
+)
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode

@@ -1,32 +1,138 @@
-"""OffsetCommit (8): a member, or a consumer that assigns itself, commits its offsets.
+"""OffsetCommit (8), TxnOffsetCommit (28): a group's offsets, alone or in a transaction.
 
-Versions:  0-10; 4.x serves 2-10. 2-4: retention time. 6: leader epoch (KIP-320). 7: static members
-           (KIP-345). 9: GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848). 10: topics by id.
-Source:    KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets,
-           OffsetMetadataManager.commitOffset.
+Versions:  OffsetCommit 0-10; 4.x serves 2-10. 2-4: retention time. 6: leader epoch (KIP-320). 7:
+           static members (KIP-345). 9: GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848). 10:
+           topics by id.
+           TxnOffsetCommit 0-5. 2: leader epoch (KIP-320), and COORDINATOR_LOAD_IN_PROGRESS
+           (KAFKA-7296). 3: generation and member, static members (KIP-447). 4:
+           TRANSACTION_ABORTABLE (KIP-890). 5: the partition of ``__consumer_offsets`` is added to
+           the transaction (KIP-890).
+Source:    KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest;
+           GroupCoordinatorService.commitOffsets, commitTransactionalOffsets;
+           OffsetMetadataManager.commitOffset, commitTransactionalOffset;
+           OffsetCommitResponse.Builder, TxnOffsetCommitResponse.Builder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
-from minicluster.coordinator.group.consumer.offsets import committing_member
-from minicluster.coordinator.group.requests.offsets_to_commit import (
-    Outcomes,
-    TopicToCommit,
-    offset_records,
-)
+from minicluster.coordinator.group.consumer.offsets import committing_member, validate_partition
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
+from minicluster.coordinator.runtime.internal_log import Producer
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.java_order import utf16_length
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
+from minicluster.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from minicluster.protocol.uuids import ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TopicToCommit:
+    """The partitions of a request that exist."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """The errors of a topic's partitions."""
+
+    name: str
+    topic_id: uuid.UUID
+    errors: list[tuple[int, ErrorCode]]
+
+
+class Outcomes:
+    """Partition by partition, topics in the order of their first one.
+
+    Shapes:  a topic is known by its id where the version has ids, else by its name.
+    """
+
+    def __init__(self, *, by_id: bool) -> None:
+        self._by_id = by_id
+        self._topics: dict[object, TopicOutcome] = {}
+
+    def __iter__(self) -> Iterator[TopicOutcome]:
+        return iter(self._topics.values())
+
+    def add(self, name: str, topic_id: uuid.UUID, partition: int, error: ErrorCode) -> None:
+        """Add the outcome of one partition."""
+        key = topic_id if self._by_id else name
+        topic = self._topics.setdefault(key, TopicOutcome(name, topic_id, []))
+        topic.errors.append((partition, error))
+
+    def add_all(
+        self, topics: Sequence[TopicToCommit], errors: Sequence[ErrorCode] | ErrorCode
+    ) -> None:
+        """Add the outcomes of topics, partition by partition, or one error for all of them."""
+        places = [(topic, p.partition_index) for topic in topics for p in topic.partitions]
+        each = [errors] * len(places) if isinstance(errors, ErrorCode) else errors
+        for (topic, index), error in zip(places, each, strict=True):
+            self.add(topic.name, topic.topic_id, index, error)
+
+
+def offset_records(
+    shard: GroupShard,
+    group_id: str,
+    topics: Sequence[TopicToCommit],
+    expires_ms: int | None,
+    now_ms: int,
+    *,
+    committer: ConsumerGroupMember | None,
+    epoch: int,
+    transactional: bool = False,
+) -> tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]:
+    """The records of offsets, and the error of each partition; those of a transaction have no id.
+
+    Shapes:  committer: the member that may commit only what it had in its epoch; None: all may be
+             committed.
+    Errors:  OFFSET_METADATA_TOO_LARGE; for all partitions, those of ``validate_partition``.
+    """
+    records = []
+    errors = []
+    most = shard.config.offset_metadata_max_bytes
+    for topic in topics:
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata
+            if metadata is not None and utf16_length(metadata) > most:
+                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            if committer is not None:
+                validate_partition(committer, epoch, topic.topic_id, partition.partition_index)
+            errors.append(ErrorCode.NONE)
+            value = OffsetAndMetadata(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=metadata or "",
+                committed_ms=now_ms,
+                expires_ms=expires_ms,
+                topic_id=ZERO_UUID if transactional else topic.topic_id,
+            )
+            key = group_id, topic.name, partition.partition_index
+            records.append(offset_record(key, value))
+    return tuple(records), errors
+
+
+# --- OffsetCommit ---------------------------------------------------------------------------------
 
 _TOPIC_IDS_FROM = 10
 _GROUP_NOT_FOUND_FROM = 9
@@ -160,3 +266,137 @@ def _validate(
     if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE) and member is not None:
         reschedule_heartbeat(shard, group, member, now_ms)
     return None
+
+
+# --- TxnOffsetCommit ------------------------------------------------------------------------------
+
+_LOAD_IN_PROGRESS_FROM = 2
+
+
+def handle_txn_offset_commit(
+    state: CoordinatorState,
+    context: Context,
+    request: TxnOffsetCommitRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Write the offsets of partitions that exist; they count once the transaction is committed.
+
+    Errors:  by partition UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all of them
+             INVALID_GROUP_ID, those of the verification, and what the group refuses.
+    """
+    outcomes = Outcomes(by_id=False)
+    topics = _known_topics_of_transaction(state, request, outcomes)
+    if not topics:
+        state.respond(context.token, _txn_response(outcomes, version))
+        return
+
+    def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
+        outcomes.add_all(topics, errors if error is None else error)
+        state.respond(context.token, _txn_response(outcomes, version))
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return commit_transactional_offsets(state, shard, request, version, topics, at_ms)
+
+    if not request.group_id:
+        done((), ErrorCode.INVALID_GROUP_ID, None)
+        return
+    producer = Producer(
+        request.transactional_id, request.producer_id, request.producer_epoch, version
+    )
+    state.write_transactional(request.group_id, producer, operation, done, now_ms)
+
+
+@step
+def commit_transactional_offsets(
+    state: CoordinatorState,
+    shard: GroupShard,
+    request: TxnOffsetCommitRequest,
+    version: int,
+    topics: Sequence[TopicToCommit],
+    now_ms: int,
+) -> Result:
+    """Check the member, and write the offsets in its name: pending until the transaction ends."""
+    try:
+        committer = _committer(shard, request, version, now_ms)
+        records, errors = offset_records(
+            shard,
+            request.group_id,
+            topics,
+            None,
+            now_ms,
+            committer=committer,
+            epoch=request.generation_id,
+            transactional=True,
+        )
+    except OperationError as refusal:
+        if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
+            raise OperationError(ErrorCode.ILLEGAL_GENERATION) from refusal
+        raise
+    return Result(records=records, response=errors)
+
+
+def _known_topics_of_transaction(
+    state: CoordinatorState, request: TxnOffsetCommitRequest, outcomes: Outcomes
+) -> list[TopicToCommit]:
+    known = []
+    for item in request.topics:
+        topic = state.image.topics.named(item.name)
+        there = () if topic is None else topic.partitions
+        for partition in item.partitions:
+            if partition.partition_index not in there:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                outcomes.add(item.name, ZERO_UUID, partition.partition_index, error)
+        partitions = [p for p in item.partitions if p.partition_index in there]
+        if topic is not None and partitions:
+            known.append(TopicToCommit(item.name, topic.id, partitions))
+    return known
+
+
+def _committer(
+    shard: GroupShard, request: TxnOffsetCommitRequest, version: int, now_ms: int
+) -> ConsumerGroupMember | None:
+    """Check the member; one whose partitions are still to be checked is returned.
+
+    No version has GROUP_ID_NOT_FOUND: a group that is not there is ILLEGAL_GENERATION.
+
+    Source:  OffsetMetadataManager.validateTransactionalOffsetCommit.
+    """
+    group = shard.groups.get(request.group_id)
+    member_id, instance_id = request.member_id, request.group_instance_id
+    epoch = request.generation_id
+    if group is None:
+        if epoch >= 0:
+            raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+        shard.new_classic_group(request.group_id, now_ms)
+    elif isinstance(group, ConsumerGroup):
+        return committing_member(
+            group, member_id, instance_id, epoch, transactional=True, version=version
+        )
+    else:
+        group.validate_offset_commit(member_id, instance_id, epoch, transactional=True)
+    return None
+
+
+def _txn_response(outcomes: Outcomes, version: int) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+                        partition_index=index, error_code=_for_version(error, version)
+                    )
+                    for index, error in topic.errors
+                ),
+            )
+            for topic in outcomes
+        )
+    )
+
+
+def _for_version(error: ErrorCode, version: int) -> ErrorCode:
+    """The error as old producers understand it: they fail on a coordinator that loads."""
+    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOAD_IN_PROGRESS_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error

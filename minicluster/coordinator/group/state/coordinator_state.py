@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.coordinator.client_context import ClientContext
 from minicluster.coordinator.group.classic.group import MemberOrder, hash_order
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
@@ -29,6 +28,15 @@ from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """Shapes: client_host is an address after a slash, as Java writes it."""
+
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+
 
 TIMER = "group-coordinator"
 

@@ -13,8 +13,11 @@ from minicluster.coordinator.group.classic.records import group_of, tombstone
 from minicluster.coordinator.group.config import ConsumerGroupConfig, GroupCoordinatorConfig
 from minicluster.coordinator.group.consumer.group import ConsumerGroup, TopicHash
 from minicluster.coordinator.group.consumer.metadata_hash import TopicHashes
-from minicluster.coordinator.group.consumer.records import group_tombstones
-from minicluster.coordinator.group.consumer.replay import ConsumerGroupReplay, Groups
+from minicluster.coordinator.group.consumer.records import (
+    ConsumerGroupReplay,
+    Groups,
+    group_tombstones,
+)
 from minicluster.coordinator.group.state.offsets import Offsets, offset_of
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline

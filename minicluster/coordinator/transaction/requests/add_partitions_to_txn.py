@@ -1,9 +1,15 @@
-"""AddPartitionsToTxn (24): a transaction takes in partitions, or a broker verifies them.
+"""AddPartitionsToTxn (24), AddOffsetsToTxn (25): a transaction takes in partitions.
 
-Versions:  0-5. 2: PRODUCER_FENCED for INVALID_PRODUCER_EPOCH (KIP-588). 4: brokers' requests, with
-           several transactions, which verify or add on behalf of a producer (KIP-890); clients have
-           0-3. 5: TRANSACTION_ABORTABLE.
-Source:    KafkaApis.handleAddPartitionsToTxnRequest, AddPartitionsToTxnResponse.
+A broker verifies by AddPartitionsToTxn as well that partitions are in a transaction (KIP-890).
+
+Versions:  AddPartitionsToTxn 0-5. 2: PRODUCER_FENCED for INVALID_PRODUCER_EPOCH (KIP-588). 4:
+           brokers' requests, with several transactions, which verify or add on behalf of a producer
+           (KIP-890); clients have 0-3. 5: TRANSACTION_ABORTABLE.
+           AddOffsetsToTxn 0-4. 2 and 4 as 2 and 5 above. A producer of transaction.version 2 does
+           not send it: TxnOffsetCommit adds.
+Source:    KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnRequest;
+           TransactionCoordinator.handleAddPartitionsToTransaction,
+           handleVerifyPartitionsInTransaction; AddPartitionsToTxnResponse.
 """
 
 from __future__ import annotations
@@ -13,18 +19,101 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicluster.coordinator.transaction.requests.add_partitions import (
-    add_partitions_to_transaction,
-    verify_partitions_in_transaction,
-)
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.runtime.shard import OperationError
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.transaction import (
+    PREPARED,
     TopicPartition,
+    TransactionMetadata,
+    TransactionState,
     by_topic,
 )
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from minicluster.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+
+Producer = tuple[int, int]
+"""A producer id and an epoch."""
+
+
+def add_partitions_to_transaction(
+    state: CoordinatorState,
+    transactional_id: str,
+    producer: Producer,
+    partitions: Sequence[TopicPartition],
+    client_transaction_version: int,
+    done: Callable[[ErrorCode], None],
+    now_ms: int,
+) -> None:
+    """Add partitions, which begins a transaction; partitions that are in it need no record.
+
+    A pending transition comes before all other checks, but in 3.9: the producer may have the id
+    already that this transition is to give it.
+
+    Errors:  by ``done``: INVALID_REQUEST, CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING,
+             PRODUCER_FENCED, and those of the log.
+    """
+    try:
+        if not transactional_id:
+            raise OperationError(ErrorCode.INVALID_REQUEST)
+        shard, transaction = state.transaction_of(transactional_id)
+        current = transaction.metadata
+        is_pending = transaction.pending_state is not None
+        if is_pending and state.rules.pending_transition_comes_first:
+            raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        _require_producer(current, producer)
+        if is_pending:
+            raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    except OperationError as refusal:
+        done(refusal.error)
+        return
+    if current.state is TransactionState.ONGOING and set(partitions) <= set(current.partitions):
+        done(ErrorCode.NONE)
+        return
+    new = transaction.prepare_add_partitions(partitions, now_ms, client_transaction_version)
+    state.append(shard, transaction, new, lambda error, _: done(error), now_ms)
+
+
+def verify_partitions_in_transaction(
+    state: CoordinatorState,
+    transactional_id: str,
+    producer: Producer,
+    partitions: Sequence[TopicPartition],
+) -> dict[TopicPartition, ErrorCode]:
+    """The error of each partition: TRANSACTION_ABORTABLE for one that is not in the transaction.
+
+    A pending transition is no obstacle: the append to the partition checks the producer once more.
+    """
+    try:
+        if not transactional_id:
+            raise OperationError(ErrorCode.INVALID_REQUEST)
+        _, transaction = state.transaction_of(transactional_id)
+        current = transaction.metadata
+        _require_producer(current, producer)
+    except OperationError as refusal:
+        return dict.fromkeys(partitions, refusal.error)
+    added = set(current.partitions)
+    abortable = ErrorCode.TRANSACTION_ABORTABLE
+    return {p: ErrorCode.NONE if p in added else abortable for p in partitions}
+
+
+def _require_producer(current: TransactionMetadata, producer: Producer) -> None:
+    """Refuse a producer other than the current one, and any while markers are written."""
+    if current.producer_id != producer[0]:
+        raise OperationError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if current.producer_epoch != producer[1]:
+        raise OperationError(ErrorCode.PRODUCER_FENCED)
+    if current.state in PREPARED:
+        raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+# --- AddPartitionsToTxn ---------------------------------------------------------------------------
 
 _PRODUCER_FENCED_FROM = 2
 _BROKERS_FROM = 4
@@ -32,7 +121,7 @@ _EPOCH_BUMP_LEVEL = 2  # of transaction.version: brokers add for clients that ha
 
 Request = AddPartitionsToTxnRequest
 Response = AddPartitionsToTxnResponse
-Transaction = Request.AddPartitionsToTxnTransaction
+OneTransaction = Request.AddPartitionsToTxnTransaction
 Topic = Request.AddPartitionsToTxnTopic
 TopicResults = tuple[Response.AddPartitionsToTxnTopicResult, ...]
 
@@ -50,7 +139,7 @@ def handle_add_partitions_to_txn(
     transactions = request.transactions if version >= _BROKERS_FROM else (_of_client(request),)
     results: list[Response.AddPartitionsToTxnResult] = []
 
-    def add_result(transaction: Transaction, topics: TopicResults) -> None:
+    def add_result(transaction: OneTransaction, topics: TopicResults) -> None:
         results.append(
             Response.AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id, topic_results=topics
@@ -74,9 +163,9 @@ def handle_add_partitions_to_txn(
         )
 
 
-def _of_client(request: Request) -> Transaction:
+def _of_client(request: Request) -> OneTransaction:
     """The one transaction of a client's request."""
-    return Transaction(
+    return OneTransaction(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
         producer_epoch=request.v3_and_below_producer_epoch,
@@ -92,7 +181,7 @@ def _response(results: Sequence[Response.AddPartitionsToTxnResult], version: int
 
 def _add_or_verify(
     state: CoordinatorState,
-    transaction: Transaction,
+    transaction: OneTransaction,
     shown: Sequence[Topic],
     version: int,
     add_result: Callable[[TopicResults], None],
@@ -160,4 +249,31 @@ def _topic_result(
             )
             for index, error in errors
         ),
+    )
+
+
+# --- AddOffsetsToTxn: the partition of a group's offsets ------------------------------------------
+
+
+def handle_add_offsets_to_txn(
+    state: CoordinatorState, token: Any, request: AddOffsetsToTxnRequest, version: int, now_ms: int
+) -> None:
+    """Add the partition of ``__consumer_offsets`` that holds the group.
+
+    Errors:  those of ``add_partitions_to_transaction``.
+    """
+
+    def done(error: ErrorCode) -> None:
+        if error == ErrorCode.PRODUCER_FENCED and version < _PRODUCER_FENCED_FROM:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        state.respond(token, AddOffsetsToTxnResponse(error_code=error))
+
+    add_partitions_to_transaction(
+        state,
+        request.transactional_id,
+        (request.producer_id, request.producer_epoch),
+        [(GROUP_METADATA_TOPIC, state.offsets_partition_of(request.group_id))],
+        0,
+        done,
+        now_ms,
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.state.transaction_metadata import by_topic
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.transaction import by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     DescribeTransactionsRequest,

@@ -1,9 +1,9 @@
 """InitProducerId (22): an id and an epoch for a producer, which fences the one before it.
 
-Versions:  0-6; 4.3 advertises 0-5. 3: the producer's own id and epoch, to go on after an error
+Versions:  0-6; 4.3 advertises 0-5. 3: the producer's own id and epoch, to continue after an error
            (KIP-360). 4: PRODUCER_FENCED for INVALID_PRODUCER_EPOCH (KIP-588). 5:
            TRANSACTION_ABORTABLE (KIP-890). 6: two-phase commit (KIP-939); keeping a prepared
-           transaction is refused, as in 4.3.
+           transaction is rejected, as in 4.3.
 Source:    KafkaApis.handleInitProducerIdRequest, TransactionCoordinator.handleInitProducerId.
 """
 
@@ -12,17 +12,17 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.ending.end_transaction import end_transaction
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.state.transaction import Transaction
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.requests.end_txn import end_transaction
+from minicluster.coordinator.transaction.transaction import (
     NO_TIMEOUT_MS,
     PREPARED,
+    Transaction,
     TransactionMetadata,
+    TransactionShard,
     TransactionState,
     is_epoch_exhausted,
 )
-from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -39,7 +39,7 @@ def handle_init_producer_id(
 
     Errors:  INVALID_REQUEST, INVALID_TRANSACTION_TIMEOUT, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
              (two-phase commit is off), UNSUPPORTED_VERSION; CONCURRENT_TRANSACTIONS: try again;
-             PRODUCER_FENCED; COORDINATOR_LOAD_IN_PROGRESS while no producer id is at hand.
+             PRODUCER_FENCED; COORDINATOR_LOAD_IN_PROGRESS while there is no producer id to give.
     """
 
     def respond(error: ErrorCode, producer: Producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)) -> None:
@@ -69,7 +69,7 @@ def handle_init_producer_id(
             respond(error)
 
     def aborted(error: ErrorCode, _: int, __: int) -> None:
-        # The epoch of the fence is given to nobody: the client tries again and gets the next one.
+        # No client gets the epoch of the fence: this one tries again and gets the next one.
         respond(ErrorCode.CONCURRENT_TRANSACTIONS if error == ErrorCode.NONE else error)
 
     if new.state is TransactionState.PREPARE_EPOCH_FENCE:
@@ -88,11 +88,11 @@ def handle_init_producer_id(
 
 
 def _expected_producer(request: InitProducerIdRequest) -> Producer | None:
-    """The producer that goes on after an error; None: a new one."""
-    given = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
-    if any(given) and not all(given):
+    """The producer that continues after an error; None: a new one."""
+    named = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
+    if any(named) and not all(named):
         raise OperationError(ErrorCode.INVALID_REQUEST)
-    return (request.producer_id, request.producer_epoch) if all(given) else None
+    return (request.producer_id, request.producer_epoch) if all(named) else None
 
 
 def _timeout_ms(state: CoordinatorState, request: InitProducerIdRequest) -> int:

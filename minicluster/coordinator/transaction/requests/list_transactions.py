@@ -10,8 +10,8 @@ from typing import Any
 
 from minicluster.coordinator.regular_expressions import compiled
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.transaction import (
     TransactionMetadata,
     TransactionState,
 )

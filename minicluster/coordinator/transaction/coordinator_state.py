@@ -14,16 +14,15 @@ from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timers import Timers
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
-from minicluster.coordinator.transaction.markers.channel_manager import MarkerChannelManager
-from minicluster.coordinator.transaction.markers.entries import PendingCompleteTxn
+from minicluster.coordinator.transaction.markers import MarkerChannelManager, PendingCompleteTxn
 from minicluster.coordinator.transaction.producer_ids import ProducerIds
-from minicluster.coordinator.transaction.state.transaction import Transaction
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.transaction import (
     PREPARED,
+    Transaction,
     TransactionMetadata,
+    TransactionShard,
     transaction_record,
 )
-from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
@@ -136,7 +135,7 @@ class CoordinatorState:
     def generate_producer_id(self, now_ms: int) -> int:
         """A producer id that was never given before; the next block is requested in time.
 
-        Errors:  OperationError: COORDINATOR_LOAD_IN_PROGRESS while no block is at hand.
+        Errors:  OperationError: COORDINATOR_LOAD_IN_PROGRESS while it has no block.
         """
         producer_id = self.producer_ids.take()
         own = self.image.cluster.broker(self.broker_id)

@@ -6,10 +6,13 @@ Source:  TransactionStateManager.removeExpiredTransactionalIds.
 from __future__ import annotations
 
 from minicluster.coordinator.runtime.shard import Result
-from minicluster.coordinator.transaction.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.state.transaction import Transaction
-from minicluster.coordinator.transaction.state.transaction_metadata import COMPLETED, tombstone
-from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
+from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.transaction import (
+    COMPLETED,
+    Transaction,
+    TransactionShard,
+    tombstone,
+)
 from minicluster.protocol import ErrorCode
 
 

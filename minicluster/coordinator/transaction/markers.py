@@ -5,32 +5,31 @@
        │               └───── not written: to the leader of then
        └── all written: the Complete record is appended, again until it is committed
 
-A partition that was deleted needs no marker. A marker that is refused because of its epochs ends
+A partition that was deleted needs no marker. A marker that is rejected because of its epochs ends
 the sending: another coordinator, or another transaction, has taken over.
 
-Kafka's sender tries at once what a leader could not write; here it waits for ``RETRY_MS``, for a
-simulated network would carry thousands of requests until a leader is known.
+Kafka's sender tries at once what a leader could not write; here it waits for ``RETRY_MS``.
+Otherwise, a simulated network would carry thousands of requests until a leader is known.
 
-Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
+Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler,
+         PendingCompleteTxn, TxnMarkerEntry, WriteTxnMarkersRequest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.coordinator.runtime.timers import Timer, Timers
-from minicluster.coordinator.transaction.markers.entries import PendingCompleteTxn, TxnMarkerEntry
-from minicluster.coordinator.transaction.markers.wire import (
-    errors_by_producer_id,
-    write_txn_markers_request,
-)
-from minicluster.coordinator.transaction.state.transaction_metadata import (
+from minicluster.coordinator.transaction.transaction import (
     TopicPartition,
+    Transaction,
+    TransactionMetadata,
+    TransactionShard,
     TransactionState,
+    by_topic,
 )
-from minicluster.coordinator.transaction.state.transaction_shard import TransactionShard
 from minicluster.effects import Effect, Send
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
@@ -38,6 +37,68 @@ from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingCompleteTxn:
+    """A transaction that is completed with ``new`` once all of its markers are written."""
+
+    shard: TransactionShard
+    transaction: Transaction
+    new: TransactionMetadata
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TxnMarkerEntry:
+    """The marker of one transaction for some partitions of one leader."""
+
+    pending: PendingCompleteTxn
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    transaction_version: int
+    partitions: tuple[TopicPartition, ...]
+
+
+# --- WriteTxnMarkers (27): versions 0-2; 4.x sends 1-2, 2 with the transaction version (KIP-1228) -
+
+
+def write_txn_markers_request(markers: Iterable[TxnMarkerEntry]) -> WriteTxnMarkersRequest:
+    """The request that writes some markers."""
+    return WriteTxnMarkersRequest(
+        markers=tuple(
+            WriteTxnMarkersRequest.WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.committed,
+                topics=tuple(
+                    WriteTxnMarkersRequest.WritableTxnMarkerTopic(
+                        name=topic, partition_indexes=tuple(indexes)
+                    )
+                    for topic, indexes in by_topic(marker.partitions).items()
+                ),
+                coordinator_epoch=marker.pending.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+            for marker in markers
+        )
+    )
+
+
+def errors_by_producer_id(response: Any) -> dict[int, dict[TopicPartition, ErrorCode]]:
+    """The outcome of each partition, by the producer of its marker."""
+    errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    for marker in response.markers:
+        of_producer = errors.setdefault(marker.producer_id, {})
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                place = topic.name, partition.partition_index
+                of_producer[place] = ErrorCode.for_code(partition.error_code)
+    return errors
+
+
+# --- the queues -----------------------------------------------------------------------------------
 
 RETRY_MS = 50
 _UNKNOWN = -1
@@ -221,7 +282,7 @@ class MarkerChannelManager:
                 self._enqueue(entry, now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> None:
-        """A leader has written markers, or refused them."""
+        """A leader has written markers, or rejected them."""
         taken = self._take(correlation_id)
         if taken is None:
             return
@@ -254,9 +315,9 @@ class MarkerChannelManager:
             if self._pending.get(transactional_id) is pending:
                 del self._pending[transactional_id]
             return False
-        refused = tuple(p for p in entry.partitions if p not in written)
-        if refused:
-            self._enqueue(replace(entry, partitions=refused), now_ms)
+        rejected = tuple(p for p in entry.partitions if p not in written)
+        if rejected:
+            self._enqueue(replace(entry, partitions=rejected), now_ms)
         else:
             self._maybe_write_completion(pending, now_ms)
-        return bool(refused)
+        return bool(rejected)

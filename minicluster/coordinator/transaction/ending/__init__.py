@@ -1,1 +1,0 @@
-"""The end of a transaction: by its producer, by a fence, by its time-out."""

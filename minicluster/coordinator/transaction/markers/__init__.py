@@ -1,1 +1,0 @@
-"""The markers that end transactions, on their way to the leaders of their partitions."""
