@@ -21,6 +21,7 @@ if sys.platform != "win32":  # there, nothing is locked and nothing of another p
 
 _PREFIX = "minicluster-temporary-"
 _swept: set[Path] = set()
+_present: set[Path] = set()  # those of this process
 
 
 class OwnFolder:
@@ -32,12 +33,14 @@ class OwnFolder:
             with suppress(FileNotFoundError):  # another process removed it before the lock
                 self.descriptor = lock(self.path)
                 if self.path.exists():
+                    _present.add(self.path)
                     return
                 self._unlock()
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
+        _present.discard(self.path)
         self._unlock()
 
     def _unlock(self) -> None:
@@ -55,6 +58,12 @@ class OwnFolder:
         traceback: TracebackType | None,
     ) -> None:
         self.remove()
+
+
+def remove_all() -> None:
+    """Remove the folders of this process, which is about to end without their makers."""
+    for path in list(_present):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def temporary_folder(purpose: str) -> OwnFolder:

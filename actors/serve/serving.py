@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster
@@ -23,7 +24,7 @@ from minicluster.actors.serve.outcome_text import shortened
 from minicluster.actors.serve.ready_file import ReadyFile, place_of_user
 from minicluster.actors.serve.session import EXIT_INVALID, EXIT_UNKNOWN, Session
 from minicluster.actors.serve.status import Status
-from minicluster.actors.serve.stopping import Parent, Signals, Stopped
+from minicluster.actors.serve.stopping import Parent, Signals
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -77,13 +78,14 @@ class Served:
 def serve(settings: ServeSettings, report: Report) -> Served:
     """Serve until a signal, or the parent's death where that is wanted.
 
-    Errors:  UserError before anything serves; Stopped for the second signal; OSError where the run
-             folder cannot be written.
+    A second signal, or one before anything serves, ends the process.
+
+    Errors:  UserError before anything serves; OSError where the run folder cannot be written.
     """
     place = settings.runs / _run_name(settings.scenario)
     ready_places = _prepared(settings, place)
     ends = ExitStack()  # what is closed in the end, the last first
-    with Signals() as signals:
+    with Signals(place) as signals:
         try:
             cluster = _cluster(settings, place.name)
             ends.callback(cluster.rt.close)
@@ -103,12 +105,11 @@ def serve(settings: ServeSettings, report: Report) -> Served:
                 runs=str(settings.runs.resolve()),
                 run=str(place.resolve()),
             )
+            signals.at_end += [partial(ready.remove, path) for path in ready_places]
             with ready.at(ready_places):
                 signals.stop = session.stop
                 report.ready(cluster.bootstrap_servers)
                 response, failure = _run(session)
-        except Stopped:
-            raise  # all threads end with the process
         except BaseException:
             ends.close()
             raise

@@ -91,9 +91,11 @@ class Session:
         self._woken.set()
 
     def stop(self) -> None:
-        """End ``run`` soon."""
+        """End ``run`` at its next look.
+
+        No event is set: a signal handler may have met this thread with the event's lock held.
+        """
         self._stopping = True
-        self._woken.set()
 
     # In the thread of the session.
 

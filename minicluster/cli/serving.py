@@ -152,23 +152,18 @@ def serve_command(
 
 def _serve(settings: ServeSettings) -> int:
     from minicluster.actors.serve.serving import Report, serve
-    from minicluster.actors.serve.stopping import Stopped
 
-    try:
-        with progress() as shown:
-            task = shown.add_task("starting the cluster", total=None)
-            report = Report(
-                ready=lambda servers: print_line(f"bootstrap.servers={servers}"),
-                step=lambda text, now_ms: complain(f"{now_ms / 1000:8.1f}s  {text}"),
-                failed=lambda text: complain(
-                    f"the scenario did not go as written, and ends here: {text}", style="red"
-                ),
-                status=lambda line: shown.update(task, description=escape(line)),
-            )
-            served = serve(settings, report)
-    except Stopped as stopped:
-        complain(f"minicluster: stopped by {stopped}; there is no run folder")
-        return stopped.exit_code
+    with progress() as shown:
+        task = shown.add_task("starting the cluster", total=None)
+        report = Report(
+            ready=lambda servers: print_line(f"bootstrap.servers={servers}"),
+            step=lambda text, now_ms: complain(f"{now_ms / 1000:8.1f}s  {text}"),
+            failed=lambda text: complain(
+                f"the scenario did not go as written, and ends here: {text}", style="red"
+            ),
+            status=lambda line: shown.update(task, description=escape(line)),
+        )
+        served = serve(settings, report)
     print_line(f"run     {served.path}")
     print_line(f"verify  minicluster verify {served.path}")
     if served.failure is None:

@@ -197,15 +197,6 @@ def test_a_ctrl_c_leaves_a_run_and_frees_the_ports(one: Serving) -> None:
         _ = one.ready
 
 
-def test_a_second_ctrl_c_ends_at_once(one: Serving) -> None:
-    one.process.send_signal(signal.SIGINT)
-    time.sleep(0.02)
-    one.process.send_signal(signal.SIGINT)
-    code = one.process.wait(LIMIT_S)
-    assert code in (0, 130, -signal.SIGINT)  # 0: the first one was enough
-    assert not (one.folder / "ready.json").exists()
-
-
 def test_a_ctrl_c_before_clients_can_connect_leaves_no_run(tmp_path: Path) -> None:
     args = [*COMMAND, "serve", "--port", "0", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,0 +1,109 @@
+"""A second signal ends a serving cluster at once, in whichever state it comes.
+
+Each state is met by name: a function that is called in it sends the signals to its own process, so
+that the handler runs there and then. No test waits.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIMIT_S = 90.0
+PROGRAM = """
+import os, signal, sys
+from minicluster.actors.cluster import run_folder
+from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.serve import serving, session
+from minicluster.cli import run
+
+state, count, *words = sys.argv[1:]
+sent = []
+
+def send():
+    while len(sent) < int(count):
+        sent.append(state)
+        os.kill(os.getpid(), signal.SIGINT)
+
+class Dropped:
+    def __del__(self):
+        send()
+
+def drop():
+    Dropped()
+
+def before(owner, name, call):
+    original = getattr(owner, name)
+    def called(*args, **kwargs):
+        call()
+        return original(*args, **kwargs)
+    setattr(owner, name, called)
+
+def after(owner, name, call):
+    original = getattr(owner, name)
+    def called(*args, **kwargs):
+        result = original(*args, **kwargs)
+        call()
+        return result
+    setattr(owner, name, called)
+
+def first():
+    sent.append(state)
+    os.kill(os.getpid(), signal.SIGINT)
+
+if state in ("checking what clients got", "closing", "writing the run", "leaving"):
+    before(session.Session, "_wait", lambda: sent or first())
+
+{
+    "starting": lambda: before(MiniCluster, "start", send),
+    "serving": lambda: before(session.Session, "_wait", send),
+    "in a destructor": lambda: before(session.Session, "_wait", drop),
+    "checking what clients got": lambda: before(MiniCluster, "check_clients", send),
+    "closing": lambda: after(serving, "_run", send),
+    "writing the run": lambda: before(run_folder, "stale_indexes", send),
+    "leaving": lambda: after(serving, "write_run", send),
+}[state]()
+sys.exit(run(words))
+"""
+SIGNALS_OF = {"starting": 1}  # nothing is there yet that one could save
+
+
+def ended(state: str, count: int, folder: Path) -> tuple[int, str]:
+    words = ["serve", "--brokers", "1", "--controllers", "1", "--port", "0"]
+    words += ["--runs", str(folder / "runs"), "--ready-file", str(folder / "ready.json")]
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, state, str(count), *words],
+        capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert "Traceback" not in process.stderr, process.stderr
+    return process.returncode, [*process.stderr.splitlines(), ""][-2 if process.stderr else -1]
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["starting", "serving", "in a destructor", "checking what clients got", "closing",
+     "writing the run"],
+)  # fmt: skip
+def test_a_second_signal_ends_at_once_and_leaves_nothing(state: str, tmp_path: Path) -> None:
+    code, last = ended(state, SIGNALS_OF.get(state, 2), tmp_path)
+    assert code == 128 + signal.SIGINT
+    assert last == "minicluster: stopped by SIGINT; there is no run folder"
+    assert not (tmp_path / "ready.json").exists()
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_one_that_comes_when_the_run_is_whole_leaves_it(tmp_path: Path) -> None:
+    code, last = ended("leaving", 2, tmp_path)
+    [run] = (tmp_path / "runs").iterdir()
+    assert code == 128 + signal.SIGINT and (run / "run.json").is_file()
+    assert last == f"minicluster: stopped by SIGINT; the run folder is {run}"
+
+
+def test_one_signal_saves_the_run(tmp_path: Path) -> None:
+    code, _ = ended("serving", 1, tmp_path)
+    [run] = (tmp_path / "runs").iterdir()
+    assert code == 0 and (run / "run.json").is_file()
