@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from minicluster.errors import counted
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.partition import PartitionRegistration
+from minicluster.protocol.topics import INTERNAL_TOPICS
 
 
 def describe(condition: Callable[..., Any]) -> str:
@@ -65,7 +68,11 @@ def state_lines(
         words.append(f"{broker_id} {' and '.join(states) or 'unfenced'}")
     who = "none" if active_controller is None else str(active_controller)
     lines = [f"active controller {who}; brokers: {', '.join(words)}"]
+    internal: dict[str, list[PartitionRegistration]] = {}
     for topic, index, state in image.topics.partitions():
+        if topic.name in INTERNAL_TOPICS:  # fifty lines of __consumer_offsets hide all others
+            internal.setdefault(topic.name, []).append(state)
+            continue
         leader = "none" if state.leader < 0 else str(state.leader)
         recovering = ", recovering" if state.leader_recovery_state else ""
         lines.append(
@@ -73,7 +80,15 @@ def state_lines(
             f"{_list(state.replicas)}, epochs {state.leader_epoch}/{state.partition_epoch}"
             f"{recovering}"
         )
-    return lines
+    return [*lines, *(_internal(name, states) for name, states in internal.items())]
+
+
+def _internal(topic: str, states: Sequence[PartitionRegistration]) -> str:
+    """An internal topic in one line."""
+    led = sum(state.leader >= 0 for state in states)
+    whole = sum(len(state.isr) == len(state.replicas) for state in states)
+    without = f", {len(states) - led} without a leader" if led < len(states) else ""
+    return f"{topic}: {counted(len(states), 'partition')}, {whole} fully in sync{without}"
 
 
 def _list(ids: Iterable[int]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 WIDTH = 120
-_KINDS = {"partition_event": "partition", "raft_event": "raft"}
+_KINDS = {"partition_event": "partition", "raft_event": "raft", "history": "client"}
 _OMITTED = frozenset(
     {"incarnation", "topic_id", "cluster_id", "directory", "directories", "listeners", "api_key"}
 )
@@ -33,13 +33,22 @@ def _detail(part: Any) -> str:
     if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
         return compact(part[0])
     if isinstance(part, Mapping):
-        return " ".join(_row(part))
+        return " ".join(_send(part) if part.get("f") == "send" else _row(part))
     return "" if part is None or _is_uuid(part) else str(part)
 
 
 def _is_uuid(part: Any) -> bool:
     text = str(part)
     return isinstance(part, UUID) or (len(text) == 36 and text.count("-") == 4)
+
+
+def _send(row: Mapping[str, Any]) -> Iterator[str]:
+    """A record that the test's client produced, from its beginning to its end."""
+    yield f"produce {row['topic']}-{row['part']}"
+    yield {"ok": "acknowledged", "fail": "failed", "info": "outcome unknown"}[row["type"]]
+    for name in ("offset", "value", "error"):
+        if row[name] is not None:
+            yield f"{name}={_value(row[name])}"
 
 
 def _row(row: Mapping[str, Any]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_of_producer, without_records
-from minicluster.actors.recording.exchange import Exchange, Given
+from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Given
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.sent_batches import sent_batches
@@ -213,8 +213,9 @@ class Recorder:
     def last_events(self, count: int = 30) -> list[str]:
         """The latest events as lines for a person."""
         found = [event for event in list(self._events) if _is_reported(event)]
+        found = [event for event in [*self._recent, *found] if not _is_answered_produce(event)]
         lines: list[str] = []
-        for event in [*self._recent, *found][-count:]:
+        for event in found[-count:]:
             with self.found.noted("the text of an event"):
                 lines.append(readable(event))
         return lines
@@ -485,14 +486,28 @@ _TEXTS: Mapping[type, Callable[[Any], str]] = {
 
 # Periodic events, left out of reports because they crowd out all others.
 _ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
-_STEADY = ("append", "fetch", "flush", "hw")
+_STEADY = ("ack", "append", "fetch", "flush", "hw")
+_OF_A_SEND = ("invoke", "complete")  # the client's own row tells of both
+_UNTOLD = ("publish", "replica_log")  # every image; every record that an ended process held
+
+
+def _is_answered_produce(event: Event) -> bool:
+    """True for a Produce that has had its response, which is told in a row of its own."""
+    first = event[3] if len(event) > 3 else None
+    if not isinstance(first, Exchange) or first.api != "Produce" or event[2] != "request":
+        return False
+    return first.resp_seq is not None or not first.open
 
 
 def _is_reported(event: Event) -> bool:
-    """True for an event that a failure report shows."""
+    """True for an event that a failure report shows: of a produce one row."""
     first = event[3] if len(event) > 3 else None
+    if event[2] in _OF_A_SEND:
+        return False
     if first.__class__ is Exchange:
+        if first.api == "Produce" and first.src == OWN_CLIENT and event[2] != "request":
+            return False  # as for those above
         return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
     if first.__class__ is dict or isinstance(first, Mapping):
-        return event[2] != "publish" and first.get("kind") not in _STEADY
+        return event[2] not in _UNTOLD and first.get("kind") not in _STEADY
     return True

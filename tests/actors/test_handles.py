@@ -170,3 +170,16 @@ def test_a_partition_of_the_network_takes_its_groups_as_yaml_has_them_or_one_by_
 def test_no_leader_is_no_node_in_one_line(cluster: MiniCluster) -> None:
     with pytest.raises(UserError, match="kill: node: None was given; it takes a selector"):
         cluster.kill(None)
+
+
+def test_produce_to_what_is_not_there_fails_at_once_in_one_line(cluster: MiniCluster) -> None:
+    began_ms = cluster.now_ms
+    for topic, partition, mistake in (
+        ("nope", 0, "produce: there is no topic nope"),
+        ("orders", 2, "produce: there is no partition orders-2; the last one is 1"),
+    ):
+        with pytest.raises(UserError, match=mistake):
+            cluster.produce(topic, partition)
+        with pytest.raises(UserError, match=mistake):
+            cluster.produce(topic, partition, rate=5, lasting="1s")
+    assert cluster.now_ms == began_ms, "nothing was waited for"

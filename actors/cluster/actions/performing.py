@@ -40,8 +40,14 @@ A = TypeVar("A", bound=Action)
 
 def performs(
     declared: Callable[P, A],
+    *,
+    check: Callable[[S, A], None] | None = None,
 ) -> Callable[[Callable[[S, A], R]], Callable[Concatenate[S, P], R]]:
-    """Make a function of a cluster and an action the method that the action declares."""
+    """Make a function of a cluster and an action the method that the action declares.
+
+    Shapes:  check: what a test's call is looked at for first; steps of scenarios have checks of
+             their own.
+    """
 
     def method_of(perform_it: Callable[[S, A], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(perform_it)
@@ -56,7 +62,10 @@ def performs(
                 shape.bind(*args, **kwargs)
             except TypeError as error:
                 raise UserError(f"{name}: {error}; it takes {takes}") from None
-            return perform(self, declared(*args, **kwargs))
+            action = declared(*args, **kwargs)
+            if check is not None:
+                check(self, action)
+            return perform(self, action)
 
         shape = _signature(declared)
         name, takes = perform_it.__name__, ", ".join(shape.parameters)

@@ -9,6 +9,7 @@ from minicluster.actors.cluster.actions.requests import RequestRefused, finish, 
 from minicluster.actors.cluster.client import Load, ProduceOperation, Producer
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import LONGEST_MS
+from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
@@ -19,7 +20,22 @@ ALL_COMMITTED = -1  # an offset of DeleteRecords
 DELIVERY_WITHIN = "2m"  # delivery.timeout.ms
 
 
-@performs(declared.Produce)
+def _check_topic(cluster: ClusterRoles, do: declared.Produce) -> None:
+    """Fail at once where there is no such partition, for which a record would wait 30 s.
+
+    A scenario may produce to a topic that it has deleted, so that a client meets its end.
+    """
+    topic = cluster.image.topics.named(str(do.topic))
+    if topic is None:
+        raise UserError(f"produce: there is no topic {do.topic}")
+    if do.partition not in topic.partitions:
+        last = len(topic.partitions) - 1
+        raise UserError(
+            f"produce: there is no partition {do.topic}-{do.partition}; the last one is {last}"
+        )
+
+
+@performs(declared.Produce, check=_check_topic)
 def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperation]:
     if do.rate is not None:
         return _start_load(cluster, do, do.rate)
