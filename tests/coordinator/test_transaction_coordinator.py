@@ -466,9 +466,18 @@ def test_another_broker_coordinates() -> None:
 
 def test_the_partition_is_loaded() -> None:
     """Source: shouldRespondWithCoordinatorLoadInProgress..., testListTransactionsWhileLoading."""
+    bench = Bench()
+    bench.producer()
+    bench.publish(image(coordinator=OTHER, epoch=1))
+    bench.machine.on_metadata(MetadataDelta.between(bench.image, image(epoch=2)), bench.now_ms)
+    assert set(_every_request(bench).values()) == {E.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+def test_a_partition_without_records_needs_no_loading() -> None:
+    """The first client, right after the topic has appeared, finds its coordinator."""
     bench = Bench(coordinator=OTHER)
     bench.machine.on_metadata(MetadataDelta.between(bench.image, image(epoch=1)), bench.now_ms)
-    assert set(_every_request(bench).values()) == {E.COORDINATOR_LOAD_IN_PROGRESS}
+    assert bench.describe().error_code == E.TRANSACTIONAL_ID_NOT_FOUND
 
 
 def test_what_waits_is_refused_when_another_broker_is_elected() -> None:

@@ -106,6 +106,9 @@ class CoordinatorRuntime(Generic[S]):
     def on_elected(self, partition: int, epoch: int, now_ms: int) -> None:
         """This broker leads a partition from an epoch on: load it, a buffer at a time.
 
+        Of an empty log there is nothing to load: the coordinator is there with the leader. Else the
+        first request of a client, right after the internal topic has appeared, was turned away.
+
         Source:  CoordinatorRuntime.scheduleLoadOperation.
         """
         before = self._contexts.get(partition)
@@ -118,6 +121,9 @@ class CoordinatorRuntime(Generic[S]):
         context = _Context(shard, epoch, timeline, timers)
         context.next_offset = self._log.start_offset(partition)
         self._contexts[partition] = context
+        if not self._log.read(partition, context.next_offset, LOAD_BUFFER_BYTES):
+            self._load(partition, context, now_ms)
+            return
         self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
 
     def on_resigned(self, partition: int, epoch: int | None, now_ms: int) -> None:
