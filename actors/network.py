@@ -188,6 +188,10 @@ class Network:
         self.recorder.request(exchange, fate)
         return exchange
 
+    def expire(self, exchange: Exchange, at_ms: int) -> None:
+        """Let a request time out at a time of the cluster, unless it ends before."""
+        self.rt.post(max(at_ms, self.rt.now_ms), self._timed_out, exchange)
+
     def open_requests(self, apis: Collection[str]) -> list[Exchange]:
         """The requests of these APIs whose senders wait, those that a link has lost included."""
         return [
@@ -512,6 +516,7 @@ class ThreadedNetwork(Network):
     listen = one_at_a_time(Network.listen)
     detach = one_at_a_time(Network.detach)
     request = one_at_a_time(Network.request)
+    expire = one_at_a_time(Network.expire)
     respond = one_at_a_time(Network.respond)
     forget = one_at_a_time(Network.forget)
     disconnect = one_at_a_time(Network.disconnect)

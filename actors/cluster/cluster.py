@@ -245,7 +245,7 @@ class Cluster:
         self.inlet = Inlet()
         self.zookeeper_log = ZooKeeperLog(self.recorder.found)
         self.folds = SharedFolds()
-        self.committed = CommittedImage(self.folds)
+        self.committed = CommittedImage(self.folds, self.recorder.found)
         config = self.config
         self.plan = QuorumPlan(
             cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,

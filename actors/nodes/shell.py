@@ -19,6 +19,7 @@ from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
@@ -88,6 +89,7 @@ class Shell(ClusterActor):
     # Beyond 30 attributes in its dictionary, an instance shares no keys with the others of its
     # class, and CPython looks each of its methods up by name; so those of the bases have slots.
     __slots__ = (
+        "_drifting",
         "_incarnation",
         "_inputs",
         "_interpreters",
@@ -110,6 +112,8 @@ class Shell(ClusterActor):
         self.log = context.log.bind(actor=self.name)
         self._incarnation = str(context.incarnation)
         self._timers: dict[str, Wakeup] = {}
+        # Requests that were sent while the clock drifted, and when they expire by that clock.
+        self._drifting: list[tuple[Exchange, int]] = []
         self._interpreters: dict[type, Callable[[Any], None]] = {
             fx.Send: self._send,
             fx.Forward: self._forward,
@@ -189,9 +193,11 @@ class Shell(ClusterActor):
 
     def _send(self, send: fx.Send, context: Any = None) -> None:
         timeout_ms = send.timeout_ms
+        expires_ms = None
         if timeout_ms is not None and not self.clock.is_true:
+            expires_ms = self.clock.now_ms + timeout_ms
             timeout_ms = self.clock.lasting_ms(timeout_ms)
-        self.network.request(
+        exchange = self.network.request(
             src=self.node_id,
             dst=send.to,
             body=send.request,
@@ -201,6 +207,9 @@ class Shell(ClusterActor):
             correlation_id=send.correlation_id,
             timeout_ms=timeout_ms,
         )
+        if expires_ms is not None and self.clock.drifts:
+            self._drifting = [one for one in self._drifting if one[0].open]
+            self._drifting.append((exchange, expires_ms))
 
     def _respond(self, respond: fx.Respond) -> None:
         if respond.response is None:  # a produce with acks=0
@@ -220,6 +229,10 @@ class Shell(ClusterActor):
     def _clock_changed(self, changed: ClockChanged) -> None:
         for wakeup in [*self._timers.values()]:
             Shell.set_timer(self, wakeup.name, wakeup.at_ms)  # as it is held
+        # Else a request that was lost while the clock was slow would keep its sender waiting for
+        # long after the clock goes right.
+        for exchange, expires_ms in self._drifting:
+            self.network.expire(exchange, self.clock.reached_ms(expires_ms))
 
     def cancel_timers(self) -> None:
         for wakeup in self._timers.values():

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pykka
 
+from minicluster.actors.recording.problems import Problems
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -69,10 +70,15 @@ class Inlet:
 
 
 class CommittedImage:
-    """The follower that keeps everything committed, and the image of it."""
+    """The follower that keeps everything committed, and the image of it.
 
-    def __init__(self, folds: SharedFolds) -> None:
+    It is a recorder, which ends no cluster: what it cannot fold is a problem of the run, and the
+    image lacks it.
+    """
+
+    def __init__(self, folds: SharedFolds, problems: Problems) -> None:
         self._folds = folds
+        self._problems = problems
         self.image = MetadataImage.EMPTY
         self.offset = -1
         self.changes = 0
@@ -81,12 +87,13 @@ class CommittedImage:
     def on_committed(self, batch: RecordBatch) -> None:
         """Apply the batch, and keep it for what follows the log later."""
         self.batches.append(batch)
-        image = self.image
-        for run in self._folds.runs(image, batch.metadata_records, batch.base_offset):
-            image = run.after
-        if image is not self.image:
-            self.image = image
-            self.changes += 1
+        with self._problems.noted("the fold of the committed log"):
+            image = self.image
+            for run in self._folds.runs(image, batch.metadata_records, batch.base_offset):
+                image = run.after
+            if image is not self.image:
+                self.image = image
+                self.changes += 1
         self.offset = batch.last_offset
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ from minicluster.actors.recording.trace_files import Refresh, Shelf
 from minicluster.actors.serve import serving
 from minicluster.actors.serve.session import EXIT_UNKNOWN, Session
 from minicluster.log.batch import RecordBatch
+from minicluster.metadata.image.folded_run import FoldedRun
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.shared_folds import SharedFolds
+from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.histories.live_clients import LiveClients
@@ -98,6 +102,33 @@ def test_a_crash_of_the_live_checks_leaves_the_cluster(
     [problem] = cluster.recorder.problems
     assert problem.lacks is None and "\n" not in problem.why
     assert "ZeroDivisionError: planted (test_recorder_problems.py:" in problem.why
+
+
+class FoldsNoConfig(SharedFolds):
+    """Folds with a mistake in one kind of record."""
+
+    def runs(
+        self, image: MetadataImage, records: Sequence[VersionedRecord], base_offset: int
+    ) -> Iterator[FoldedRun]:
+        if any(isinstance(one.record, ConfigRecord) for one in records):
+            raise ZeroDivisionError("planted")
+        return super().runs(image, records, base_offset)
+
+
+@pytest.mark.parametrize("runtime", ["simulated", "threaded"])
+def test_a_crash_of_the_committed_fold_leaves_the_cluster(runtime: Any) -> None:
+    """The image of what is committed lacks a batch, as its nodes do not."""
+    cluster = MiniCluster(seed=3, controllers=1, runtime=runtime)
+    expected = "the fold of the committed log crashed at .*ZeroDivisionError"
+    with pytest.warns(RecorderWarning, match=expected), cluster:
+        cluster.create_topic("orders", min_isr=2)
+        cluster.committed._folds = FoldsNoConfig()
+        cluster.set_config("retention.ms", 86_400_000, topic="orders")
+        cluster.create_topic("later")
+        cluster.produce("later", count=1)
+    assert not cluster.rt.crashes
+    [problem] = cluster.recorder.problems
+    assert problem.lacks is None and "\n" not in problem.why
 
 
 def test_a_campaign_calls_a_run_unknown_whose_live_checks_crashed(

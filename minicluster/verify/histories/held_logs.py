@@ -39,8 +39,8 @@ class HighWatermarkBesideLogs:
 class _Log:
     """The log of one replica.
 
-    Shapes:  lost: what it held before a crash. A leader may count it until the follower has fetched
-             again, which its next append or truncation shows.
+    Shapes:  lost: what it held before a crash, or before it was deleted. A leader may count it
+             until the follower has fetched again, which its next append or truncation shows.
     """
 
     incarnation: str | None
@@ -130,7 +130,10 @@ class HeldLogs:
             logs = self._logs[place] = {}
         own = logs.get(broker)
         if kind == "delete":
-            logs[broker] = _Log(row.get("incarnation"), 0, LeaderEpochs(), is_deleted=True)
+            # A leader that has not heard of it may still count what the replica has fetched.
+            logs[broker] = _Log(
+                row.get("incarnation"), 0, LeaderEpochs(), lost=own, is_deleted=True
+            )
             if all(log.is_deleted for log in logs.values()):
                 del self._logs[place]
                 self._committed.pop(place, None)

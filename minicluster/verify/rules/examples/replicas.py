@@ -140,6 +140,15 @@ def b2_near_logs() -> RunBuilder:
 
 
 @keeps(the_high_watermark_waits_for_the_maximal_isr)
+def b2_near_deleted() -> RunBuilder:
+    """The high watermark goes to 8; broker 3 has fetched that, and deleted its replica since: it
+    has heard before the leader that the topic is deleted."""
+    run = _with_epochs(RunBuilder(cluster()), (2, [0, 0], "1"), (3, [0, 0], "1"))
+    run.partition("delete", broker=3, leo=8)
+    return _with_epochs(run, (1, [0, 0], "1"))
+
+
+@keeps(the_high_watermark_waits_for_the_maximal_isr)
 def b2_near_epochs() -> RunBuilder:
     """The high watermark goes to 8; broker 3 lost its tail by a crash, and 2 follows a later
     leader: this one sees neither yet."""
