@@ -426,11 +426,7 @@ class Cluster:
         """True if the brokers that run from the start on are registered and unfenced.
 
         Those that continue from a log are so at once: there, a controller has to be active as well.
-        With ports each broker has to know it: the first client may ask any of them, and a broker
-        with an older image would answer with a part of the cluster.
         """
-        if self.listen_address is not None and not self._published(self.starting):
-            return False
         if self.adopted is None:
             return self.all_unfenced()
         is_committed = self.committed.offset >= self.adopted.end.end_offset
@@ -445,11 +441,12 @@ class Cluster:
             return False
         return _all_unfenced(self.image, broker_ids)
 
-    def _published(self, broker_ids: Iterable[int]) -> bool:
-        """True if the image that each of these brokers has published shows all of them unfenced."""
-        ids = tuple(broker_ids)
-        publishers = [self.processes[broker_id].publisher for broker_id in ids]
-        return all(p is None or _all_unfenced(p.image, ids) for p in publishers)
+    def all_know_each_other(self) -> bool:
+        """True if the image that each running broker has published shows the unfenced ones so."""
+        committed = self.image.cluster.brokers.rows.values()
+        unfenced = [broker.id for broker in committed if not broker.fenced]
+        publishers = [process.publisher for process in self.processes.values()]
+        return all(p is None or _all_unfenced(p.image, unfenced) for p in publishers)
 
     # Time.
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from minicluster.verify.verifying import Engine
 
 START_WITHIN_MS = 120_000
+KNOWN_WITHIN_MS = 10_000  # a broker that sees metadata late (publish_delay) holds nobody up longer
 DECIDED_BY_LOG = (
     *(
         "adopted",
@@ -87,6 +88,7 @@ class MiniCluster(ClusterRoles):
     listeners: Listeners | None = None
     live_checks: LogChecks | ZnodeChecks | None = None  # None: nothing is judged while it runs
     report: Report | None = None  # of the latest verify()
+    _is_open_to_clients = False  # somebody has asked for the addresses
     _ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
     # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
@@ -254,9 +256,16 @@ class MiniCluster(ClusterRoles):
         return self._open_to_clients("bootstrap_controllers").bootstrap_controllers
 
     def _open_to_clients(self, name: str) -> Endpoints:
-        """The endpoints that ``name`` needs; from now on a paced cluster runs by itself."""
+        """The endpoints that ``name`` needs; from now on a paced cluster runs by itself.
+
+        The first client may ask any broker, and one with an older image would answer with a part
+        of the cluster: they all know each other first.
+        """
         if self.listeners is None:
             raise UserError(f"{name}: start the cluster with listeners=True")
+        if not self._is_open_to_clients and self.is_up():
+            self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
+        self._is_open_to_clients = True
         if isinstance(self.rt, PacedRuntime):
             self.rt.run_alone()
         return self.listeners.endpoints

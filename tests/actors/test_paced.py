@@ -15,7 +15,6 @@ from minicluster.errors import UserError
 def story(*, records: bool = True, **shape: object) -> tuple[str, int]:
     """A run with a topic, records, a dead leader: its trace hash and its end."""
     with MiniCluster(seed=5, **shape) as cluster:  # type: ignore[arg-type]
-        cluster.run_for(f"{1_000 - cluster.now_ms}ms")  # with ports, a start waits a little longer
         orders = cluster.create_topic("orders", min_isr=2)
         if records:
             cluster.produce(orders, count=3)

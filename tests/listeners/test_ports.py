@@ -51,6 +51,7 @@ def test_every_broker_knows_all_of_them_before_the_first_client_comes(
     cluster: MiniCluster,
 ) -> None:
     """Otherwise a Metadata response of the first second names a part of the cluster."""
+    assert cluster.bootstrap_servers
     for process in cluster.processes.values():
         if process.publisher is not None:
             brokers = process.publisher.image.cluster.brokers.rows.values()

@@ -109,7 +109,7 @@ def test_a_narrow_schema_reads_only_its_columns(kraft: Any) -> None:
 def test_a_wrong_path_is_one_line_and_no_traceback(kraft: Any, tmp_path: Path) -> None:
     for path, mistake in (("/nowhere", "/nowhere: there is no such file"), (str(tmp_path), "")):
         with pytest.raises(Exception) as refused:
-            kraft.load(path).count()
+            load(kraft, path).count()
         lines = str(refused.value).strip().splitlines()
         assert "Traceback" not in str(refused.value) and len(lines) <= 2, lines
         assert mistake in lines[0] and path in lines[0]

@@ -285,7 +285,7 @@ def test_the_page_is_self_contained_and_shows_what_was_found(
     page = reports["broken"].to_html()
 
     assert "leader 1 is not in the ISR [2, 3]" in page
-    assert page.count("<figure") == 1 and "orders-0" in page
+    assert page.count("<figure") == 2 and "orders-0" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
 
 

@@ -159,7 +159,8 @@ def _mistakes_in_one_line() -> Iterator[None]:
         yield
     except (UserError, LogError):
         module = getattr(sys.modules["__main__"], "__spec__", None)
-        if module is not None and module.name.startswith("pyspark.sql.worker."):
+        started_as = [getattr(module, "name", ""), *sys.argv[1:2]]  # or by pyspark.daemon
+        if any(name.startswith("pyspark.sql.worker.") for name in started_as):
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
 
