@@ -38,11 +38,9 @@ def readme() -> str:
     return next(block for block in python_blocks("../README.md") if "def test_" in block)
 
 
-def page_about_tests() -> str:
-    """The tests of the page about testing, as one file."""
-    blocks = python_blocks("testing.md")
-    assert len(blocks) == 2
-    return "\n".join(blocks)
+def pasted_tests(page: str) -> str:
+    """The tests of a page, as one file."""
+    return "\n".join(block for block in python_blocks(page) if "def test_" in block)
 
 
 FILES = {path.stem: path for path in sorted((ROOT / "examples").glob("test_*.py"))}
@@ -82,25 +80,28 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
     example(mini_cluster)
 
 
-def test_the_page_about_testing_runs_as_pasted(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(page_about_tests())
+@pytest.mark.parametrize(("page", "count"), [("guide.md", 3), ("scenarios.md", 2)])
+def test_the_tests_of_a_page_run_as_pasted(
+    page: str, count: int, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(pasted_tests(page))
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=2)
+    result.assert_outcomes(passed=count)
 
 
 def test_the_clusters_of_other_pages_run_as_printed(tmp_path: Path) -> None:
     """On ZooKeeper, and from a log."""
     [zookeeper] = python_blocks("zookeeper.md")
-    [what_if] = python_blocks("what-if.md")
+    [what_if] = (block for block in python_blocks("verifying.md") if "from_log" in block)
     pages = {"MiniCluster": MiniCluster}
     exec(compile(zookeeper, "docs/zookeeper.md", "exec"), dict(pages))
     with MiniCluster(brokers=5, controllers=1, seed=2) as cluster:
         cluster.create_topic("orders", partitions=2, replicas=3)
         log = cluster.save(tmp_path / "run") / "controller-101" / "__cluster_metadata-0"
     what_if = what_if.replace("…/__cluster_metadata-0", str(log))
-    exec(compile(what_if, "docs/what-if.md", "exec"), dict(pages))
+    exec(compile(what_if, "docs/verifying.md", "exec"), dict(pages))
 
 
 def test_the_scenario_for_clients_can_be_played() -> None:
-    [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/clients.md").read_text(), re.S)
+    [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guide.md").read_text(), re.S)
     assert parse_scenario(text).steps == load_scenario(ROOT / "examples/leader_dies.yaml").steps

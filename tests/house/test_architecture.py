@@ -1,4 +1,4 @@
-"""The files and folders that docs/architecture.md names are there."""
+"""The files and folders that docs/design.md names are there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from tests.house.sources import ROOT, sources
 from tests.house.test_tidy import MAY_IMPORT
 
-PAGE = (ROOT / "docs/architecture.md").read_text()
+PAGE = (ROOT / "docs/design.md").read_text()
 
 
 def test_every_file_of_the_walk_is_there() -> None:

@@ -17,7 +17,7 @@ from tests.house.pages import table
 
 
 def scenario_parts() -> dict[str, str]:
-    """The generated parts of docs/scenarios.md."""
+    """The generated parts of docs/reference/vocabulary.md."""
     selectors = [(f"`{form}`", text) for form, text in TEXTS.items()]
     return {
         "actions": _actions(),
@@ -62,7 +62,7 @@ def _faults() -> str:
 
 
 def cli_parts() -> dict[str, str]:
-    """The generated parts of docs/cli.md: what ``--help`` prints."""
+    """The generated parts of docs/reference/cli.md: what ``--help`` prints."""
     found = {"minicluster": _help(app, "minicluster")}
     for name, command in app.commands.items():
         if not command.hidden:

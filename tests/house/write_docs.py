@@ -16,8 +16,8 @@ from tests.house import (
 from tests.house.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
-    "scenarios.md": vocabulary.scenario_parts,
-    "cli.md": vocabulary.cli_parts,
+    "reference/vocabulary.md": vocabulary.scenario_parts,
+    "reference/cli.md": vocabulary.cli_parts,
     "reference/api.md": api_page.parts,
     "reference/coverage.md": coverage.parts,
     "reference/rules.md": rules_page.rules_parts,

@@ -420,7 +420,7 @@ KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
     ASSIGNMENT, FAULT, DRIFT, NAMES, ERRORS, VERSIONS, CLIENT, TOPIC_ID,
 )  # fmt: skip
-"""The kinds that docs/scenarios.md explains; whole numbers and choices show what they take."""
+"""The kinds in docs/reference/vocabulary.md; whole numbers and choices show what they take."""
 
 # The types of arguments as a test writes them; the kind reads each.
 Node: TypeAlias = HasId | Selector | str | int

@@ -18,7 +18,7 @@ class WorkerDied(SparkUnavailable):
     def __init__(self) -> None:
         super().__init__(
             "Spark: a worker was ended while it judged, most likely for want of memory; what a run "
-            "takes: docs/speed.md, Memory"
+            "takes: docs/reference/speed.md, Memory"
         )
 
 
