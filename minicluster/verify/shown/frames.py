@@ -3,7 +3,7 @@
 ::
 
     kraft-tables    records, traces, znodes: each task gives rows of what it reads
-    kraft-evidence  events, by slot and in order -> mapInArrow (``worker``): states and operations
+    evidence_of     events, by slot and in order -> mapInArrow (``worker``): states and operations
 
 A view is a query over these; nothing is read before somebody asks for its rows. For one question
 about a small run (``Tables.at_once``) the same readers and workers' functions run in this process.

@@ -7,6 +7,7 @@
     exchange    by slot: each share of each run has one
     sort        by run, share, phase and place
     mapInArrow  the histories and rules of each share as its rows stream by (``judging_worker``)
+    exchange    by run
     aggregate   counts are added up, a finding is there once
 
 A log is shared among workers by its partitions; a run with a trace has one judge. A record is its
@@ -19,7 +20,6 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,26 +172,27 @@ def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
     A Python data source would read the same, but Spark starts Python three times to plan one.
     """
     ship_package(spark)
-    items, workers = request.items, workers_of(spark)
-    slots = sum(len(item.target.every) for item in items)
     reader = EvidenceReader(request)
     tasks = pa.table({"task": [pickle.dumps(part) for part in reader.partitions()]})
     schema = TIMED_SCHEMA if request.timed else SCHEMA
+
+    def evidence(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for task in batch["task"].to_pylist():
+                yield from reader.read(pickle.loads(task))
+
     return (
         spark.createDataFrame(tasks)
-        .mapInArrow(partial(evidence_rows, reader), sql_of(schema))
-        .repartitionById(min(slots, _SLOTS_PER_WORKER * workers), "slot")
+        .mapInArrow(evidence, sql_of(schema))
+        .repartitionById(_partitions(spark, request.items), "slot")
         .sortWithinPartitions(*_ORDER)
     )
 
 
-def evidence_rows(
-    reader: EvidenceReader, tasks: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """What some tasks read."""
-    for batch in tasks:
-        for pickled in batch["task"].to_pylist():
-            yield from reader.read(pickle.loads(pickled))
+def _partitions(spark: SparkSession, items: Sequence[Item]) -> int:
+    """Of each exchange; what a session has set for others is too many for a few runs."""
+    slots = sum(len(item.target.every) for item in items)
+    return min(slots, _SLOTS_PER_WORKER * workers_of(spark))
 
 
 def results_of(
@@ -200,12 +201,18 @@ def results_of(
     """What the rules say of runs and logs, added up over the shares of each."""
     from pyspark.sql import functions as f
 
+    pickled = task.pickled()
+
+    def histories_and_rules(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return judge_rows(pickled, rows)
+
     request = request_of(spark, items, limits, tables_of(task))
-    judged = evidence_of(spark, request).mapInArrow(
-        partial(judge_rows, task.pickled()), sql_of(RESULT)
-    )
-    return judged.groupBy(*_KEYS).agg(
-        f.sum("looked_at").alias("looked_at"), f.sum("not_promised").alias("not_promised")
+    return (
+        evidence_of(spark, request)
+        .mapInArrow(histories_and_rules, sql_of(RESULT))
+        .repartition(_partitions(spark, items), "run")
+        .groupBy(*_KEYS)
+        .agg(f.sum("looked_at").alias("looked_at"), f.sum("not_promised").alias("not_promised"))
     )
 
 
