@@ -37,7 +37,7 @@ from tests.verify.test_pipeline import said
 pytestmark = pytest.mark.spark
 
 TASK = Task(RULES)
-PAGE = Path(__file__).parents[2] / "docs" / "judge.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/judge.md"
 LIMIT_S = 300.0
 
 
