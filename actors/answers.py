@@ -61,7 +61,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The request goes on to the node, maybe as another one.
+    """The request reaches the node, maybe as another one.
 
     Shapes:  change: of the response that will come; None: it was only looked at, so that another
              answer may act on it.
@@ -231,7 +231,7 @@ class ErrorAnswer(Answer):
     def _of_fetch(
         self, request: m.FetchRequest, exchange: Exchange, node: Receiver | None
     ) -> Passed | None:
-        """The node reads at once, and its response gets the errors: a session goes on.
+        """The node reads at once, and its response gets the errors: a session continues.
 
         An incremental request does not name the partitions of its session.
         """
@@ -340,10 +340,11 @@ class LateAnswer(Answer):
 class Interception(Answer):
     """A function of the test that sees each request, and may answer or change it.
 
-    Shapes:  function(request) -> None: it goes on. Another request: that goes on in its place. A
+    Shapes:  function(request) -> None: it reaches the node. Another request: that one does. A
              response, or the value of an ``End``: the node never gets the request. A generator
-             yields the request (or None) that goes on, gets the node's response, and returns what
-             the client gets. failed: takes an error of the function, and the request goes on.
+             yields the request (or None) for the node, gets the node's response, and returns what
+             the client gets. failed: takes an error of the function; the request still reaches the
+             node.
     """
 
     def __init__(
@@ -380,7 +381,7 @@ class Interception(Answer):
     def _passed(
         self, changed: Any, request: Any, exchange: Exchange, rest: Generator[Any, Any, Any] | None
     ) -> Passed:
-        """The request goes on, and a generator waits for its response."""
+        """The request reaches the node, and a generator waits for its response."""
         if changed is not None:
             self._check(changed, type(request), exchange)
         if rest is None and changed is None:

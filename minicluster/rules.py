@@ -176,7 +176,7 @@ class Rules:
     # An unregistered broker enters or stays in ELRs.
     unregistered_broker_stays_in_elr: bool = field(default=True, metadata={"bug": True})
 
-    # -- Bugs that are mended --
+    # -- Bugs that are fixed --
     # Records after an AbortTransaction in one delivery bring the aborted ones back
     # (MetadataBatchLoader.replay).
     aborted_transaction_leaks: bool = field(default=False, metadata={"bug": True})
@@ -248,7 +248,7 @@ class Rules:
     # memory alone (GroupMetadataManager.classicGroupJoinToClassicGroup).
     refused_join_forgets_empty_group: bool = field(default=False, metadata={"bug": True})
 
-    # -- Bugs of the quorum that are mended --
+    # -- Bugs of the quorum that are fixed --
     # An acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z57"}
@@ -329,7 +329,7 @@ class Rules:
         return replace(self, **names) if names else self  # type: ignore[arg-type]
 
     def shipped_zoo(self) -> tuple[str, ...]:
-        """The zoo ids of the bugs that this release shipped with and that are mended here."""
+        """The zoo ids of the bugs that this release shipped with and that are fixed here."""
         shipped = self.as_shipped()
         return tuple(
             zoo_id

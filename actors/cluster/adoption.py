@@ -1,4 +1,4 @@
-"""The cluster of a metadata log: it goes on from the end of that log.
+"""The cluster of a metadata log: it continues from the end of that log.
 
 Each node begins with a snapshot of the log's last state, under the offset and the epoch at which
 the log ends. Brokers that the log has unfenced go on under their incarnations and epochs, as if
@@ -38,7 +38,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """The end of a log, and the nodes of the cluster that goes on from it.
+    """The end of a log, and the nodes of the cluster that continues from it.
 
     Shapes:  every tuple is ascending. voter_ids is a part of controller_ids; a node in broker_ids
              and controller_ids is a combined one; starting: the brokers that run at first.
@@ -58,7 +58,7 @@ class Adoption:
         """
         brokers = end.image.cluster.brokers.rows
         if not brokers:
-            why = "no broker is registered where it ends, so that there is no cluster to go on with"
+            why = "no broker is registered where it ends, so that there is no cluster to continue"
             raise UserError(f"{end.path}: {why}")
         registered = tuple(end.image.cluster.controllers.rows)
         free = (node for node in count(FIRST_CONTROLLER) if node not in brokers)
@@ -84,7 +84,7 @@ class Adoption:
         return newest if version >= newest.metadata_version_lowest else Rules.KAFKA_3_9
 
     def continued(self) -> dict[int, BrokerRegistration]:
-        """The registrations with which brokers go on."""
+        """The registrations with which brokers continue."""
         brokers = self.end.image.cluster.brokers.rows
         return {node: brokers[node] for node in self.starting if brokers[node].active}
 

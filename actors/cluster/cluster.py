@@ -276,7 +276,7 @@ class Cluster:
         self.members: list[ConsumerActor] = []
         self.producers: dict[str, TransactionalProducerActor] = {}
         self.node_configs: dict[int, ClusterConfig] = {}  # of nodes that differ from the rest
-        self.continued: dict[int, BrokerRegistration] = {}  # brokers go on with at their start
+        self.continued: dict[int, BrokerRegistration] = {}  # that brokers continue
         if self.adopted is not None:
             self._adopt(self.adopted)
         self._configure_nodes()

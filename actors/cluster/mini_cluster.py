@@ -164,9 +164,9 @@ class MiniCluster(ClusterRoles):
 
     @classmethod
     def from_log(cls, path: str | Path, **shape: Any) -> Self:
-        """The cluster of a metadata log or a checkpoint, which goes on from its end.
+        """The cluster of a metadata log or a checkpoint, which continues from its end.
 
-        Brokers that the log has unfenced go on with their incarnations and epochs, the others are
+        Brokers that the log has unfenced continue with their incarnations and epochs, others are
         down; where none is unfenced, all of them start. The clock begins at the log's last time.
         Partitions begin without records.
 

@@ -55,7 +55,7 @@ def write_run(
 
 
 def _running_actors(cluster: Cluster) -> tuple[str, ...]:
-    """The actors of a cluster on threads, which go on meanwhile, but for those that are paused."""
+    """The actors of a cluster on threads, which keep running, except for those that are paused."""
     if cluster.runtime_name != "threaded":
         return ()
     running = (process for process in cluster.processes.values() if not process.paused)

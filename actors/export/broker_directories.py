@@ -44,7 +44,7 @@ Files = Iterator[tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEnd:
-    """The end of a broker's process, with a run that ends while it goes on.
+    """The end of a broker's process, with a run that ends before the process does.
 
     Shapes:  epoch: of a clean end, None after a crash; high_watermarks: by log name.
     """

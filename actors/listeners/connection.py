@@ -155,7 +155,7 @@ def _framed(data: bytes) -> Write:
 
 
 def _unsupported_api_versions(correlation_id: int, served: range) -> Write:
-    """Version 0 with the versions of ApiVersions alone, from which a client goes on (KIP-511)."""
+    """Version 0 with the versions of ApiVersions alone, from which a client continues (KIP-511)."""
     own = ApiVersionsResponse.ApiVersion(
         api_key=API_VERSIONS, min_version=served[0], max_version=served[-1]
     )

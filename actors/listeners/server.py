@@ -370,7 +370,7 @@ class Listeners:
             self._drop(connection, reset=completion.failure == "reset")
 
     def _write(self, connection: Connection) -> None:
-        """Go on with bytes that the socket did not take before."""
+        """Continue with the bytes that the socket did not take before."""
         if self._flush(connection):
             self._perform(connection, connection.machine.on_written())
 

@@ -44,7 +44,7 @@ class NodeContext:
     log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
     folds: SharedFolds  # of the cluster
-    continued_epoch: int = -1  # of the registration that a broker goes on with; -1: it registers
+    continued_epoch: int = -1  # of the registration that a broker continues; -1: it registers
 
     def features(self) -> dict[str, tuple[int, int]]:
         """The feature levels that the node supports, by its release and its configs."""

@@ -42,7 +42,7 @@ def campaign(
 
     Shapes:  jobs: so many processes play seeds, also while the caller shrinks an outcome;
              variation: of each of the seeds; vary: so many variations of each seed that saw
-             something new; in_time: False when no seed is to be taken up any more; draw: the
+             something new; in_time: False when no further seed is to begin; draw: the
              scenario of a seed and a variation.
     """
     drawn = ((seed, variation) for seed in seeds)

@@ -206,7 +206,7 @@ class Performer:
 
 
 def _has_selector(action: Action) -> bool:
-    """The nodes of an action depend on the moment; others are a mistake of whoever wrote them."""
+    """The nodes of an action depend on the moment; others are a mistake of their author."""
     nodes: list[Any] = []
     for name, argument in arguments_of(type(action)).items():
         value = getattr(action, name) or ()

@@ -327,7 +327,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def pause(self, names: tuple[str, ...]) -> None:
-        """Let these actors take no step; their inboxes fill and their timers go on."""
+        """Let these actors take no step; their inboxes fill and their timers run on."""
 
     @abstractmethod
     def resume(self, names: tuple[str, ...]) -> None:

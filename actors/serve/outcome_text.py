@@ -29,7 +29,7 @@ def outcome_text(cluster: MiniCluster, step: Step, outcome: Outcome, since: int)
 def shortened(text: str) -> str:
     """A text in one line of a bounded length."""
     line = "; ".join(part.strip() for part in text.splitlines())
-    line = line.replace(", but; ", ", but ")  # that sentence goes on in the next line
+    line = line.replace(", but; ", ", but ")  # that sentence continues in the next line
     return line if len(line) <= TEXT_MAX else f"{line[: TEXT_MAX - 1]}…"
 
 

@@ -38,7 +38,7 @@ class ServeSettings:
 
     Shapes:  name: of the cluster, by which people know it; pace: of a simulated cluster, None for
              one on threads; topics: steps that come before anything else; again: the scenario
-             begins anew after its last step; with_parent: the end of the process that started this
+             begins again after its last step; with_parent: the end of the process that started this
              one ends it.
     """
 

@@ -1,7 +1,7 @@
 """The steps of a serving cluster: those of a scenario, and those of the control socket.
 
 All are performed by one thread, one after the other; a step that waits for a condition lets the
-others go on. Every step that changed something is kept with its time, so that the run folder holds
+others continue. Every step that changed something is kept with its time, so the run folder holds
 a scenario that plays the same disturbances again.
 """
 
@@ -32,7 +32,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 EXIT_INVALID, EXIT_UNKNOWN = 1, 2
 LOOK_EVERY_S = 0.25
-ROUND_MS_MIN = 1_000  # of a scenario that begins anew
+ROUND_MS_MIN = 1_000  # of a scenario that begins again
 ENDS = Response(text="the cluster ended before this step", exit_code=EXIT_UNKNOWN)
 
 Respond = Callable[[Response], None]
@@ -51,7 +51,7 @@ class _Waiter:
 class Session:
     """The steps of one serving cluster.
 
-    Shapes:  again: the scenario begins anew after its last step; on_step(text, cluster time in
+    Shapes:  again: the scenario begins again after its last step; on_step(text, cluster time in
              ms); on_failure(one line), of the scenario; on_look: called several times a second.
     """
 

@@ -168,7 +168,7 @@ class BrokerLifecycle:
     def begin_controlled_shutdown(self, now_ms: int) -> list[Effect]:
         """Request the controller to move leaderships away; before it runs, a broker just stops.
 
-        An incarnation that goes on has run before: its shutdown begins once it has caught up.
+        An incarnation that continues has run before: its shutdown begins once it has caught up.
         """
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Take up no seed after so many minutes, and shrink no longer.",
+    help="Start no further seed after so many minutes, and stop shrinking then.",
 )
 @click.option(
     "--jobs",

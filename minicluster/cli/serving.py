@@ -73,7 +73,7 @@ REAL_TIME = 1.0
     type=_path,
     help="Scenario to play against your application; its header describes the cluster.",
 )
-@click.option("--again", is_flag=True, help="Begin the scenario anew after its last step.")
+@click.option("--again", is_flag=True, help="Begin the scenario again after its last step.")
 @click.option(
     "--simulated", is_flag=True, help="One thread for the whole cluster, at the pace of the clock."
 )

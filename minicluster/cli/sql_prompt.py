@@ -30,7 +30,7 @@ _HISTORY_LINES = 1_000
 
 
 class Queries(Protocol):
-    """Whoever runs queries."""
+    """What runs the queries of a prompt."""
 
     def run(self, query: str) -> Rows:
         """The rows of a query.

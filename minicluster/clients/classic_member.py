@@ -126,7 +126,7 @@ class ClassicMember(Member):
             self._again(error, now_ms)
 
     def _again(self, error: ErrorCode, now_ms: int) -> None:
-        """Join anew, after an error as another member."""
+        """Join again, after an error as another member."""
         self._client.forget_requests()
         self._client.forget_timers()
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):

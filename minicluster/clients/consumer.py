@@ -136,7 +136,7 @@ class Consumer(Client):
         self._commit(now_ms)
 
     def _commit_then(self, then: Callable[[int], None], now_ms: int) -> None:
-        """Commit what is read, and then go on, whatever came of it."""
+        """Commit what is read, and then continue, whatever came of it."""
         self._after_commit = then
         self._commit(now_ms)
 

@@ -19,7 +19,7 @@ class Member:
     """One member.
 
     Shapes:  on_assigned takes the membership and all partitions of it; on_revoked, before a member
-             gives up partitions, takes a function that goes on with that.
+             gives up partitions, takes a function that continues with that.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Member:
         raise NotImplementedError
 
     def join(self, now_ms: int) -> None:
-        """Join the group with the leaders of the topics at hand."""
+        """Join the group; the leaders of its topics are known by now."""
         raise NotImplementedError
 
     def on_refused(self, error: ErrorCode, now_ms: int) -> None:
-        """The coordinator has refused a beat or a commit: join anew."""
+        """The coordinator has rejected a heartbeat or a commit: join again."""
         raise NotImplementedError
 
     def leave(self, then: Callable[[int], None], now_ms: int) -> None:

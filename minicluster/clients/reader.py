@@ -166,7 +166,7 @@ class Reader:
             self._client.after("leaders", BACKOFF_MS, again, now_ms)
 
     def _find_again(self, turn: int, now_ms: int) -> None:
-        """Find the leaders and go on, unless there is another assignment by then."""
+        """Find the leaders and continue, unless there is another assignment by then."""
 
         def go_on(at_ms: int) -> None:
             if turn == self._turn:
@@ -178,7 +178,7 @@ class Reader:
             self._client.find_leaders(sorted(topics), go_on, now_ms)
 
     def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
-        """Go on at the first offset that there is (auto.offset.reset=earliest)."""
+        """Continue at the first offset that there is (auto.offset.reset=earliest)."""
         turn, (topic, index) = self._turn, place
         self._fetching.add(node)
         kind = ListOffsetsRequest

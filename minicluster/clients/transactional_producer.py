@@ -4,7 +4,7 @@
                    ──▶ AddPartitionsToTxn ──▶ records ──▶ …    before: one epoch for all
 
 The offsets of a group are written behind the records (TxnOffsetCommit), before version 2 after an
-AddOffsetsToTxn. A producer whose transaction is in an unknown state begins anew with
+AddOffsetsToTxn. A producer whose transaction is in an unknown state begins again with
 InitProducerId, which ends any open transaction.
 
 Source:  KIP-98, KIP-360, KIP-447, KIP-890; TransactionManager, Sender.
@@ -354,7 +354,7 @@ class TransactionalProducer(Client):
         self._to_coordinator(request, version, on_end, now_ms)
 
     def _refused(self, error: ErrorCode, again: Any, now_ms: int) -> None:
-        """Try again, abort, or begin anew, by the error."""
+        """Try again, abort, or begin again with a new epoch, by the error."""
         if error in _TRIED_AGAIN:
             if error in COORDINATOR_ERRORS or error == ErrorCode.NETWORK_EXCEPTION:
                 self.forget_coordinators()

@@ -471,7 +471,7 @@ def metadata_batch(
 ) -> RecordBatch:
     """A batch of metadata records that remembers them.
 
-    Shapes:  values: the encoded records, where they are at hand.
+    Shapes:  values: the encoded records, where the caller has them.
     """
     if not records:
         raise ValueError("a batch holds at least one record")

@@ -1,7 +1,7 @@
 """One pass over the records of a batch, without making the records.
 
 A broker checks every record that a producer sends. Most batches are sound, so the pass keeps only
-the facts that decide whether a closer look is needed. Whoever reads a long metadata log needs the
+the facts that decide whether a closer look is needed. The reader of a long metadata log needs the
 values alone.
 
 Source:  DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.

@@ -86,7 +86,7 @@ class SnapshotManifest:
 
 @dataclass(frozen=True, slots=True)
 class LoaderFault(Effect):
-    """A record, or the absence of one, that should not be; loading goes on."""
+    """A record, or the absence of one, that should not be; loading continues."""
 
     message: str
 
@@ -153,7 +153,7 @@ class BatchLoader(Planted):
         return self.builder.before
 
     def reset_to(self, image: MetadataImage, provenance: Provenance) -> None:
-        """Go on from an image; what was gathered and not shown is dropped."""
+        """Continue from an image; what was gathered and not shown is dropped."""
         if image is not self.builder.before:
             empty_counts = self._rules.empty_snapshot_counts_as_record
             self._image_counts_as_record = empty_counts or not image.is_empty
@@ -254,7 +254,7 @@ def apply_records(loader: BatchLoader, records: tuple[VersionedRecord, ...], off
 
 @step
 def start_from_snapshot(loader: BatchLoader, image: MetadataImage, provenance: Provenance) -> None:
-    """Go on from the image of a snapshot."""
+    """Continue from the image of a snapshot."""
     loader.reset_to(image, provenance)
 
 

@@ -63,7 +63,7 @@ class SnapshotGenerator:
         """Why no snapshot may be written, if none may: a fault has been seen."""
 
     def on_snapshot(self, now_ms: int) -> list[Effect]:
-        """Start the counts anew: the node has a whole image from a snapshot."""
+        """Start the counts again: the node has a whole image from a snapshot."""
         self._reset(now_ms)
         return []
 

@@ -72,7 +72,7 @@ def decode(
 ) -> _M:
     """The message that a buffer holds.
 
-    A request's bytes may go on behind the fields of its version (librdkafka leaves some); who reads
+    A request may have bytes behind the fields of its version (librdkafka leaves some); who reads
     requests from a connection allows a rest, as Kafka does. Elsewhere it is an error.
 
     Errors:  UnsupportedVersion if the version does not exist, ProtocolError for bad bytes.

@@ -36,7 +36,7 @@ class QuorumSettings:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """The time that a leader goes on without a majority's fetches."""
+        """How long a leader stays leader without fetches of a majority."""
         return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
     @property

@@ -15,7 +15,7 @@ Sight = tuple[str, str]  # kind, name
 MISSED_SHOWN = 12
 
 KINDS: Mapping[str, str] = {
-    "rules": "rules that had a case while the run went on",
+    "rules": "rules that had a case during the run",
     "refusals": "reasons for which a controller refused",
     "errors": "errors in responses, by API",
     "replicas": "transitions of replicas",

@@ -18,8 +18,8 @@ PARTS = {
     "Releases: brokers, controllers, replicas": "nodes",
     "Where Kafka differs from the texts of its KIPs": "texts",
     "Bugs that stay on, because others can see them on the wire": "bugs-on",
-    "Bugs that are mended": "bugs-mended",
-    "Bugs of the quorum that are mended": "bugs-quorum",
+    "Bugs that are fixed": "bugs-fixed",
+    "Bugs of the quorum that are fixed": "bugs-quorum",
 }
 
 

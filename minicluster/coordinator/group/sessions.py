@@ -25,7 +25,7 @@ RETENTION_KEY = "expire-group-metadata"
 
 
 def begin(shard: GroupShard, now_ms: int) -> None:
-    """Begin all sessions anew, and look for expired offsets from time to time."""
+    """Restart all sessions, and look for expired offsets from time to time."""
     for group_id in list(shard.groups):
         group = shard.groups[group_id]
         if isinstance(group, ConsumerGroup):

@@ -43,7 +43,7 @@ _GENERIC_ERROR_FROM = 4  # of TxnOffsetCommit
 
 
 class InternalTopic:
-    """One internal topic; whoever writes here performs the effects of the replica manager next.
+    """One internal topic; who writes here performs the effects of the replica manager next.
 
     Shapes:  codec: of the batches of records; markers are never compressed.
     """

@@ -237,7 +237,7 @@ class MetadataDelta:
     def local_changes(self, broker_id: int) -> LocalChanges:
         """The changes that a broker's replica manager makes for this delta.
 
-        A partition counts as changed when its partition epoch did; the leader as elected anew
+        A partition counts as changed when its partition epoch did; the leader as elected again
         when the leader epoch did. A PartitionRecord that repeats an epoch changes nothing.
 
         Source:  TopicsDelta.localChanges, TopicDelta.localChanges.

@@ -2,7 +2,7 @@
 
 A fingerprint is the sum of its rows' hashes: it depends on the rows alone, not on the order in
 which they came or on former rows, and one changed row costs two hashes. So an image's
-digest is at hand after every commit, whatever the size of the cluster.
+digest is known after every commit, whatever the size of the cluster.
 """
 
 from __future__ import annotations

@@ -30,4 +30,4 @@ class AbortTransactionRecord(s.Message):
 
 @s.message(api_key=20, kind="metadata", versions="0", flexible="0+")
 class NoOpRecord(s.Message):
-    """Nothing has changed, but the log goes on."""
+    """Nothing has changed, but the log grows."""

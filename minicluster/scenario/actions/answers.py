@@ -101,10 +101,10 @@ class Close(Action):
 class Intercept(Action):
     """Let a function of the test see clients' requests, and answer or change them.
 
-    Shapes:  function(request) -> None: the request goes on to its node. Another request of the API:
-             that one goes on. A response, or one of "drop", "close" and "reset": the node never
+    Shapes:  function(request) -> None: the request reaches its node. Another request of the API:
+             that one reaches it. A response, or one of "drop", "close" and "reset": the node never
              gets it. To change the response, the function is a generator: it yields the request
-             that goes on (or None for the one that came), is given the node's response, and returns
+             for the node (or None for the one that came), is given the node's response, and returns
              what the client gets, or None for that response. ``times``: how many requests it sees,
              or all until ``lift`` or ``heal``. It must not wait. A file cannot repeat it, and the
              run says so.

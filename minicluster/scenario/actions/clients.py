@@ -23,7 +23,7 @@ class Consume(Action):
     """Consume a topic in a group: a count of records, or in the background.
 
     Shapes:  -> the records that the members have seen. With a count: the members leave once they
-             have seen that many together. Without: they go on for ``lasting`` or to the end of the
+             have seen that many together. Without: they stay for ``lasting`` or to the end of the
              run, and the list fills. Each commits what it has read.
     Errors:  UserError if fewer records came within the time.
     """

@@ -23,7 +23,7 @@ DirectoryIndex = Annotated[int, whole(0, bounds.DIRECTORIES_MAX - 1)]
 
 @dataclass(frozen=True, slots=True)
 class Pause(Action):
-    """Stop the steps of nodes; their messages wait, time goes on (SIGSTOP)."""
+    """Stop the steps of nodes; their messages wait, time passes (SIGSTOP)."""
 
     node: Nodes
     _: KW_ONLY
@@ -32,7 +32,7 @@ class Pause(Action):
 
 @dataclass(frozen=True, slots=True)
 class Resume(Action):
-    """Let paused nodes go on (SIGCONT)."""
+    """Let paused nodes continue (SIGCONT)."""
 
     node: Nodes
 
@@ -123,7 +123,7 @@ class FailOver(Action):
 
 @dataclass(frozen=True, slots=True)
 class Resign(Action):
-    """Let the active controller give up its epoch; the others elect anew."""
+    """Let the active controller resign from its epoch; the others hold an election."""
 
     node: Nodes = "active_controller()"
 
@@ -222,7 +222,7 @@ class FailDir(Action):
 
 @dataclass(frozen=True, slots=True)
 class RepairDir(Action):
-    """Mend a log directory of brokers; one that runs notices when it starts again."""
+    """Repair a log directory of brokers; one that runs notices when it starts again."""
 
     broker: Nodes
     dir: DirectoryIndex = 0

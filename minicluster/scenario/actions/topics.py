@@ -170,7 +170,7 @@ class Unregister(Action):
 
 @dataclass(frozen=True, slots=True)
 class Produce(Action):
-    """Produce a count of records and wait for the outcomes, or go on at a rate per second.
+    """Produce a count of records and wait for the outcomes, or keep on at a rate per second.
 
     Shapes:  without a rate: one record, or count of them; the list holds an outcome
              each. With a rate: records per second, for ``lasting`` or until ``pause_load``; the

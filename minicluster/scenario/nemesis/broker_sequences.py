@@ -69,7 +69,7 @@ def _fenced_at_creation(draws: Draws, name: str, world: World) -> Events:
 
 
 def _changed_while_away(draws: Draws, name: str, world: World) -> Events:
-    """A broker misses that topics come, go or come anew, and has to load a snapshot, perhaps."""
+    """A broker misses that topics come, go or come back, and has to load a snapshot, perhaps."""
     (number,) = some_brokers(draws, name, world, 1)
     broker, old, new = f"broker({number})", own_topic(name, "-old"), own_topic(name, "-new")
     create: Step = {"do": "create_topic", "partitions": 2, "replicas": 3, **MAY_FAIL}

@@ -14,14 +14,14 @@ from minicluster.scenario.scenario import FIRST_CONTROLLER
 
 TOPICS = ("alpha", "beta")  # three replicas, of which two have to be in sync
 LOSSY_TOPIC = "gamma"  # two replicas, and nothing that all of them acknowledge
-REDRAWN = 0.3  # how many events a variation of a seed draws anew
+REDRAWN = 0.3  # how many events a variation of a seed draws again
 SHAPE = frozenset({"controllers", "brokers", "log dirs", "victim", "dynamic"})
 Step = dict[str, Any]
 Events = Iterator[tuple[int, Step]]  # (milliseconds after the event began, step)
 
 LATE = format_duration(120_000)  # later than any sequence ends
 WEEK_MS: int = topic_default("retention.ms")
-QUICK_LAG_MS = 10_000  # of replica.lag.time.max.ms: an ISR shrinks while disturbances go on
+QUICK_LAG_MS = 10_000  # of replica.lag.time.max.ms: an ISR shrinks during disturbances
 
 MAY_FAIL = {"may_fail": True, "within": "2s"}
 """Arguments of a step that a disturbance may hold up."""
@@ -30,7 +30,7 @@ MAY_FAIL = {"may_fail": True, "within": "2s"}
 class Draws:
     """Chance of one seed; each draw has a name of its own.
 
-    Shapes:  variation: numbers, one after the other; each draws some of the events anew, and leaves
+    Shapes:  variation: numbers, one after the other; each draws some of the events again and leaves
              the others and the shape of the cluster as they are.
     """
 
@@ -44,7 +44,7 @@ class Draws:
         return _hashed(f"{self._seed}/nemesis/{self._prefix(name)}{name}")
 
     def _prefix(self, name: str) -> str:
-        """The last variation that draws the event of this name anew, nothing if none does."""
+        """The last variation that draws the event of this name again, nothing if none does."""
         if not self._variation or name in SHAPE:
             return ""
         event = "/".join(name.split("/")[:2])
@@ -134,7 +134,7 @@ def any_world(world: World) -> bool:
 
 
 def is_quick(world: World) -> bool:
-    """True for a cluster whose ISRs shrink while disturbances go on."""
+    """True for a cluster whose ISRs shrink during disturbances."""
     return world.lag_ms <= QUICK_LAG_MS
 
 

@@ -1,7 +1,7 @@
 """A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
 
 Two seeds of three have the usual kinds, the others more of them: sequences of partitions and
-clients of their own, and of elections; some of these go on in calm after they have healed. Three
+clients of their own, and of elections; some of these continue in calm after they have healed. Three
 seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its
 rate is drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone,
 again and again. One of four gives answers on demand to its clients. Half of the seeds have short
@@ -60,8 +60,8 @@ ANSWERS = 0.25  # how many seeds have answers on demand for their clients
 ANSWERS_PER_MINUTE = 6.0
 MORE_KINDS = 0.35  # how many seeds have the sequences of partitions and clients of their own
 MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
-CALM = 0.4  # how many of those with short timeouts go on after they have healed
-LAST_MS = 15_000  # the longest that such a seed goes on after its last disturbance
+CALM = 0.4  # how many of those with short timeouts continue after they have healed
+LAST_MS = 15_000  # the longest that such a seed continues after its last disturbance
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
 USUAL = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)

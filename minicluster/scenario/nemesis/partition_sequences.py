@@ -1,6 +1,6 @@
 """Sequences around a partition of their own, whose replicas are given and lead in turn.
 
-Its records are sent with acks=1: any of its replicas may lose them. Most of the sequences go on
+Its records are sent with acks=1: any of its replicas may lose them. Most of the sequences run
 with no broker down, so that they end before a follower that fetches nothing leaves the ISR.
 
 Source:  KAFKA-7395, -12686, -13790, -15221; KIP-107, KIP-279, KIP-320; TigerBeetle's replays.

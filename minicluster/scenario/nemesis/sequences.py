@@ -129,7 +129,7 @@ def _bridge(draws: Draws, name: str, world: World) -> Events:
 
 
 def _swizzle(draws: Draws, name: str, world: World) -> Events:
-    """Brokers pause or lose their links one after the other, and go on in another order."""
+    """Brokers pause or lose their links one after the other, and recover in another order."""
     links = draws.flip(f"{name}/links", 0.4)
     left = list(range(1, world.brokers + 1))
     after_ms, paused = 0, []

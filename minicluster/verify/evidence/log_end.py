@@ -1,4 +1,4 @@
-"""The end of a metadata log: the state of its cluster, from which a simulated one can go on.
+"""The end of a metadata log: the state of its cluster, from which a simulated one can continue.
 
 The log is that of a run, of several controllers or of one, or a checkpoint alone. Of several logs
 the part that a majority holds counts. A metadata transaction that is open at the end has no effect:

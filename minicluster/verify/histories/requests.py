@@ -508,7 +508,7 @@ def fetched_partitions(run: TracedRun, judge: Judge) -> None:
         if row["api"] != "Fetch" or row["resp_seq"] is None or row["handle_seq"] is None:
             continue
         requested = each(body(row["request"]), "topics")
-        if not requested:  # a session goes on as it was
+        if not requested:  # a session continues as it was
             continue
         errors: dict[tuple[str | None, int | None], int | None] = {}
         for topic in each(body(row["response"]), "responses"):

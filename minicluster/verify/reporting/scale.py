@@ -1,6 +1,6 @@
 """The time axis of a run: from offsets to moments, and from moments to places on the page.
 
-Time goes on evenly where something happens. A long while in which nothing changes is shortened and
+Time advances evenly where something happens. A long while in which nothing changes is shortened and
 marked, so that an idle hour takes no room.
 """
 

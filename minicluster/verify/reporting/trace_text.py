@@ -42,7 +42,7 @@ class Event:
     text: str
     nodes: tuple[int, ...] = ()
     api: str = ""
-    is_steady: bool = False  # goes on all the time
+    is_steady: bool = False  # happens all the time
 
 
 def trace_lines(

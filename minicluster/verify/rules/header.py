@@ -12,7 +12,7 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, r
       evidence=Evidence.META)  # fmt: skip
 def indexes_match_the_image(header: RunHeader) -> Findings:
     """At the end of a run the indexes of each controller (brokers to ISRs, partitions without
-    leader, …) equal those computed anew from its image."""
+    leader, …) equal those computed again from its image."""
     if header.stale_indexes is None:
         return
     yield CASE

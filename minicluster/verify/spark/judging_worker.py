@@ -415,7 +415,7 @@ class _Judging:
 class _Decoder:
     """Decodes records; of changes of partitions, what many have in common once.
 
-    Shapes:  sets_of: None where whoever gets the records needs all of each.
+    Shapes:  sets_of: None where the receiver of the records needs all of each.
     """
 
     def __init__(self, sets_of: Callable[[PartitionChangeRecord], Sets] | None) -> None:

@@ -58,7 +58,7 @@ def _seconds(seconds: float) -> str:
 
 
 def estimate(elapsed_s: float, fraction: float) -> float | None:
-    """The seconds that are left if the work goes on as before; None while too little is done."""
+    """The seconds that are left if the work continues as before; None while too little is done."""
     if fraction < _ENOUGH:
         return None
     return elapsed_s * (1 - fraction) / fraction
@@ -71,7 +71,7 @@ class Meter:
         self._file = file
 
     def done(self, fraction: float) -> None:
-        """Leave the part of the work that is done; whoever reads sees a whole number."""
+        """Leave the part of the work that is done; a reader sees a whole number."""
         if self._file is None:
             return
         with suppress(OSError):  # the folder is on another machine, or gone

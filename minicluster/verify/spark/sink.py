@@ -103,7 +103,7 @@ def follow(spark: SparkSession, log: Path, folder: Path) -> Any:
     """Start a Spark stream from a growing log into Parquet; the caller stops the query.
 
     Shapes:  log: a path of one controller's log on this machine. folder: gets the files of Parquet
-             and the checkpoint from which a later stream goes on.
+             and the checkpoint from which a later stream continues.
     """
     from minicluster.verify.spark.data_source import register
 

@@ -45,7 +45,7 @@ def heartbeat_key(group_id: str, member_id: str) -> str:
 def prepare_rebalance_or_complete_join(
     shard: GroupShard, group: ClassicGroup, now_ms: int
 ) -> Result:
-    """Begin a rebalance, or go on with the one that has begun.
+    """Begin a rebalance, or continue the one that has begun.
 
     Source:  GroupMetadataManager.maybePrepareRebalanceOrCompleteJoin.
     """
@@ -224,7 +224,7 @@ def reschedule_heartbeat(
     now_ms: int,
     timeout_ms: int | None = None,
 ) -> None:
-    """Begin a member's session time-out anew."""
+    """Restart a member's session timeout."""
     lasts_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     schedule_expiry(shard, group.group_id, member.member_id, now_ms + lasts_ms)
 

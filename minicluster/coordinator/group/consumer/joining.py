@@ -158,7 +158,7 @@ def known_static_member(
 
 
 def require_same_member(existing: ConsumerGroupMember, member_id: str, instance_id: str) -> None:
-    """Fence whoever uses an instance id that another member has.
+    """Fence a member that uses the instance id of another member.
 
     Errors:  FENCED_INSTANCE_ID.
     """

@@ -97,7 +97,7 @@ def fence_members(
 def schedule_session_timeout(
     shard: GroupShard, group_id: str, member_id: str, now_ms: int, timeout_ms: int | None = None
 ) -> None:
-    """Begin the session of a member anew; its length is the group's, unless one is given."""
+    """Restart the session of a member; its length is the group's, unless one is given."""
     if timeout_ms is None:
         timeout_ms = shard.consumer_config(group_id).session_timeout_ms
     key = timer_keys(group_id, member_id).session

@@ -298,7 +298,7 @@ def sync_with_consumer_group(
 def heartbeat_of_classic_member(
     shard: GroupShard, group: ConsumerGroup, request: HeartbeatRequest, now_ms: int
 ) -> ErrorCode:
-    """Begin the session anew; REBALANCE_IN_PROGRESS where the member has to join again.
+    """Restart the session; REBALANCE_IN_PROGRESS where the member has to join again.
 
     Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """

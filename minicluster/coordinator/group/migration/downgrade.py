@@ -74,7 +74,7 @@ def convert_to_classic_group(
     records: Sequence[Any] = (),
     on_append: OnAppend | None = None,
 ) -> Result:
-    """End the consumer group, and go on with a classic one of the same members.
+    """End the consumer group, and continue with a classic one of the same members.
 
     Shapes:  ``joining`` replaces a static member, and ``records`` have done so already. The new
              group holds the result at once, for it waits for its members.

@@ -61,7 +61,7 @@ def convert_to_consumer_group(
     Shapes:  the records make the new group; the one that is returned is as it will be.
     Errors:  GROUP_ID_NOT_FOUND.
     """
-    # Whoever waits for a generation has to join the rebalance that follows.
+    # A member that waits for a generation has to join the rebalance that follows.
     again = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():
         complete_join(member, JoinGroupResponse(error_code=again, member_id=member.member_id))

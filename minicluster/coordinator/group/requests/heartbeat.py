@@ -20,7 +20,7 @@ from minicluster.protocol.messages import HeartbeatRequest, HeartbeatResponse
 def handle_heartbeat(
     state: CoordinatorState, context: Context, request: HeartbeatRequest, version: int, now_ms: int
 ) -> None:
-    """Begin the session time-out anew.
+    """Restart the session timeout.
 
     Errors:  INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION;
              REBALANCE_IN_PROGRESS: join again.

@@ -181,7 +181,7 @@ class Join:
             if existing is not None:
                 return self._replace_static_member(shard, group, existing, member_id, now_ms)
         elif self.version >= _KNOWN_MEMBER_ID_FROM:
-            # Whoever dies before it gets its id must not stay in the group (KIP-394).
+            # A member that dies before it gets its id must not stay in the group (KIP-394).
             group.pending_join.add(member_id)
             at_ms = now_ms + request.session_timeout_ms
             schedule_expiry(shard, group.group_id, member_id, at_ms)

@@ -140,7 +140,7 @@ _DEFAULT_RETENTION = -1
 
 
 def _plus(now_ms: int, retention_ms: int) -> int:
-    """The sum as Java's long holds it: past the largest one it goes on from the least."""
+    """The sum as Java's long holds it: past the largest one it continues from the least."""
     return (now_ms + retention_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
