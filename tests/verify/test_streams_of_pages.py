@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.errors import UserError
 from minicluster.log.segment import segment_name, write_segment
+from minicluster.verify import follow_findings
 from minicluster.verify.handwritten.log import change, cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,17 +37,17 @@ def test_what_the_page_does_to_a_cluster_can_be_done() -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_the_page_judges_a_growing_log(tmp_path: Path) -> None:
+def test_the_page_judges_a_growing_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Over a batch that is still being written, and a new segment."""
+    monkeypatch.chdir(tmp_path)
     home = tmp_path / "kraft-logs" / "__cluster_metadata-0"
     home.mkdir(parents=True)
     log = cluster()
     write_segment(home / segment_name(0), log.batches)
     names: dict[str, Any] = {}
-    code = FINDINGS  # its folders are here, not where Java was started
-    for folder in ("kraft-logs", "findings"):
-        code = code.replace(f'"{folder}"', repr(str(tmp_path / folder)))
-    exec(code, names)
+    exec(FINDINGS, names)
     query = names["query"]
     try:
         query.processAllAvailable()
@@ -53,15 +55,22 @@ def test_the_page_judges_a_growing_log(tmp_path: Path) -> None:
         segment = home / segment_name(grown.base_offset)
         segment.write_bytes(grown.encoded[:40])
         query.processAllAvailable()
-        assert not list(tmp_path.glob("findings/*.parquet"))
+        assert capsys.readouterr().out == ""
         with segment.open("ab") as file:
             file.write(grown.encoded[40:])
-        limit = time.monotonic() + LIMIT_S
-        while not list(tmp_path.glob("findings/*.parquet")):
+        limit, printed = time.monotonic() + LIMIT_S, ""
+        while not printed:
             assert query.isActive and time.monotonic() < limit, query.exception()
             query.processAllAvailable()
+            printed = capsys.readouterr().out
     finally:
         query.stop()
 
-    (found,) = names["spark_session"]().read.parquet(str(tmp_path / "findings")).collect()
-    assert (found.run, found.rule, found.offset) == ("kraft-logs", "E10", grown.base_offset)
+    assert printed.startswith(f"Row(run='kraft-logs', rule='E10', offset={grown.base_offset}, ")
+    assert printed.count("\n") == 1
+
+
+def test_a_client_of_spark_connect_follows_no_log() -> None:
+    """It would wait for findings that only the server prints."""
+    with pytest.raises(UserError, match="its functions run on the server"):
+        follow_findings(object(), "kraft-logs", lambda found: None)  # type: ignore[arg-type]

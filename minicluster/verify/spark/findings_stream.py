@@ -46,8 +46,11 @@ def follow_findings(
     Shapes:  log: a path of one controller's log on this machine; what is in it counts as committed.
              take: gets the findings that are new, as a data frame, whenever there are any.
              every: how often the log is looked at.
-    Errors:  UserError for a path that holds no log, or one whose first state is not recorded.
+    Errors:  UserError for a path that holds no log, or one whose first state is not recorded, and
+             for a session of Spark Connect, which would run ``take`` on the server.
     """
+    if not hasattr(spark, "_jsc"):
+        raise UserError("a Spark Connect session follows no log: its functions run on the server")
     from minicluster.verify.spark.batch_source import FORMAT, BatchSource
 
     ((path, name),) = named_paths([log])
