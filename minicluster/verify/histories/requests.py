@@ -305,7 +305,7 @@ def handled_requests(run: TracedRun, judge: Judge) -> None:
 def requested_changes(run: TracedRun, judge: Judge) -> None:
     """Records of partitions with the requests that wrote them."""
     for offset, rows in run.context(writers).items():
-        for state in run.timeline.by_offset.get(offset, ()):
+        for state in run.timeline.written_at(offset):
             for row in rows:
                 step: Any = None
                 if row["api"] == "AlterPartition":
@@ -444,7 +444,7 @@ def _altered_partition(
     made: list[CommittedPartition | None] = [
         state
         for offset in written
-        for state in run.timeline.by_offset.get(offset, ())
+        for state in run.timeline.written_at(offset)
         if state.partition == number and (state.topic_id == topic_id or state.topic == name)
     ]
     for state in made or [None]:

@@ -222,6 +222,14 @@ class Timeline(CommittedStates):
         if record.resource_type == TOPIC_RESOURCE and record.value is not None:
             self.configured.add(self.operation)
 
+    def written_at(self, offset: int) -> list[CommittedPartition]:
+        """The states that the log's record at an offset made.
+
+        A snapshot's records share the offset before its end with a record that only it contains
+        now: the request that wrote that record wrote none of them.
+        """
+        return [state for state in self.by_offset.get(offset, ()) if state.step.judged]
+
     def partition_at(self, topic_id: str, number: int, offset: int) -> CommittedPartition | None:
         """The latest state of a partition at or before an offset."""
         states = self.partitions.get((topic_id, number), ())

@@ -14,7 +14,14 @@ from minicluster.verify.handwritten.log import (
     cluster,
     partition,
 )
-from minicluster.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, as_json, plain_run
+from minicluster.verify.handwritten.run import (
+    EVERYBODY,
+    TOPIC_ID,
+    RunBuilder,
+    WithSnapshot,
+    as_json,
+    plain_run,
+)
 from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.examples.partitions import recovering
 from minicluster.verify.rules.requests import (
@@ -164,6 +171,16 @@ def b4_broker_epoch() -> RunBuilder:
 def b4_near() -> RunBuilder:
     """A shrink with partition epoch 0 is accepted, and then an expansion with 1."""
     run = RunBuilder(cluster().op(change((1, 2))).op(change((1, 2, 3))))
+    run.alter_partition(1, (1, 2), written=(run.log.offset - 2,))
+    return run.alter_partition(1, (1, 2, 3), partition_epoch=1, written=(run.log.offset - 1,))
+
+
+@keeps(an_accepted_alter_partition_is_current, alter_partition_elects_no_leader)
+def b4_near_snapshot() -> RunBuilder:
+    """A shrink is accepted, a snapshot takes its record from the log, and then an expansion."""
+    batches = len(cluster().op(change((1, 2))).batches)
+    run = WithSnapshot(batches=batches, kept=batches)
+    run.log.op(change((1, 2, 3)))
     run.alter_partition(1, (1, 2), written=(run.log.offset - 2,))
     return run.alter_partition(1, (1, 2, 3), partition_epoch=1, written=(run.log.offset - 1,))
 
