@@ -40,7 +40,7 @@ from minicluster.verify.rules import (
 )
 from minicluster.verify.rules.rule import Rule, rules_in
 
-_MODULES = (
+MODULES = (
     partitions,
     memberships,
     brokers,
@@ -87,7 +87,7 @@ def _order(rule: Rule) -> tuple[str, int]:
 
 
 RULES: tuple[Rule, ...] = tuple(
-    sorted((rule for module in _MODULES for rule in rules_in(module)), key=_order)
+    sorted((rule for module in MODULES for rule in rules_in(module)), key=_order)
 )
 BY_ID = {rule.id: rule for rule in RULES}
 # Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.

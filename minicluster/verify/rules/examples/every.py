@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
+from minicluster.verify.rules.every import MODULES
 from minicluster.verify.rules.example import Example, examples_in
-from minicluster.verify.rules.examples import (
-    brokers,
-    clients,
-    groups,
-    header,
-    images,
-    isr_changes,
-    memberships,
-    partitions,
-    quorum,
-    replica_logs,
-    replicas,
-    requests,
-    time,
-    topics,
-    transactions,
-    znodes,
-)
 
-_MODULES = (
-    partitions,
-    memberships,
-    brokers,
-    topics,
-    quorum,
-    images,
-    isr_changes,
-    replicas,
-    replica_logs,
-    requests,
-    clients,
-    groups,
-    transactions,
-    time,
-    header,
-    znodes,
-)
-
+# The order of the rules stands in one place; the examples of each file are in one of its name.
 EXAMPLES: tuple[Example[Any], ...] = tuple(
-    example for module in _MODULES for example in examples_in(module)
+    example
+    for module in MODULES
+    for example in examples_in(
+        import_module(module.__name__.replace(".rules.", ".rules.examples."))
+    )
 )
