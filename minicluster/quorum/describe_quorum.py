@@ -24,18 +24,18 @@ FIRST_WITH_DIRECTORIES = 2
 def validate(
     node: QuorumNode, request: DescribeQuorumRequest, version: int
 ) -> DescribeQuorumResponse | None:
-    """Refuse each partition of a request that does not name just the metadata partition."""
-    return _refuse_topics(request) if wire.only_partition(request) is None else None
+    """Reject each partition of a request that does not name just the metadata partition."""
+    return _unknown_topics(request) if wire.only_partition(request) is None else None
 
 
 def check_epoch(node: QuorumNode, request: DescribeQuorumRequest, now_ms: int) -> None:
     """No epoch: an admin describes the present one."""
 
 
-def refuse(
+def error_response(
     node: QuorumNode, request: DescribeQuorumRequest, version: int, error: ErrorCode
 ) -> DescribeQuorumResponse:
-    """Refuse to describe the quorum as a node that does not lead it."""
+    """Reject to describe the quorum as a node that does not lead it."""
     partition = DescribeQuorumResponse.PartitionData(
         error_code=int(error), error_message=TEXTS[error]
     )
@@ -48,7 +48,7 @@ def handle(
     """Describe the quorum as its leader, even while the leader shuts down."""
     role = node.role
     if not isinstance(role, LeaderState):
-        return refuse(node, request, version, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return error_response(node, request, version, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     role.drop_idle_observers(now_ms)
     with_directories = version >= FIRST_WITH_DIRECTORIES
 
@@ -97,7 +97,7 @@ def _response(
     return DescribeQuorumResponse(topics=(data,), nodes=nodes)
 
 
-def _refuse_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def _unknown_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return DescribeQuorumResponse(
         topics=tuple(

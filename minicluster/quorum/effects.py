@@ -12,7 +12,7 @@ from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
-from minicluster.quorum.errors import InvalidRequest, VoteRefusal
+from minicluster.quorum.errors import InvalidRequest, VoteRejection
 from minicluster.quorum.state.voters import VoterSet
 
 
@@ -49,7 +49,7 @@ class VoteRejected(Effect):
     epoch: int
     candidate_id: int
     pre_vote: bool
-    reason: VoteRefusal
+    reason: VoteRejection
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,28 @@ BeginQuorumEpoch: 0-1. A new leader announces itself to the voters that do not f
 EndQuorumEpoch:   0-1. A leader has resigned, and names the voters in the order of their logs.
                   v1 names candidates with directory ids and the leader's endpoints (KIP-853).
 
-``handlers`` runs ``validate``, then the check of the epoch, then ``handle``.
+``handlers`` runs ``validate``, then the check of the epoch, then ``handle``. A vote request of a
+higher epoch has thus moved the receiver to Unattached of that epoch, durably, even if the vote is
+rejected then. The vote is granted by the role in that epoch (``EpochState.vote_rejection``):
+
+===============  ==========================================  =====================================
+receiver         vote                                        pre-vote
+===============  ==========================================  =====================================
+Unattached or    to the first candidate whose log is up to   if the log is up to date
+Prospective      date, while no leader is known; to the
+                 same one again
+Follower         never: the epoch has a leader               if the log is up to date, and the
+                                                             leader has not served a fetch yet
+Candidate        never: its vote is its own                  if the log is up to date
+Leader           never                                       never
+Resigned         never: it has led the epoch                 if the log is up to date
+===============  ==========================================  =====================================
+
+A log is up to date if its (last epoch, end offset) is not below the receiver's. Every committed
+record is in the logs of a majority, and a majority must grant: so the winner has it (Raft, 5.4.1).
+A vote is persisted before it is granted. A pre-vote promises nothing, changes nothing at the
+receiver, and may be granted to many. Votes are also given to ids outside the receiver's voter set:
+a candidate's set may be newer.
 
 Source:  KIP-595, KIP-996; KafkaRaftClient.handleVoteRequest, handleVoteResponse,
          handleBeginQuorumEpochRequest, handleBeginQuorumEpochResponse,
@@ -30,7 +51,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.quorum import message_checks, transitions, wire
 from minicluster.quorum.effects import VoteRejected
-from minicluster.quorum.errors import InconsistentState, InvalidRequest, VoteRefusal
+from minicluster.quorum.errors import InconsistentState, InvalidRequest, VoteRejection
 from minicluster.quorum.message_checks import ResponseEpoch, VoterRequestEpoch
 from minicluster.quorum.state.epoch_state import (
     CandidateState,
@@ -51,7 +72,7 @@ LogEnd = tuple[int, int]  # (last epoch, end offset): the higher one is more up 
 
 
 def validate(node: QuorumNode, request: Any, version: int) -> Any | None:
-    """Refuse a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole, before its epoch counts."""
+    """Reject a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole, before its epoch counts."""
     if not message_checks.has_valid_cluster_id(node, request.cluster_id):
         return wire.election_error(request, ErrorCode.INCONSISTENT_CLUSTER_ID)
     if wire.only_partition(request) is None:
@@ -81,7 +102,7 @@ def epoch_of_response(node: QuorumNode, response: Any) -> ResponseEpoch | bool:
 
 
 def _has_error(response: Any) -> bool:
-    """The voter refused the request for a reason that is not its epoch."""
+    """The voter rejected the request for a reason that is not its epoch."""
     return bool(response.topics[0].partitions[0].error_code != ErrorCode.NONE)
 
 
@@ -89,10 +110,10 @@ def _has_error(response: Any) -> bool:
 
 
 def validate_vote(node: QuorumNode, request: VoteRequest, version: int) -> Any | None:
-    """Refuse a request whose log end cannot be: a candidate's epoch is above its log's last."""
-    refusal = validate(node, request, version)
-    if refusal is not None:
-        return refusal
+    """Reject a request whose log end cannot be: a candidate's epoch is above its log's last."""
+    rejection = validate(node, request, version)
+    if rejection is not None:
+        return rejection
     partition = request.topics[0].partitions[0]
     epoch, last_epoch = partition.replica_epoch, partition.last_offset_epoch
     too_high = last_epoch > epoch if partition.pre_vote else last_epoch >= epoch
@@ -118,28 +139,28 @@ def handle_vote_request(
         return wire.election_response(node, request, version, ErrorCode.INVALID_VOTER_KEY)
     candidate = ReplicaKey.of(partition.replica_id, partition.replica_directory_id)
     end = (partition.last_offset_epoch, partition.last_offset)
-    refusal = vote_refusal(node, candidate, end, partition.pre_vote)
+    rejection = vote_rejection(node, candidate, end, partition.pre_vote)
     role = node.role
-    if refusal is not None:
-        node.emit(VoteRejected(role.epoch, candidate.id, partition.pre_vote, refusal))
+    if rejection is not None:
+        node.emit(VoteRejected(role.epoch, candidate.id, partition.pre_vote, rejection))
     elif not partition.pre_vote and isinstance(role, UnattachedState | ProspectiveState):
         if candidate.id == node.key.id and role.voted is None:
             error = message_checks.contradiction(node, InvalidRequest.VOTE_OF_OWN_ID)
             return wire.election_response(node, request, version, error)
         transitions.grant_vote(node, candidate, now_ms)
-    return wire.election_response(node, request, version, ErrorCode.NONE, granted=refusal is None)
+    return wire.election_response(node, request, version, ErrorCode.NONE, granted=rejection is None)
 
 
 @step
-def vote_refusal(
+def vote_rejection(
     node: QuorumNode, candidate: ReplicaKey, end: LogEnd, pre_vote: bool
-) -> VoteRefusal | None:
+) -> VoteRejection | None:
     """The reason not to grant a vote, by role and by the end of the candidate's log.
 
     A candidate whose log is behind a majority's could lose what is committed (Raft, 5.4.1).
     """
     up_to_date = end >= (node.log.last_epoch, node.log.end_offset)
-    return node.role.vote_refusal(candidate, up_to_date, pre_vote)
+    return node.role.vote_rejection(candidate, up_to_date, pre_vote)
 
 
 def handle_vote_response(
@@ -200,7 +221,7 @@ def handle_begin_request(
 ) -> Any:
     """Acknowledge the leader.
 
-    A wrong voter key is refused only here: the epoch is valid for any receiver.
+    A wrong voter key is rejected only here: the epoch is valid for any receiver.
     """
     directory_id = request.topics[0].partitions[0].voter_directory_id
     is_valid = is_valid_voter_key(node, request.voter_id, directory_id)
@@ -264,9 +285,10 @@ def handle_end_request(
 def election_backoff_ms(position: int | None, candidates: int, max_ms: int) -> int:
     """The wait of a preferred candidate before its election: none for the first one.
 
-    Otherwise, if all started at once, they would split the votes. A voter that the list leaves out
-    comes behind all that are in it. In an empty list, which a leader has that stopped and started
-    again, nobody comes before anybody: no voter waits.
+    Otherwise, if all started at once, they would split the votes. Each position waits twice as long
+    as the one before, the last at most ``max_ms``. A voter that the list leaves out comes behind
+    all that are in it. In an empty list, which a leader has that stopped and started again, nobody
+    comes before anybody: no voter waits.
 
     Shapes:  ``position`` in the resigned leader's list, None if absent from it.
     Source:  KafkaRaftClient.endEpochElectionBackoff, strictExponentialElectionBackoffMs.

@@ -1,7 +1,7 @@
 """Errors for the caller of the quorum machine, and the reasons why a peer is rejected.
 
-A peer gets an error code in a response; where several reasons share a code, or a refusal has none,
-the reason is an effect beside it.
+A peer gets an error code in a response; where several reasons share a code, or a rejection has no
+code, the reason is an effect beside it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InconsistentState(QuorumError):
     """A fault of Kafka that the rules turn on (``Rules.as_shipped``) brings the node down."""
 
 
-class VoteRefusal(Enum):
+class VoteRejection(Enum):
     """The reason not to grant a vote, as Kafka logs it ("Rejecting Vote request … since …")."""
 
     LOG_BEHIND = "the candidate's log is behind"

@@ -47,14 +47,14 @@ from minicluster.quorum.state.node import QuorumNode
 class RequestHandler:
     """The steps of one API's request.
 
-    Shapes:  ``validate`` gives the refusal of a malformed request, else None; ``check_epoch`` the
-             error of the epoch that the request names, else None; ``refuse`` the response with that
-             error; ``handle`` the response, None if it comes later under the token.
+    Shapes:  ``validate`` gives the response to a malformed request, else None; ``check_epoch`` the
+             error of the epoch that the request names, else None; ``error_response`` the response
+             with that error; ``handle`` the response, None if it comes later under the token.
     """
 
     validate: Callable[[QuorumNode, Any, int], Any | None]
     check_epoch: Callable[[QuorumNode, Any, int], ErrorCode | None]
-    refuse: Callable[[QuorumNode, Any, int, ErrorCode], Any]
+    error_response: Callable[[QuorumNode, Any, int, ErrorCode], Any]
     handle: Callable[[QuorumNode, Any, int, Any, int], Any | None]
 
 
@@ -80,31 +80,31 @@ REQUEST_HANDLERS: dict[type, RequestHandler] = {
     FetchRequest: RequestHandler(
         replication.validate_request,
         replication.check_request_epoch,
-        replication.refuse_request,
+        replication.error_response,
         replication.handle_request,
     ),
     FetchSnapshotRequest: RequestHandler(
         snapshots.validate_request,
         snapshots.check_request_epoch,
-        snapshots.refuse_request,
+        snapshots.error_response,
         snapshots.handle_request,
     ),
     DescribeQuorumRequest: RequestHandler(
         describe_quorum.validate,
         describe_quorum.check_epoch,
-        describe_quorum.refuse,
+        describe_quorum.error_response,
         describe_quorum.handle,
     ),
     AddRaftVoterRequest: RequestHandler(
         voter_changes.validate_admin_request,
         voter_changes.check_admin_epoch,
-        voter_changes.refuse_admin_request,
+        voter_changes.admin_error_response,
         voter_changes.handle_add,
     ),
     RemoveRaftVoterRequest: RequestHandler(
         voter_changes.validate_admin_request,
         voter_changes.check_admin_epoch,
-        voter_changes.refuse_admin_request,
+        voter_changes.admin_error_response,
         voter_changes.handle_remove,
     ),
     UpdateRaftVoterRequest: RequestHandler(
@@ -131,7 +131,7 @@ def handle_request(node: QuorumNode, token: Any, request: Any, version: int, now
         if error is None:
             response = handler.handle(node, request, version, token, now_ms)
         else:
-            response = handler.refuse(node, request, version, error)
+            response = handler.error_response(node, request, version, error)
     if response is not None:
         node.respond(token, response)
 

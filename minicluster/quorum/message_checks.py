@@ -49,7 +49,7 @@ class ResponseEpoch:
 def check_voter_request(
     node: QuorumNode, named: VoterRequestEpoch, now_ms: int
 ) -> ErrorCode | None:
-    """Compare the epoch of a request with the node's; -> the refusal, None to handle the request.
+    """Compare the epoch of a request with the node's; -> the rejection, None to handle the request.
 
     Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
     """
@@ -78,13 +78,14 @@ def check_voter_request(
 
 
 def check_leader_request(node: QuorumNode, epoch: int | None) -> ErrorCode | None:
-    """Refuse a request that this node cannot serve as the leader of that epoch.
+    """Reject a request that this node cannot serve as the leader of that epoch.
 
     A higher epoch does not move the node: only voters and the leader itself announce epochs.
 
     Shapes:  ``epoch`` is None where an admin sends the request to the leader of whatever epoch.
     """
     role = node.role
+    # The epoch before the role: a deposed leader tells its followers that the epoch has moved.
     if epoch is not None and epoch != role.epoch:
         is_past = epoch < role.epoch
         return ErrorCode.FENCED_LEADER_EPOCH if is_past else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -113,7 +114,7 @@ def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool 
         _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.INVALID_REQUEST:
-        refuse_fatally(node, f"a request in epoch {named.epoch} was found invalid")
+        raise_if_fatal(node, f"a request in epoch {named.epoch} was found invalid")
         return False
     if error is ErrorCode.BROKER_NOT_AVAILABLE:
         return False
@@ -151,7 +152,7 @@ def _maybe_transition(
             transitions.to_follower(node, Event.LEADER, epoch, leader_id, endpoints, now_ms)
         else:
             if announces_leader:
-                refuse_fatally(node, f"leader {leader_id} has no endpoints")
+                raise_if_fatal(node, f"leader {leader_id} has no endpoints")
             transitions.to_unattached(node, Event.EPOCH, epoch, leader_id, now_ms)
     return True
 
@@ -180,15 +181,15 @@ def invalid(node: QuorumNode, reason: InvalidRequest) -> ErrorCode:
 
 
 def contradiction(node: QuorumNode, reason: InvalidRequest) -> ErrorCode:
-    """Refuse what cannot be true: one leader per epoch, no node is its own peer.
+    """Reject what cannot be true: one leader per epoch, no node is its own peer.
 
     Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.
     """
-    refuse_fatally(node, reason.value)
+    raise_if_fatal(node, reason.value)
     return invalid(node, reason)
 
 
-def refuse_fatally(node: QuorumNode, reason: str) -> None:
+def raise_if_fatal(node: QuorumNode, reason: str) -> None:
     """End the node over what cannot be true, as Kafka does.
 
     Errors:  InconsistentState where ``Rules.contradicting_request_is_fatal``.

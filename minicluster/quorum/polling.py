@@ -156,6 +156,7 @@ def _poll_follower(node: QuorumNode, role: FollowerState, now_ms: int) -> int | 
 
 
 def _poll_follower_as_voter(node: QuorumNode, role: FollowerState, now_ms: int) -> int | None:
+    # It knows another leader, so the next turn ends the shutdown; it starts no election on the way.
     if node.shutdown_deadline_ms is not None:
         return 0
     if now_ms >= role.fetch_deadline_ms:

@@ -1,8 +1,30 @@
 """Replication of the log by Fetch, from both ends: the leader's, then the follower's.
 
-A valid fetch of an offset shows that everything below it is flushed at the replica. What a majority
-of the voters has, from the leader's own epoch on, is committed (Raft, 5.4.2). Fetches that had
-nothing to wait for then are responded to with what there is.
+Raft's leader pushes entries and keeps a next index for each follower; Kafka's followers pull. So a
+Fetch is three things at once: a request for records, the acknowledgement of all before them, and
+the proof that both logs are the same up to there. It names the offset wanted next and the epoch of
+the record before it. The leader compares them with its own log (``RaftLog.validate``):
+
+==========================  ==================================================  =================
+the position is             the response                                        counts as progress
+==========================  ==================================================  =================
+in the leader's log         records from it; without any, the fetch is parked   yes
+of an epoch that ends       the epoch and offset where the leader's log parts   no
+elsewhere here              from it (DivergingEpoch); the follower truncates
+                            and asks again
+before the log start, or 0  the newest snapshot's id, which the follower        no
+while there is a snapshot   downloads (``snapshots``)
+==========================  ==================================================  =================
+
+**Commit.** A voter flushes before it fetches, so its fetch offset is on its disk. The high
+watermark is the highest offset that a majority of the voters has, once it lies above the first
+record of the leader's own epoch: a majority that has only records of earlier epochs does not keep
+another leader from truncating them (Raft, 5.4.2). Followers learn it from the next response. It is
+for ever: no follower truncates below it, whatever a response says.
+
+**Parked fetches** are completed whenever the leader's log or its high watermark grows, also with
+nothing but the new high watermark (KIP-1166); at the end of their wait, with what was prepared when
+they came; with NOT_LEADER_OR_FOLLOWER when the leader is deposed.
 
 Fetch:   4-18. v12: the last fetched epoch, in the request (KIP-595); v15: replica state;
          v17: directory ids (KIP-853); v18: the replica's high watermark (KIP-1166).
@@ -40,7 +62,7 @@ FIRST_WITH_REPLICA_STATE = 15
 
 
 def validate_request(node: QuorumNode, request: FetchRequest, version: int) -> FetchResponse | None:
-    """Refuse another cluster or partition, and numbers that no replica sends."""
+    """Reject another cluster or partition, and numbers that no replica sends."""
     if not message_checks.has_valid_cluster_id(node, request.cluster_id):
         return wire.fetch_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     partition = wire.only_fetch_partition(request)
@@ -54,7 +76,7 @@ def validate_request(node: QuorumNode, request: FetchRequest, version: int) -> F
         or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
         error = message_checks.invalid(node, InvalidRequest.IMPOSSIBLE_FETCH)
-        return refuse_request(node, request, version, error)
+        return error_response(node, request, version, error)
     return None
 
 
@@ -64,11 +86,11 @@ def check_request_epoch(node: QuorumNode, request: FetchRequest, now_ms: int) ->
     return message_checks.check_leader_request(node, epoch)
 
 
-def refuse_request(
+def error_response(
     node: QuorumNode, request: FetchRequest, version: int, error: ErrorCode
 ) -> FetchResponse:
-    """Refuse the partition, with the leader that this node has learnt of."""
-    return _refusal(node, version, error)
+    """Reject the partition, with the leader that this node has learnt of."""
+    return _partition_error(node, version, error)
 
 
 def handle_request(
@@ -127,18 +149,18 @@ def _read(
     if verdict is not VALID:
         return _elsewhere(node, leader, version, verdict)
     if replica.id == node.key.id:
-        return _refusal(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _partition_error(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     batches = node.log.log.read(offset, max_bytes)
     # A log ends between batches. Otherwise, by an offset inside one, the replica would be counted
     # for records that it fetches only now.
-    shown = min(offset, batches[0].base_offset) if batches else offset
-    if replica.id >= 0 and update_replica_state(node, leader, replica, shown, now_ms):
+    replica_end = min(offset, batches[0].base_offset) if batches else offset
+    if replica.id >= 0 and update_replica_state(node, leader, replica, replica_end, now_ms):
         _on_high_watermark(node, leader, now_ms)
     return _with_batches(node, leader, version, batches)
 
 
-def _refusal(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
-    """The response that refuses the partition of a Fetch."""
+def _partition_error(node: QuorumNode, version: int, error: ErrorCode) -> FetchResponse:
+    """The response with an error of the partition."""
     return wire.fetch_response(
         node, version, error=error, log_start=node.log.start_offset, records=Records(())
     )
@@ -253,7 +275,7 @@ def complete_parked_fetches(node: QuorumNode, now_ms: int) -> None:
         response = (
             _read(node, parked.replica, partition, parked.max_bytes, version, now_ms)
             if error is None
-            else _refusal(node, version, error)
+            else _partition_error(node, version, error)
         )
         node.respond(parked.token, response)
     node.parked_until_ms = None
@@ -337,9 +359,13 @@ def _append_as_follower(node: QuorumNode, records: Any) -> None:
     try:
         batches = Records.of(records).batches
     except InvalidBatch:
+        # Damaged bytes are not appended, but the leader has served: the fetch timer starts again.
         return
     appended, log = False, node.log
     for batch in batches:
+        # A response that was read after the leader lost the epoch can hold batches of the next one
+        # (KAFKA-18723). Appended here, they would let this log end in an epoch that the node is not
+        # in yet: its votes are compared with that end.
         if batch.leader_epoch > node.role.epoch:
             break
         if batch.base_offset != log.log.end_offset or batch.leader_epoch < log.last_epoch:
@@ -348,7 +374,8 @@ def _append_as_follower(node: QuorumNode, records: Any) -> None:
         node.emit(Appended(batch))
         appended = True
     if appended:
-        # A replica about to be added counts as a voter from its first fetch on, so it flushes.
+        # Before the next Fetch leaves, since its offset counts towards the high watermark. A
+        # replica about to be added counts as a voter from its first fetch on, so it flushes too.
         if node.is_voter or node.can_become_voter or node.settings.observers_flush:
             node.flush()
         node.read_control_records()

@@ -1,4 +1,14 @@
-"""Snapshots: made and cleaned up behind, served to a replica, downloaded and installed (KIP-630).
+"""Snapshots: created, cleaned up, served to a replica, downloaded and installed (KIP-630).
+
+A snapshot (end offset, epoch) stands for the whole log below its end offset, voters included. So it
+may end only where the log is committed, and at the border of a batch. Once one is stored, the log
+before it may go: the log then starts at a snapshot's end.
+
+A follower whose next record is gone from the leader gets, in place of records, the id of the newest
+snapshot. It leaves Fetch for FetchSnapshot, asks for one part after the other from position 0, and
+keeps them in memory: a change of role drops them, an id in another Fetch response begins again.
+With the last part the snapshot *replaces* the log: everything in it goes, uncommitted records too;
+start, end and high watermark are then the snapshot's end.
 
 FetchSnapshot: 0-1. v1: the replica's directory id and the leader's endpoint (KIP-853).
 Source:        KafkaRaftLog.createNewSnapshot, maybeClean; KafkaRaftClient.
@@ -35,7 +45,7 @@ from minicluster.quorum.state.raft_log import BOOTSTRAP_SNAPSHOT, Position
 from minicluster.quorum.state.voter_set_history import decode_snapshot_control
 from minicluster.quorum.state.voters import ReplicaKey
 
-# --- made, and cleaned up behind ------------------------------------------------------------------
+# --- create, clean --------------------------------------------------------------------------------
 
 
 @step
@@ -84,6 +94,7 @@ def _voters_before(node: QuorumNode, offset: int) -> tuple[object, ...]:
 def clean(node: QuorumNode, retention_bytes: int, retention_ms: int, now_ms: int) -> bool:
     """Drop old snapshots and the log before them; see ``QuorumMachine.clean``."""
     log, cleaned = node.log.log, False
+    # One snapshot always stays: without it, a log that starts above 0 could serve no new replica.
     while len(log.snapshots) >= 2:
         oldest, follows = sorted(log.snapshots, key=snapshot_order)[:2]
         size = sum(map(len, log.snapshots.values())) + sum(batch.size for batch in log.batches)
@@ -104,7 +115,7 @@ def clean(node: QuorumNode, retention_bytes: int, retention_ms: int, now_ms: int
 def validate_request(
     node: QuorumNode, request: FetchSnapshotRequest, version: int
 ) -> FetchSnapshotResponse | None:
-    """Refuse another cluster, and a request that does not name the metadata partition."""
+    """Reject another cluster, and a request that does not name the metadata partition."""
     if not message_checks.has_valid_cluster_id(node, request.cluster_id):
         return wire.fetch_snapshot_error(ErrorCode.INCONSISTENT_CLUSTER_ID)
     if not request.topics:
@@ -130,10 +141,10 @@ def check_request_epoch(
     return message_checks.check_leader_request(node, partition.current_leader_epoch)
 
 
-def refuse_request(
+def error_response(
     node: QuorumNode, request: FetchSnapshotRequest, version: int, error: ErrorCode
 ) -> FetchSnapshotResponse:
-    """Refuse the partition, with the leader that this node has learnt of."""
+    """Reject the partition, with the leader that this node has learnt of."""
     return wire.fetch_snapshot_response(node, version, error=error, content=_no_records(node))
 
 
@@ -149,13 +160,13 @@ def handle_request(
     snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     content = node.log.log.snapshots.get(snapshot_id)
     if content is None or snapshot_id == BOOTSTRAP_SNAPSHOT:
-        return refuse_request(node, request, version, ErrorCode.SNAPSHOT_NOT_FOUND)
+        return error_response(node, request, version, ErrorCode.SNAPSHOT_NOT_FOUND)
     position = partition.position
     if not 0 <= position < len(content):
-        return refuse_request(node, request, version, ErrorCode.POSITION_OUT_OF_RANGE)
+        return error_response(node, request, version, ErrorCode.POSITION_OUT_OF_RANGE)
     if request.replica_id == node.key.id:
         error = message_checks.contradiction(node, InvalidRequest.FETCH_OF_OWN_ID)
-        return refuse_request(node, request, version, error)
+        return error_response(node, request, version, error)
     if request.replica_id >= 0:
         replica = ReplicaKey.of(request.replica_id, partition.replica_directory_id)
         # Otherwise a leader whose followers all load a long snapshot would resign.
@@ -207,6 +218,7 @@ def handle_response(
         return False
     snapshot_id = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     if partition.error_code == ErrorCode.SNAPSHOT_NOT_FOUND or min(snapshot_id) < 0:
+        # Also this is a response of a leader that lives: the fetch timer starts again.
         role.fetching_snapshot = None
         role.reset_fetch_timeout_for_successful_fetch(timeout_ms, now_ms)
         return True

@@ -1,13 +1,42 @@
 """The roles of a node, and every change between them.
 
 What affects the role of a node is decided in this file, by the table below: an event that has no
-entry for the present role is a mistake of this code, and is not carried out. What must survive a
-crash is persisted here, before anything else happens.
+entry for the present role is a mistake of this code, and is not carried out. A voter's way::
+
+             fetch timeout             pre-votes won              votes won
+    Follower -------------> Prospective -----------> Candidate ------------> Leader
+        ^                    |   |   ^  (epoch + 1)      |                     | resigns
+        | lost, leader known |   |   | election timeout  |                     v
+        +--------------------+   |   +-------------------+                  Resigned
+        |                   lost v   ^ election timeout                        |
+        +------------------ Unattached <--------------- election timeout ------+
+          leader found                                    (epoch + 1)
+
+Besides, a message of a higher epoch moves any role to Unattached, or to Follower if it names the
+leader and where that is.
 
 **Invariant:** the epoch never goes down; within an epoch neither the vote nor a known leader
 changes. Every change of role drops all outstanding requests: their responses belong to the past.
 
-Two states of KIP-595 are no roles here, as in Kafka since KIP-996. *Voted* is Unattached, or
+That invariant is what a crash must not break, so the quorum-state file is written within the
+change, before any message of the new role leaves:
+
+============  ==========  ===============================  =======================================
+to            epoch       quorum-state                     timer
+============  ==========  ===============================  =======================================
+Unattached    any higher  written; vote of the same epoch  what is left of an election timeout (see
+              or same     is kept                          ``to_unattached``), else a new one
+Follower      as above    written; likewise                the whole fetch timeout
+Prospective   same        not written: nothing in it       a new election timeout
+                          has changed
+Candidate     + 1         written, with its own vote       a new election timeout
+Leader        same        written, without a vote: after   check-quorum
+                          a restart it is Resigned, which
+                          grants none in that epoch
+Resigned      same        not written                      a new election timeout
+============  ==========  ===============================  =======================================
+
+Two states of KIP-595 are not roles here, as in Kafka since KIP-996. *Voted* is Unattached, or
 Prospective, with a vote (``grant_vote``). *Observer* is a node outside the voter set: it is
 Unattached or Follower, and no timeout makes it Prospective (``polling``); only a leader that has
 removed itself resigns outside the set.
@@ -97,6 +126,9 @@ TRANSITIONS: dict[type[EpochState], dict[Event, type[EpochState]]] = {
 def initialize(node: QuorumNode, now_ms: int) -> None:
     """Enter the role that was persisted, or the epoch of the log if that is higher.
 
+    The first that applies decides, in Kafka's order: a vote for itself makes the node a candidate
+    again even where the file names the leader that has won since.
+
     Source:  QuorumState.initialize, KafkaRaftClient.initialize.
     """
     stored = node.persisted or QuorumState()
@@ -108,6 +140,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     endpoints = () if leader_id is None else node.history.voters.endpoints_of(leader_id)
     role: EpochState
     if epoch < node.log.last_epoch:
+        # The file was lost or is an old one: each epoch is persisted before a record of it comes.
         deadline = node.election_deadline(now_ms)
         role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
     elif leader_id == node.key.id:
@@ -173,6 +206,8 @@ def to_unattached(
         ),
     )
     _persist(node)
+    # Kafka leaves them parked here, unlike on the way to Follower or Resigned, and responds after
+    # their wait with what it prepared as the leader of the epoch before (Z59).
     if isinstance(old, LeaderState) and not node.rules.parked_fetch_outlives_leadership:
         node.fail_parked(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     _after(node, old)
@@ -204,7 +239,8 @@ def to_prospective(node: QuorumNode, event: Event, now_ms: int) -> None:
     """Request pre-votes in the same epoch (KIP-996).
 
     Otherwise a node that was cut off comes back with a higher epoch, which deposes a leader that a
-    majority follows.
+    majority follows. The leader and the vote of the epoch are kept: if the pre-vote is lost, the
+    node must be able to continue where it was.
 
     Source:  QuorumState.transitionToProspective.
     """
@@ -268,6 +304,8 @@ def to_leader(node: QuorumNode, now_ms: int) -> None:
     role.set_voters(node.history.voters)
     _become(node, Event.WON, role)
     _persist(node)
+    # From the election on, before LeaderChange is written: a leader that resigns at once compares
+    # the logs of candidates with one that ends in its own epoch.
     node.log.begin_epoch(role.epoch)
     role.accumulator.append_control(_epoch_start_records(node, role), now_ms)
     _after(node, old)
@@ -445,12 +483,15 @@ def _after(node: QuorumNode, old: EpochState, *, notify: bool = True) -> None:
     if isinstance(old, LeaderState):
         pending_voter_change.on_leadership_lost(node, old)
         node.emit(Deposed(old.epoch))
+    # A late response must not count in the new role: a pre-vote of the Prospective is not a vote
+    # for the Candidate, and the peer that was backed off may be the new leader.
     node.requests.reset()
     if notify:
         listener_context.on_leader_change(node)
 
 
 def _persist(node: QuorumNode) -> None:
+    """Write quorum-state: version 0 of the file has the voters, version 1 the voted directory."""
     role, version = node.role, node.history.kraft_version
     voted = role.voted
     node.persist(

@@ -6,7 +6,30 @@ RemoveRaftVoter: 0. Append the smaller voter set; a leader may remove itself.
 UpdateRaftVoter: 0. A voter's endpoints and supported versions, sent by the voter itself.
 kraft.version:   from 0 to 1, a control batch with the voters' directories.
 
-Add and remove come from an admin, to whichever node leads, and name no epoch. Their end (commit,
+Every replica uses the newest voter set in its log, committed or not: so the larger set already
+counts for the commit of the record that holds it. That is safe as long as any majority of the old
+set and any majority of the new one share a voter, which holds for sets that differ by one voter.
+Hence one change at a time, each committed before the next begins; and the first only after the
+leader has committed a record of its own epoch, since until then an earlier leader's uncommitted set
+may lie in other logs (KIP-853; the known flaw of Raft's single-server changes).
+
+The checks, in order; the first that fails is the response:
+
+======  ==========================================================================================
+any     INCONSISTENT_CLUSTER_ID; NOT_LEADER_OR_FOLLOWER (Update: the leader's epoch as well);
+        INVALID_REQUEST without a directory id or, but for Remove, the quorum's listener
+any     REQUEST_TIMED_OUT while a change is pending, or the high watermark is unknown
+not     UNSUPPORTED_VERSION at kraft.version 0
+Update
+any     REQUEST_TIMED_OUT while the last voter set is not committed
+Add     DUPLICATE_VOTER; then, of the new node's ApiVersions: INVALID_REQUEST if it does not support
+        the kraft.version, REQUEST_TIMED_OUT if its log lags
+Remove  VOTER_NOT_FOUND for another id or directory, or the last voter
+Update  INVALID_REQUEST for a range without the kraft.version (one that cannot be, before all
+        waits); VOTER_NOT_FOUND
+======  ==========================================================================================
+
+Add and remove come from an admin, to any node that leads, and name no epoch. Their end (commit,
 time-out, loss of leadership) is in ``pending_voter_change``.
 
 Source:  AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, KRaftVersionUpgrade;
@@ -55,7 +78,7 @@ SOFTWARE_VERSION = "4.3.0"
 
 AdminRequest = AddRaftVoterRequest | RemoveRaftVoterRequest
 AdminResponse = AddRaftVoterResponse | RemoveRaftVoterResponse
-Refusal = tuple[ErrorCode, str]
+Rejection = tuple[ErrorCode, str]
 
 # --- any change ---------------------------------------------------------------------------------
 
@@ -63,7 +86,7 @@ Refusal = tuple[ErrorCode, str]
 def validate_admin_request(
     node: QuorumNode, request: AdminRequest, version: int
 ) -> AdminResponse | None:
-    """Refuse another cluster."""
+    """Reject another cluster."""
     if message_checks.has_valid_cluster_id(node, request.cluster_id):
         return None
     message = messages.other_cluster(node, request.cluster_id)
@@ -75,10 +98,10 @@ def check_admin_epoch(node: QuorumNode, request: AdminRequest, now_ms: int) -> E
     return message_checks.check_leader_request(node, None)
 
 
-def refuse_admin_request(
+def admin_error_response(
     node: QuorumNode, request: AdminRequest, version: int, error: ErrorCode
 ) -> AdminResponse:
-    """Refuse to act as the leader."""
+    """Reject to act as the leader."""
     return _respond(request, error, "")
 
 
@@ -93,10 +116,10 @@ def _has_default_listener(node: QuorumNode, endpoints: Endpoints) -> bool:
     return node_at(0, endpoints, node.listener_name) is not None
 
 
-def _refuse_change(
+def _reject_change(
     node: QuorumNode, role: LeaderState, now_ms: int, *, change: str | None
-) -> Refusal | None:
-    """Refuse a change while another is not committed.
+) -> Rejection | None:
+    """Reject a change while another is not committed.
 
     Otherwise two sets that differ by two voters could each have a majority of its own, without a
     common voter. Nor may the leader have the last voter set before it has committed a record of its
@@ -123,14 +146,14 @@ def _refuse_change(
 def handle_add(
     node: QuorumNode, request: AddRaftVoterRequest, version: int, token: Any, now_ms: int
 ) -> AdminResponse | None:
-    """Begin to add a voter; the response comes later (None here) unless it is a refusal."""
+    """Begin to add a voter; the response comes later (None here) unless it is a rejection."""
     role = node.role
     assert isinstance(role, LeaderState)
     endpoints = wire.named_endpoints(request.listeners)
     key = ReplicaKey.of(request.voter_id, request.voter_directory_id)
-    refusal = _refuse_add(node, role, key, endpoints, now_ms)
-    if refusal is not None:
-        return _respond(request, *refusal)
+    rejection = _reject_add(node, role, key, endpoints, now_ms)
+    if rejection is not None:
+        return _respond(request, *rejection)
     to = node_at(request.voter_id, endpoints, node.listener_name)
     assert to is not None
     if not node.requests.is_ready(to.id, now_ms):
@@ -149,20 +172,20 @@ def handle_add(
     return None
 
 
-def _refuse_add(
+def _reject_add(
     node: QuorumNode, role: LeaderState, key: ReplicaKey, endpoints: Any, now_ms: int
-) -> Refusal | None:
+) -> Rejection | None:
     if not key.is_complete:
         error = message_checks.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
         return error, "Add voter request didn't include a valid voter"
     if not _has_default_listener(node, endpoints):
         error = message_checks.invalid(node, InvalidRequest.LISTENER_MISSING)
         return error, messages.no_default_listener(endpoints, node.listener_name)
-    refusal = _refuse_change(node, role, now_ms, change="adding")
+    rejection = _reject_change(node, role, now_ms, change="adding")
     voters = node.history.voters
-    if refusal is None and voters.get(key.id) is not None:
+    if rejection is None and voters.get(key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, messages.duplicate_voter(key, voters)
-    return refusal
+    return rejection
 
 
 def on_api_versions(
@@ -189,7 +212,7 @@ def on_api_versions_error(node: QuorumNode, node_id: int, error: ErrorCode, now_
 def _append_new_voter(
     node: QuorumNode, node_id: int, error: ErrorCode, versions: VersionRange | None, now_ms: int
 ) -> bool:
-    """Append the larger voter set, or refuse; -> the request to the voter has succeeded.
+    """Append the larger voter set, or reject it; -> the request to the voter has succeeded.
 
     Otherwise, with a voter that lags, the failure of another one could leave the quorum without a
     majority that can commit; so the leader adds only one that has caught up within the hour.
@@ -203,20 +226,20 @@ def _append_new_voter(
     if versions is not None:
         voter = Voter(key=change.voter, endpoints=change.endpoints, versions=versions)
         voters = node.history.voters.add(voter)
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     if error is not ErrorCode.NONE:
-        refusal = ErrorCode.REQUEST_TIMED_OUT, messages.api_versions_error(error.name)
+        rejection = ErrorCode.REQUEST_TIMED_OUT, messages.api_versions_error(error.name)
     elif versions is None or not versions.holds(node.history.kraft_version):
         message = messages.unsupported_version(change.voter, versions, node.history.kraft_version)
-        refusal = message_checks.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED), message
+        rejection = message_checks.invalid(node, InvalidRequest.KRAFT_VERSION_UNSUPPORTED), message
     elif not role.is_caught_up(change.voter, now_ms):
-        refusal = ErrorCode.REQUEST_TIMED_OUT, messages.lagging(change.voter)
+        rejection = ErrorCode.REQUEST_TIMED_OUT, messages.lagging(change.voter)
     elif voters is None:
         message = messages.duplicate_voter(change.voter, node.history.voters)
-        refusal = ErrorCode.DUPLICATE_VOTER, message
-    if refusal is not None:
+        rejection = ErrorCode.DUPLICATE_VOTER, message
+    if rejection is not None:
         role.pending_add = None
-        pending_voter_change.complete_add(node, change, *refusal)
+        pending_voter_change.complete_add(node, change, *rejection)
         return error is ErrorCode.NONE
     assert voters is not None
     change.last_offset = role.accumulator.append_control((voters.to_record(),), now_ms)
@@ -238,9 +261,9 @@ def handle_remove(
     if not key.is_complete:
         error = message_checks.invalid(node, InvalidRequest.VOTER_WITHOUT_DIRECTORY)
         return _respond(request, error, "Remove voter request didn't include a valid voter")
-    refusal = _refuse_change(node, role, now_ms, change="removing")
-    if refusal is not None:
-        return _respond(request, *refusal)
+    rejection = _reject_change(node, role, now_ms, change="removing")
+    if rejection is not None:
+        return _respond(request, *rejection)
     voters = node.history.voters.remove(key)
     if voters is None:
         message = messages.cannot_remove(key, node.history.voters)
@@ -259,7 +282,7 @@ def handle_remove(
 def validate_update(
     node: QuorumNode, request: UpdateRaftVoterRequest, version: int
 ) -> UpdateRaftVoterResponse | None:
-    """Refuse another cluster."""
+    """Reject another cluster."""
     if message_checks.has_valid_cluster_id(node, request.cluster_id):
         return None
     return respond_to_update(node, request, version, ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -313,9 +336,9 @@ def _update(node: QuorumNode, request: UpdateRaftVoterRequest, now_ms: int) -> E
     # Before the wait for another change: otherwise the voter would repeat what can never be valid.
     if not 0 <= versions.min <= versions.max:
         return message_checks.invalid(node, InvalidRequest.IMPOSSIBLE_VERSIONS)
-    refusal = _refuse_change(node, role, now_ms, change=None)
-    if refusal is not None:
-        return refusal[0]
+    rejection = _reject_change(node, role, now_ms, change=None)
+    if rejection is not None:
+        return rejection[0]
     if node.history.kraft_version == 0 and role.upgraded_version is not None:
         return ErrorCode.REQUEST_TIMED_OUT
     # After that wait: only then is the kraft.version committed. Otherwise the voter could be

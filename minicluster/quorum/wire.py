@@ -175,7 +175,7 @@ _ELECTION_RESPONSES: dict[type, type] = {
 
 
 def election_error(request: Any, error: ErrorCode) -> Any:
-    """Refuse a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole."""
+    """Reject a Vote, BeginQuorumEpoch or EndQuorumEpoch as a whole."""
     return _ELECTION_RESPONSES[type(request)](error_code=int(error))
 
 
@@ -195,7 +195,7 @@ def election_response(
 
 
 def fetch_error(error: ErrorCode) -> FetchResponse:
-    """Refuse a Fetch as a whole."""
+    """Reject a Fetch as a whole."""
     return FetchResponse(error_code=int(error))
 
 
@@ -240,14 +240,14 @@ def fetch_response(
 
 
 def fetch_snapshot_error(error: ErrorCode) -> FetchSnapshotResponse:
-    """Refuse a FetchSnapshot as a whole."""
+    """Reject a FetchSnapshot as a whole."""
     return FetchSnapshotResponse(error_code=int(error))
 
 
 def unknown_snapshot_topic(
     view: LeaderView, version: int, name: str, index: int, records: bytes | None
 ) -> FetchSnapshotResponse:
-    """Refuse a FetchSnapshot of another topic or partition."""
+    """Reject a FetchSnapshot of another topic or partition."""
     partition = FetchSnapshotResponse.PartitionSnapshot(
         index=index,
         error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

@@ -14,7 +14,7 @@ from minicluster.quorum import (
     snapshots,
     transitions,
 )
-from minicluster.quorum.errors import VoteRefusal
+from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.state.epoch_state import EpochState
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
@@ -37,19 +37,19 @@ def _s22(right: Callable[..., None], node: QuorumNode) -> None:
     node.hit("S22")
 
 
-@plant(elections.vote_refusal, "s23_vote_for_shorter_log")
+@plant(elections.vote_rejection, "s23_vote_for_shorter_log")
 def _s23(
-    right: Callable[..., VoteRefusal | None],
+    right: Callable[..., VoteRejection | None],
     node: QuorumNode,
     candidate: ReplicaKey,
     end: elections.LogEnd,
     pre_vote: bool,
-) -> VoteRefusal | None:
-    refusal = right(node, candidate, end, pre_vote)
-    if refusal is VoteRefusal.LOG_BEHIND:
+) -> VoteRejection | None:
+    rejection = right(node, candidate, end, pre_vote)
+    if rejection is VoteRejection.LOG_BEHIND:
         node.hit("S23")
         return None
-    return refusal
+    return rejection
 
 
 @plant(polling.check_quorum_expired, "z34_no_check_quorum")

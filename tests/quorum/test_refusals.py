@@ -18,7 +18,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.effects import RequestInvalid, VoteRejected
-from minicluster.quorum.errors import InvalidRequest, VoteRefusal
+from minicluster.quorum.errors import InvalidRequest, VoteRejection
 from minicluster.quorum.state.voters import VersionRange
 from tests.quorum.network import CLUSTER_ID, LISTENER, directory_of
 from tests.quorum.probe import Probe, log_of
@@ -59,19 +59,19 @@ def resigned() -> Probe:
     return Probe(stored=stored(5, leader=1))
 
 
-REFUSALS: dict[VoteRefusal, tuple[Callable[[], Probe], bool]] = {
-    VoteRefusal.LOG_BEHIND: (with_a_longer_log, False),
-    VoteRefusal.VOTED_FOR_ANOTHER: (with_a_vote_for_another, False),
-    VoteRefusal.LEADER_KNOWN: (following, False),
-    VoteRefusal.FETCHED_FROM_LEADER: (fetching_from_a_leader, True),
-    VoteRefusal.IS_LEADER: (leading, True),
-    VoteRefusal.IS_CANDIDATE: (with_vote, False),
-    VoteRefusal.IS_RESIGNED: (resigned, False),
+REFUSALS: dict[VoteRejection, tuple[Callable[[], Probe], bool]] = {
+    VoteRejection.LOG_BEHIND: (with_a_longer_log, False),
+    VoteRejection.VOTED_FOR_ANOTHER: (with_a_vote_for_another, False),
+    VoteRejection.LEADER_KNOWN: (following, False),
+    VoteRejection.FETCHED_FROM_LEADER: (fetching_from_a_leader, True),
+    VoteRejection.IS_LEADER: (leading, True),
+    VoteRejection.IS_CANDIDATE: (with_vote, False),
+    VoteRejection.IS_RESIGNED: (resigned, False),
 }
 
 
-@pytest.mark.parametrize("reason", VoteRefusal)
-def test_a_vote_that_is_not_granted_has_its_reason(reason: VoteRefusal) -> None:
+@pytest.mark.parametrize("reason", VoteRejection)
+def test_a_vote_that_is_not_granted_has_its_reason(reason: VoteRejection) -> None:
     """Source: EpochState.canGrantVote, "Rejecting Vote request … since …"."""
     make, pre_vote = REFUSALS[reason]
     probe = make()
@@ -92,7 +92,7 @@ def test_a_pre_vote_for_a_shorter_log_is_refused_in_every_state() -> None:
         probe = make()
         probe.log.append(log_of((5, 1)).batches[0])
         assert probe.vote(5, 2, pre=True) == (ErrorCode.NONE, False)
-        assert probe.effects[-2] == VoteRejected(5, 2, True, VoteRefusal.LOG_BEHIND)
+        assert probe.effects[-2] == VoteRejected(5, 2, True, VoteRejection.LOG_BEHIND)
 
 
 # --- INVALID_REQUEST ----------------------------------------------------------------------------

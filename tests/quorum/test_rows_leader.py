@@ -12,7 +12,7 @@ from minicluster.protocol.messages import (
     FetchRequest,
 )
 from minicluster.quorum.effects import Commit, ShutDown
-from minicluster.quorum.errors import VoteRefusal
+from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.voters import ReplicaKey, VoterSet
@@ -343,5 +343,5 @@ def test_i68_check_quorum_follows_the_voter_set() -> None:
 @pytest.mark.parametrize("pre_vote", [False, True])
 @pytest.mark.parametrize("up_to_date", [False, True])
 def test_i69_a_leader_grants_no_vote_of_any_kind(up_to_date: bool, pre_vote: bool) -> None:
-    refusal = leader(1, 2, 3, start=0).vote_refusal(key(2), up_to_date, pre_vote)
-    assert refusal is VoteRefusal.IS_LEADER
+    refusal = leader(1, 2, 3, start=0).vote_rejection(key(2), up_to_date, pre_vote)
+    assert refusal is VoteRejection.IS_LEADER

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import ClassVar
 
 from minicluster.log.log import SnapshotId
-from minicluster.quorum.errors import VoteRefusal
+from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.state.voters import Endpoints, ReplicaKey
 
 
@@ -89,9 +89,9 @@ class EpochState:
     voted: ReplicaKey | None = None
     high_watermark: int | None = None
 
-    def vote_refusal(
+    def vote_rejection(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
+    ) -> VoteRejection | None:
         """The reason not to grant the candidate a vote, or pre-vote, of the present epoch.
 
         A state that fetches from no leader grants the first up-to-date candidate while no leader is
@@ -101,10 +101,10 @@ class EpochState:
         Source:  EpochState.canGrantVote, QuorumState.unattachedOrProspectiveCanGrantVote.
         """
         if not pre_vote and self.voted is not None:
-            return None if self.voted.matches(candidate) else VoteRefusal.VOTED_FOR_ANOTHER
+            return None if self.voted.matches(candidate) else VoteRejection.VOTED_FOR_ANOTHER
         if not pre_vote and self.leader_id is not None:
-            return VoteRefusal.LEADER_KNOWN
-        return None if up_to_date else VoteRefusal.LOG_BEHIND
+            return VoteRejection.LEADER_KNOWN
+        return None if up_to_date else VoteRejection.LOG_BEHIND
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,18 +136,18 @@ class FollowerState(EpochState):
     has_updated_leader: bool = False
     fetching_snapshot: FetchingSnapshot | None = None
 
-    def vote_refusal(
+    def vote_rejection(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
+    ) -> VoteRejection | None:
         """Grant a pre-vote until the leader has served a fetch.
 
         A leader that serves is alive, and an election would only depose it (KIP-996).
         """
         if not pre_vote:
-            return VoteRefusal.LEADER_KNOWN
+            return VoteRejection.LEADER_KNOWN
         if self.has_fetched_from_leader:
-            return VoteRefusal.FETCHED_FROM_LEADER
-        return None if up_to_date else VoteRefusal.LOG_BEHIND
+            return VoteRejection.FETCHED_FROM_LEADER
+        return None if up_to_date else VoteRejection.LOG_BEHIND
 
     def reset_fetch_timeout_for_successful_fetch(self, timeout_ms: int, now_ms: int) -> None:
         """The leader has served a fetch."""
@@ -178,13 +178,13 @@ class CandidateState(EpochState):
     election: EpochElection
     election_deadline_ms: int
 
-    def vote_refusal(
+    def vote_rejection(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
+    ) -> VoteRejection | None:
         """Grant a pre-vote: this node's own vote of the epoch is taken."""
         if not pre_vote:
-            return VoteRefusal.IS_CANDIDATE
-        return None if up_to_date else VoteRefusal.LOG_BEHIND
+            return VoteRejection.IS_CANDIDATE
+        return None if up_to_date else VoteRejection.LOG_BEHIND
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,10 +197,10 @@ class ResignedState(EpochState):
     preferred: tuple[ReplicaKey, ...]
     unacknowledged: dict[int, None]
 
-    def vote_refusal(
+    def vote_rejection(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
+    ) -> VoteRejection | None:
         """Grant a pre-vote: a successor is wanted, in another epoch."""
         if not pre_vote:
-            return VoteRefusal.IS_RESIGNED
-        return None if up_to_date else VoteRefusal.LOG_BEHIND
+            return VoteRejection.IS_RESIGNED
+        return None if up_to_date else VoteRejection.LOG_BEHIND

@@ -1,5 +1,14 @@
 """A leader's state: the state of its replicas, high watermark, check-quorum, voter changes.
 
+**Replicas.** Each has a state by (id, directory id). A voter's end offset counts towards the high
+watermark; any other replica is an observer, of which nothing counts. A replica that joins or leaves
+the voters keeps its state, so what it has fetched counts at once.
+
+**Check-quorum** (KIP-835). The voters that have fetched are collected; when they are, with the
+leader if it votes, a majority, the deadline is set again and the collection starts over. So the
+leader resigns one timeout after the last such majority was complete, and a voter that fetches often
+does not stand in for one that is silent.
+
 Source:  LeaderState; its maybeUpdateHighWatermark, updateCheckQuorumForFollowingVoter.
 """
 
@@ -9,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from minicluster.quorum.errors import VoteRefusal
+from minicluster.quorum.errors import VoteRejection
 from minicluster.quorum.settings import (
     CAUGHT_UP_WITHIN_MS,
     OBSERVER_SESSION_TIMEOUT_MS,
@@ -36,6 +45,8 @@ class ReplicaState:
         Shapes:  -> the replica's end is another one than before.
         Source:  LeaderState.ReplicaState.updateFollowerState.
         """
+        # A replica that asks now for what was the end at its previous fetch had all of it then.
+        # Otherwise, under a steady load, none would ever be seen at the end, and none added.
         if leader_end is not None:
             if offset >= leader_end:
                 self.caught_up_ms = max(now_ms, self.caught_up_ms)
@@ -98,11 +109,11 @@ class LeaderState(EpochState):
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     upgraded_version: int | None = None
 
-    def vote_refusal(
+    def vote_rejection(
         self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool
-    ) -> VoteRefusal | None:
+    ) -> VoteRejection | None:
         """Grant nothing, not even a pre-vote: check-quorum ends a leader without a majority."""
-        return VoteRefusal.IS_LEADER
+        return VoteRejection.IS_LEADER
 
     # --- replicas ---------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class QuorumNode:
         self.parked.append(fetch)
 
     def fail_parked(self, error: ErrorCode) -> None:
-        """Refuse every parked fetch."""
+        """Reject every parked fetch."""
         parked, self.parked, self.parked_until_ms = self.parked, [], None
         for fetch in parked:
             response = wire.fetch_response(

@@ -94,6 +94,12 @@ class RaftLog:
     def validate(self, offset: int, epoch: int) -> Validation:
         """Judge a position: the follower's record just before ``offset`` is of ``epoch``.
 
+        Two logs that hold a record of one epoch at one offset are the same up to it (Raft's log
+        matching). That is so here if ``epoch`` is in this log and does not end below ``offset``.
+        Else the logs part at or before the end of the largest epoch here that is not above
+        ``epoch``; the follower truncates to it and asks again, so it finds the place after at most
+        one step for each epoch.
+
         Source:  RaftLog.validateOffsetAndEpoch.
         """
         log = self.log
@@ -101,6 +107,8 @@ class RaftLog:
         if offset == 0 == start_offset:
             return VALID
         earliest = log.earliest_snapshot
+        # At or before the log start no record shows the epoch of the one before; the snapshot that
+        # the log starts from does, and only it.
         if earliest is not None and (
             offset < start_offset
             or (offset == start_offset and epoch != earliest[1])
@@ -108,9 +116,9 @@ class RaftLog:
         ):
             latest = log.latest_snapshot or earliest
             return Validation(Position.SNAPSHOT, *latest)
-        end, found = self.end_of_epoch(epoch)
-        if found != epoch or end < offset:
-            return Validation(Position.DIVERGING, end, found)
+        end, end_epoch = self.end_of_epoch(epoch)
+        if end_epoch != epoch or end < offset:
+            return Validation(Position.DIVERGING, end, end_epoch)
         return VALID
 
     def begins_batch(self, offset: int) -> bool:
@@ -128,6 +136,8 @@ class RaftLog:
 
     def recover(self) -> None:
         """Let a log that ends below its newest snapshot begin there, after a restart.
+
+        A follower can crash when it has stored a downloaded snapshot and not yet emptied its log.
 
         Source:  KafkaRaftLog.createLog, truncateToLatestSnapshot.
         """
@@ -152,8 +162,9 @@ class RaftLog:
         if epoch == 0:
             target = end_offset
         else:
-            end, found = self.end_of_epoch(epoch)
-            target = min(end_offset, end) if found == epoch else end
+            # Where this log lacks the epoch, the leader's end of it says nothing about this log.
+            end, end_epoch = self.end_of_epoch(epoch)
+            target = min(end_offset, end) if end_epoch == epoch else end
         return min(target, self.end_offset)
 
     def install(self, snapshot_id: SnapshotId, content: bytes) -> None:

@@ -1,7 +1,10 @@
 """The peers that can take a request now: one per node id, and a back-off after failures.
 
-An entry exists while a request is outstanding or its node is held back; entries that are overdue
-or have served their back-off are dropped when they are looked at.
+One request per node id, of any API: so a follower has no Fetch in flight beside its FetchSnapshot,
+and a voter gets no second Vote beside the first. A success frees the id at once, a failure after
+the back-off, silence after the request timeout. A response that comes after that timeout still
+counts, as in Kafka, as long as nobody has looked at its entry: an entry exists while a request is
+outstanding or its node is backed off, and is dropped, once that is over, when it is looked at.
 
 Source:  RequestManager, ConnectionState; order of the scan: that of Java's HashMap over the ids
          as text, which decides which overdue entries a scan drops before it stops.
@@ -47,7 +50,7 @@ class RequestManager:
 
     @property
     def are_any(self) -> bool:
-        """A request is outstanding, or a node is held back."""
+        """A request is outstanding, or a node is backed off."""
         return bool(self._connections)
 
     def has_timed_out(self, node_id: int, now_ms: int) -> bool:
@@ -56,7 +59,7 @@ class RequestManager:
         return connection is not None and self._is_overdue(connection, now_ms)
 
     def is_backing_off(self, node_id: int, now_ms: int) -> bool:
-        """The node is held back after a failure."""
+        """The node gets no request yet, after a failure."""
         connection = self._connections.get(node_id)
         return (
             connection is not None

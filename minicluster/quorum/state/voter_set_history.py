@@ -1,5 +1,9 @@
 """The voter set and kraft.version that hold at an offset, read from control records.
 
+The latest set counts from its append on, before it is committed (KIP-853): the majority that
+commits it is a majority of the new set. So a truncation takes voter sets back, and a snapshot must
+carry the set as of its own end, not the latest.
+
 Source:  KRaftControlRecordStateMachine, VoterSetHistory.
 """
 
@@ -109,10 +113,10 @@ class VoterSetHistory:
 
 def decode_snapshot_control(content: bytes) -> tuple[object, ...]:
     """The control records of a snapshot, without decoding its data records."""
-    found: list[object] = []
+    messages: list[object] = []
     position = 0
     while position < len(content):
         batch = RecordBatch.decode(content, position)
         position += len(batch.encoded)
-        found.extend(record.message for record in control_records(batch))
-    return tuple(found)
+        messages.extend(record.message for record in control_records(batch))
+    return tuple(messages)
