@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 
 
 class MiniclusterError(Exception):
@@ -19,8 +20,24 @@ class NoEffectWarning(UserWarning):
     """A setting is accepted and changes nothing here. The message is one line for a person."""
 
 
+class RequestRejected(UserError):
+    """The cluster answered a request of a test with an error.
+
+    Shapes:  error: the ErrorCode of Kafka; message: what the node says of it, or None.
+    """
+
+    def __init__(self, what: str, error: IntEnum, message: str | None) -> None:
+        super().__init__(f"{what}: {error.name}{f': {message}' if message else ''}")
+        self.error = error
+        self.message = message
+
+
+class NoResponse(UserError):
+    """No node responded to a request of a test within its limit."""
+
+
 class WaitTimeout(MiniclusterError, AssertionError):
-    """A named condition did not come true within its limit of virtual or real time."""
+    """A condition did not hold within its limit of virtual or real time."""
 
 
 def printable(text: str) -> str:

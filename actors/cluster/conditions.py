@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from minicluster.errors import counted
@@ -24,6 +25,14 @@ def describe(condition: Callable[..., Any]) -> str:
     if name == "<lambda>":
         return _lambda_text(condition) or "a lambda"
     return str(name)
+
+
+def place_of(condition: Callable[..., Any]) -> str:
+    """Where a lambda stands, such as `` at test_orders.py:12``; empty for what has a name."""
+    code = getattr(condition, "__code__", None)
+    if code is None or code.co_name != "<lambda>":
+        return ""
+    return f" at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
 def _lambda_text(condition: Callable[..., Any]) -> str | None:

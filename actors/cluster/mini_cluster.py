@@ -34,7 +34,7 @@ from minicluster.actors.cluster.actions import (
     topics,
 )
 from minicluster.actors.cluster.client import Client, Directory
-from minicluster.actors.cluster.conditions import describe, state_lines
+from minicluster.actors.cluster.conditions import describe, place_of, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.listeners.address import DEFAULT_PORT
@@ -88,6 +88,7 @@ class MiniCluster(ClusterRoles):
     listeners: Listeners | None = None
     live_checks: LogChecks | ZnodeChecks | None = None  # None: nothing is judged while it runs
     report: Report | None = None  # of the latest verify()
+    up_ms = 0  # when its start was over; failure reports begin there
     _is_open_to_clients = False  # somebody has asked for the addresses
     _ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
@@ -204,6 +205,7 @@ class MiniCluster(ClusterRoles):
             self._start_nodes()
         if wait:
             self._wait(self.is_up, START_WITHIN_MS)
+            self.up_ms = self.now_ms
         if isinstance(self.rt, PacedRuntime):
             self.rt.begin_pace()
         return self
@@ -337,25 +339,27 @@ class MiniCluster(ClusterRoles):
                  condition that is none, such as a method that is not called.
         """
         self.check_started("wait_until")
-        given: object = condition
-        if not callable(given):
+        candidate: object = condition
+        if not callable(candidate):
             what = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
-            raise UserError(f"wait_until: {shown(given)} is no condition; give {what}")
+            raise UserError(f"wait_until: {shown(candidate)} is not a condition; give {what}")
         self._wait(condition, read_duration(within, "wait_until: within"))
 
     def _wait(self, condition: Callable[[], Any], within_ms: int) -> None:
         def holds() -> bool:
-            found = condition()
-            if callable(found):
+            outcome = condition()
+            if callable(outcome):
+                # A method that is not called is true at once: the wait would end before it began.
                 what = f"{describe(condition)} gives a function, which is always true"
-                raise UserError(f"wait_until: {what}; call it: {describe(found)}()")
-            return bool(found)
+                raise UserError(f"wait_until: {what}; call it: {describe(outcome)}()")
+            return bool(outcome)
 
         if not self.run_until(holds, within_ms):
             lines = "\n  ".join(self.state())
             raise WaitTimeout(
-                f"waited {within_ms / 1000:g}s for {describe(condition)}; it did not come "
-                f"(seed {self.seed}, at {(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
+                f"timed out after {within_ms / 1000:g}s waiting for {describe(condition)}"
+                f"{place_of(condition)} (seed {self.seed}, cluster time "
+                f"{(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
             )
 
     def state(self) -> list[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms
-from minicluster.actors.cluster.actions.requests import NoResponse
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
@@ -22,7 +21,7 @@ from minicluster.actors.cluster.time_bounds import unregistered_brokers
 from minicluster.actors.play.liveness import converge, promises
 from minicluster.actors.zookeeper.liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
-from minicluster.errors import UserError
+from minicluster.errors import NoResponse, UserError
 from minicluster.scenario import ScenarioError, Step, holds, select
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
@@ -111,21 +110,21 @@ class Performer:
 
     def _until(self, step: Step, condition: Condition) -> Performance:
         within_ms = step.within_ms
-        refused: list[UserError] = []
+        rejected: list[UserError] = []
 
         def holds_now() -> bool:
             try:
                 return holds(condition.expression, self.view)
             except UserError as error:
-                refused.append(error)
+                rejected.append(error)
                 return True
 
-        held = yield Waiting(holds_now, within_ms)
-        if refused:
-            raise refused[0]
-        if not held:
-            text = f"step {step.number}: {condition} did not come within "
-            text += f"{format_duration(within_ms)}\n  {self._state()}"
+        came_true = yield Waiting(holds_now, within_ms)
+        if rejected:
+            raise rejected[0]
+        if not came_true:
+            waited = f"timed out after {format_duration(within_ms)} waiting for {condition}"
+            text = f"step {step.number}: {waited}\n  {self._state()}"
             raise StepFailed(ScenarioFailure("until", text))
         return Outcome()
 

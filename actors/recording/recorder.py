@@ -210,12 +210,16 @@ class Recorder:
             self._fold()
             return self._hash.copy().hexdigest()
 
-    def last_events(self, count: int = 30) -> list[str]:
-        """The latest events as lines for a person."""
-        found = [event for event in list(self._events) if _is_reported(event)]
-        found = [event for event in [*self._recent, *found] if not _is_answered_produce(event)]
+    def last_events(self, count: int = 30, since_ms: int = 0) -> list[str]:
+        """The latest events as lines for a person, none of them before a time."""
+        reported = [event for event in list(self._events) if _is_reported(event)]
+        events = [
+            event
+            for event in [*self._recent, *reported]
+            if event[1] >= since_ms and not _is_answered_produce(event)
+        ]
         lines: list[str] = []
-        for event in found[-count:]:
+        for event in events[-count:]:
             with self.found.noted("the text of an event"):
                 lines.append(readable(event))
         return lines

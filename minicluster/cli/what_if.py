@@ -77,7 +77,7 @@ def what_if_command(
     They are played one after the other; each is watched for a while.
 
     Ends with 0, with 1 where a promise is broken or --fail-on has come true, with 2 where a
-    condition did not come.
+    condition did not come true in time.
     """
     from minicluster.actors.play.what_if import checked_settings
     from minicluster.actors.recording.runs_place import runs_place

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import RequestRefused
+from minicluster.errors import RequestRejected
 from minicluster.protocol import ErrorCode
 
 
@@ -21,7 +21,7 @@ def test_topics_stay_where_deletion_is_disabled() -> None:
     """delete.topic.enable; KIP-322."""
     with started(delete_topic_enable="false") as cluster:
         orders = cluster.create_topic("orders")
-        with pytest.raises(RequestRefused) as refusal:
+        with pytest.raises(RequestRejected) as refusal:
             cluster.delete_topic(orders)
         assert refusal.value.error is ErrorCode.TOPIC_DELETION_DISABLED
         assert orders.exists

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import RequestRefused
+from minicluster.errors import RequestRejected
 
 
 def test_records_of_one_batch_have_offsets_of_their_own() -> None:
@@ -39,7 +39,7 @@ def test_records_below_an_offset_are_deleted_on_every_replica() -> None:
         assert cluster.delete_records(orders[0], 6) == {"orders-0": 6}
         starts = {cluster.disks[n].log("orders-0").start_offset for n in cluster.broker_ids}
         assert starts == {6}
-        with pytest.raises(RequestRefused, match="orders-0: OFFSET_OUT_OF_RANGE"):
+        with pytest.raises(RequestRejected, match="orders-0: OFFSET_OUT_OF_RANGE"):
             cluster.delete_records("orders-0", 11)
         assert cluster.delete_records("orders-0") == {"orders-0": 10}
 

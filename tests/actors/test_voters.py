@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import RequestRefused
+from minicluster.errors import RequestRejected
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.control import control_records
 from minicluster.protocol import ErrorCode
@@ -48,7 +48,7 @@ def test_a_controller_that_observes_is_added_and_votes(cluster: MiniCluster) -> 
     cluster.run_for("2s")
     cluster.kill(cluster.active_controller)  # three of four are left: 104 must vote and fetch
     cluster.create_topic("orders")
-    with pytest.raises(RequestRefused) as refusal:
+    with pytest.raises(RequestRejected) as refusal:
         cluster.add_voter(104)
     assert refusal.value.error is ErrorCode.DUPLICATE_VOTER
 
@@ -110,11 +110,11 @@ def test_a_controller_joins_by_itself_where_it_may() -> None:
 def test_a_static_quorum_is_upgraded_and_then_takes_another_voter() -> None:
     """UpdateFeatures is refused until every voter has sent UpdateRaftVoter (KIP-853)."""
     with MiniCluster(seed=8, controllers=4, config={"initial.controllers": 3}) as cluster:
-        with pytest.raises(RequestRefused) as refusal:
+        with pytest.raises(RequestRejected) as refusal:
             cluster.add_voter(104)
         assert refusal.value.error is ErrorCode.UNSUPPORTED_VERSION
         cluster.fail_over()  # the new leader has no update of any voter yet
-        with pytest.raises(RequestRefused) as refusal:
+        with pytest.raises(RequestRejected) as refusal:
             cluster.upgrade_kraft_version()
         assert refusal.value.error is ErrorCode.INVALID_UPDATE_VERSION
         cluster.run_for("5s")
@@ -147,6 +147,6 @@ def test_an_upgrade_that_is_only_validated_changes_nothing() -> None:
         response = cluster.admin(Request(feature_updates=(key,), validate_only=True))
         assert response.error_code == ErrorCode.NONE
         cluster.run_for("2s")
-        with pytest.raises(RequestRefused) as refusal:
+        with pytest.raises(RequestRejected) as refusal:
             cluster.remove_voter(cluster.controllers[0])
         assert refusal.value.error is ErrorCode.UNSUPPORTED_VERSION

@@ -120,7 +120,7 @@ class TestRun:
         story.write_text(LATE.replace("leader(orders-0) != none", "leader(orders-0) == none"))
         printed = minicluster(capfd, "run", story, "--runs", tmp_path)
         assert printed.code == 2
-        assert "step 4: leader(orders-0) == none did not come within 1s" in printed.out
+        assert "step 4: timed out after 1s waiting for leader(orders-0) == none" in printed.out
         assert "orders-0: leader" in printed.out and "active controller 101" in printed.out
 
     def test_an_expectation_that_fails_is_invalid(

@@ -74,7 +74,7 @@ def test_a_condition_that_does_not_come_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert what_if(tmp_path, LOG, "until leader(orders-0) == none within=2s", *SHORT) == 2
-    assert "did not come within 2s" in capsys.readouterr().out
+    assert "timed out after 2s waiting for " in capsys.readouterr().out
 
 
 REFUSED = {

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import NoResponse, RequestRefused, refuse
+from minicluster.actors.cluster.actions.requests import refuse
+from minicluster.errors import NoResponse, RequestRejected
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m
@@ -210,7 +211,7 @@ class Replay:
             self.unfinished.append(replace(step, words=(word, *rest)))
             self._not_created(word, rest)
             return
-        except RequestRefused:
+        except RequestRejected:
             assert not step.ok, step.text
             self._not_created(word, rest)
             return

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.actors.cluster.actions.requests import RequestRefused
 from minicluster.actors.cluster.mini_cluster import MiniCluster
-from minicluster.errors import UserError
+from minicluster.errors import RequestRejected, UserError
 from minicluster.protocol import ErrorCode
 
 STORY = Path(__file__).parent / "reassigned.yaml"
@@ -41,7 +40,7 @@ def test_a_cancelled_move_leaves_the_replicas_as_they_were() -> None:
         cluster.reassign("orders-0", None)
         assert orders[0].state.replicas == (1, 2, 3)
         assert not orders[0].is_reassigning
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             cluster.reassign("orders-0", None)
         assert refused.value.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         assert str(refused.value).startswith("reassign orders-0: NO_REASSIGNMENT_IN_PROGRESS")
@@ -53,7 +52,7 @@ def test_a_topic_grows_but_does_not_shrink() -> None:
         cluster.add_partitions(orders, 4)
         assert len(orders) == 4
         cluster.wait_until(orders.fully_in_sync)
-        with pytest.raises(RequestRefused, match="INVALID_PARTITIONS"):
+        with pytest.raises(RequestRejected, match="INVALID_PARTITIONS"):
             cluster.add_partitions(orders, 3)
 
 
@@ -63,7 +62,7 @@ def test_new_partitions_take_the_replicas_that_are_named() -> None:
         cluster.add_partitions(orders, 3, assignment=[[3, 1, 2], [2, 3, 1]])
         assert [partition.replicas.ids for partition in orders][1:] == [(3, 1, 2), (2, 3, 1)]
         assert [partition.leader for partition in orders][1:] == [3, 2]
-        with pytest.raises(RequestRefused, match="INVALID_REPLICA_ASSIGNMENT"):
+        with pytest.raises(RequestRejected, match="INVALID_REPLICA_ASSIGNMENT"):
             cluster.add_partitions(orders, 4, assignment=[[1, 2, 3], [1, 2, 3]])
 
 

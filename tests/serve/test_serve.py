@@ -172,7 +172,11 @@ def test_steps_that_are_refused_are_one_line(one: Serving) -> None:
         (("kil", "broker(1)"), 65, "'kil broker(1)': 'kil' is no action; did you mean kill?"),
         (("kill broker(7)",), 65, "there is no such broker; brokers are 1"),
         (("expect fenced(broker(1))",), 1, "expected fenced(broker(1)), but"),
-        (("until fenced(broker(1)) within=10ms",), 2, "did not come within 10ms"),
+        (
+            ("until fenced(broker(1)) within=10ms",),
+            2,
+            "timed out after 10ms waiting for fenced(broker(1))",
+        ),
     ):
         done = one.do(*words)
         assert (done.returncode, done.stdout) == (code, "")

@@ -148,7 +148,7 @@ def test_a_step_that_waits_lets_others_go_on(cluster: MiniCluster) -> None:
 
 def test_a_wait_that_is_too_long_is_2(cluster: MiniCluster) -> None:
     [response] = play(Session(cluster, Scenario()), "until fenced(broker(1)) within=50ms")
-    assert response.exit_code == 2 and "did not come within 50ms" in response.text
+    assert response.exit_code == 2 and "timed out after 50ms waiting for " in response.text
 
 
 def test_a_scenario_that_fails_ends_and_the_cluster_goes_on(cluster: MiniCluster) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import NoResponse
+from minicluster.errors import NoResponse
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from minicluster.verify import Report, Verdict, verify

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
-from minicluster.actors.cluster.actions.requests import RequestRefused, finish, refuse, send
+from minicluster.actors.cluster.actions.requests import finish, refuse, send
 from minicluster.actors.cluster.client import Load, ProduceOperation, Producer
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import LONGEST_MS
-from minicluster.errors import UserError
+from minicluster.errors import RequestRejected, UserError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
@@ -76,7 +76,7 @@ def delete_records(cluster: ClusterRoles, do: declared.DeleteRecords) -> dict[st
         what = f"delete records of {topic}-{index}"
         leader = cluster.own_client.directory.leader(topic, index)
         if leader is None:
-            raise RequestRefused(what, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            raise RequestRejected(what, ErrorCode.LEADER_NOT_AVAILABLE, None)
         wanted = request.DeleteRecordsPartition(partition_index=index, offset=before)
         of_topic = request.DeleteRecordsTopic(name=topic, partitions=(wanted,))
         given = request(topics=(of_topic,), timeout_ms=ms(do.within))

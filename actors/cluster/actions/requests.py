@@ -11,7 +11,7 @@ from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
 from minicluster.durations import format_duration
-from minicluster.errors import UserError
+from minicluster.errors import NoResponse, RequestRejected, UserError
 from minicluster.protocol import ErrorCode, encode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.errors import ProtocolError
@@ -20,18 +20,6 @@ from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
 
 COMMITTED_WITHIN_MS = 5_000
-
-
-class RequestRefused(UserError):
-    """The cluster refused an administrative request."""
-
-    def __init__(cluster, what: str, error: ErrorCode, message: str | None) -> None:
-        super().__init__(f"{what}: {error.name}{f': {message}' if message else ''}")
-        cluster.error = error
-
-
-class NoResponse(UserError):
-    """No node responded in time."""
 
 
 def admin(
@@ -98,7 +86,7 @@ def wait_for_commit(cluster: ClusterRoles, condition: Callable[[], bool]) -> Non
 def refuse(what: str, code: int, message: str | None = None) -> None:
     """Raise the error of an error code.
 
-    Errors:  RequestRefused unless the code is NONE.
+    Errors:  RequestRejected unless the code is NONE.
     """
     if code != ErrorCode.NONE:
-        raise RequestRefused(what, ErrorCode(code), message)
+        raise RequestRejected(what, ErrorCode(code), message)

@@ -146,7 +146,7 @@ class Compact(Action):
 class UpgradeKraftVersion(Action):
     """Raise kraft.version to 1, so that voters can change (UpdateFeatures).
 
-    Errors:  RequestRefused with the controller's reason, such as a voter whose support for it has
+    Errors:  RequestRejected with the controller's reason, such as a voter whose support for it has
              not reached the leader; NoResponse.
     """
 
@@ -159,7 +159,7 @@ class UpgradeKraftVersion(Action):
 class AddVoter(Action):
     """Let controllers that only observe vote, one after the other (KIP-853; kraft.version 1).
 
-    Errors:  RequestRefused with the leader's reason; NoResponse.
+    Errors:  RequestRejected with the leader's reason; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -172,7 +172,7 @@ class AddVoter(Action):
 class RemoveVoter(Action):
     """Let voters only observe from now on, one after the other.
 
-    Errors:  RequestRefused with the leader's reason; NoResponse.
+    Errors:  RequestRejected with the leader's reason; NoResponse.
     """
 
     refusable: ClassVar[bool] = True

@@ -40,7 +40,7 @@ BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
 class CreateTopic(Action):
     """Create a topic.
 
-    Errors:  RequestRefused with the controller's reason; NoResponse.
+    Errors:  RequestRejected with the controller's reason; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -59,7 +59,7 @@ class CreateTopic(Action):
 class DeleteTopic(Action):
     """Delete a topic, or several by one request.
 
-    Errors:  RequestRefused with the controller's reason for the first that it refuses; NoResponse.
+    Errors:  RequestRejected with the controller's reason for the first that it refuses; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -72,7 +72,7 @@ class DeleteTopic(Action):
 class RecreateTopic(Action):
     """Delete a topic and create it with the same replicas and configs, under a new id.
 
-    Errors:  UserError if there is no such topic; RequestRefused; NoResponse.
+    Errors:  UserError if there is no such topic; RequestRejected; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class AddPartitions(Action):
     """Let a topic have so many partitions in all (CreatePartitions).
 
     Shapes:  assignment: the replicas of each new partition, the preferred leader first.
-    Errors:  RequestRefused, also for a total that is not more than there are; NoResponse.
+    Errors:  RequestRejected, also for a total that is not more than there are; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
@@ -103,7 +103,7 @@ class Reassign(Action):
 
     The response comes when the move has begun; ``Partition.is_reassigning`` holds while it lasts.
 
-    Errors:  RequestRefused with the controller's reason; NoResponse.
+    Errors:  RequestRejected with the controller's reason; NoResponse.
     Source:  KIP-455.
     """
 
@@ -147,7 +147,7 @@ class DeleteRecords(Action):
 
     Shapes:  before: an offset at or below the high watermark, which is what none names. -> the low
              watermark of each partition, by its name.
-    Errors:  RequestRefused with the leader's reason; NoResponse.
+    Errors:  RequestRejected with the leader's reason; NoResponse.
     Source:  KIP-107.
     """
 
