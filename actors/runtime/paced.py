@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from minicluster.actors.runtime import garbage
 from minicluster.actors.runtime.runtime import LeakedThread
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import POLL_S, STOP_TIMEOUT_S
@@ -64,6 +65,8 @@ class PacedRuntime(SimulatedRuntime):
         with self.exclusive():
             if self._thread is None and not self._closed:
                 self.begin_pace()
+                garbage.cluster_begins()
+                self.at_close.append(garbage.cluster_closes)
                 self._thread = threading.Thread(
                     target=self._carry, name="minicluster-paced", daemon=True
                 )

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 import pykka
 from pykka import messages
 
+from minicluster.actors.runtime import garbage
 from minicluster.errors import MiniclusterError
 
 _wall_s = time.time  # as it is before a simulation guards it
@@ -220,6 +221,7 @@ class Runtime(ABC):
             actor.actor_stopped.set()
             self._discard(actor)
             actor.cancel_timers()
+            garbage.actor_ended()
 
     def stop(self, name: str) -> None:
         """End an actor after the messages that are in its inbox now."""
@@ -227,6 +229,7 @@ class Runtime(ABC):
         if actor is not None and not actor.actor_stopped.is_set():
             actor.stop()
             self._drain(actor)
+            garbage.actor_ended()
 
     def close(self) -> None:
         """Stop every actor in the reverse order of starting, then look for leaked threads.

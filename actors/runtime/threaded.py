@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pykka
 from pykka import messages
 
+from minicluster.actors.runtime import garbage
 from minicluster.actors.runtime.runtime import (
     ClusterActor,
     LeakedThread,
@@ -170,6 +171,8 @@ class ThreadedRuntime(Runtime):
 
     def _open(self) -> None:
         if not self._threads:
+            garbage.cluster_begins()
+            self.at_close.append(garbage.cluster_closes)
             clock = threading.Thread(target=self._tick, name="minicluster-timers", daemon=True)
             self._start_thread(clock)
 

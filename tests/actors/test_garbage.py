@@ -1,0 +1,72 @@
+"""While clients wait, no collection of garbage visits what a cluster has kept for long."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.cluster.cluster import RuntimeName
+from minicluster.actors.runtime import garbage
+
+
+class Kept:
+    """An object that the collector tracks."""
+
+
+def visited(kept: list[Kept]) -> int:
+    """The objects that a full collection would look at."""
+    seen = {id(each) for each in gc.get_objects()}
+    return sum(id(each) in seen for each in kept)
+
+
+def circle() -> weakref.ref[Kept]:
+    """Garbage that no reference count frees, once its maker has returned."""
+    first: Any = Kept()
+    first.itself = first
+    return weakref.ref(first)
+
+
+@pytest.mark.parametrize("runtime", ["threaded", "simulated"])
+def test_old_objects_are_set_aside_while_clients_wait(runtime: RuntimeName) -> None:
+    with MiniCluster(brokers=1, controllers=1, seed=1, runtime=runtime, listeners=True) as cluster:
+        assert cluster.bootstrap_servers  # time passes by itself from here on
+        kept = [Kept() for _ in range(1_000)]
+        assert visited(kept) == 1_000
+        gc.collect(1)
+        assert visited(kept) == 0
+        young = circle()
+        gc.collect(1)
+        assert young() is None
+    assert visited(kept) == 1_000
+
+
+def test_a_circle_that_becomes_garbage_when_it_is_old_is_freed_after_the_close() -> None:
+    with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded"):
+        kept: Any = Kept()
+        kept.itself = kept
+        reference = weakref.ref(kept)
+        gc.collect(1)
+        del kept
+        gc.collect()
+        assert reference() is not None
+    gc.collect()
+    assert reference() is None
+
+
+def test_after_many_nodes_have_ended_their_circles_are_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "ENDED_MAX", 3)
+    with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded") as cluster:
+        actors = cluster.processes[1].actors
+        references = [weakref.ref(cluster.rt.actor(name)) for name in actors]
+        gc.collect(1)
+        cluster.restart(cluster.brokers[0])
+        gc.collect()
+        assert [reference() for reference in references] == [None] * len(references)
+        gc.collect(1)
+        assert gc.get_freeze_count() > 0
