@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ def step_of(number: int, value: Any, where: str) -> Step:
         raise ScenarioError(f"{where}: a step is a mapping such as {{do: heal}}")
     kinds = [word for word in ("do", "until", "expect") if word in value]
     if len(kinds) != 1:
-        raise ScenarioError(f"{where}: a step has one of do, until and expect")
+        raise ScenarioError(f"{where}: a step has one of do, until and expect{_meant_do(value)}")
     [kind] = kinds
     rest = {name: item for name, item in value.items() if name not in ("at", "after", kind)}
     if odd := next((name for name in rest if ")" in name or "]" in name), None):
@@ -246,6 +247,14 @@ def step_of(number: int, value: Any, where: str) -> Step:
     return Step(number=number, until=condition, within_ms=within_ms, **when)
 
 
+def _meant_do(value: Mapping[Any, Any]) -> str:
+    """What to write for a step that begins with the name of its action."""
+    for name in value:
+        if isinstance(name, str) and (near := get_close_matches(name, ACTIONS, 1, 0.75)):
+            return f"; write do: {near[0]}"
+    return ""
+
+
 def _action_step(
     number: int, method: str, given: dict[str, Any], where: str, when: Mapping[str, Any]
 ) -> Step:
@@ -269,6 +278,8 @@ def _known(read: Document, value: Mapping[Any, Any], names: Sequence[str], *path
     for name in value:
         if name not in names:
             place = ": ".join([read.at(*path, name), *path])
+            if not path and name in _CLUSTER:
+                raise ScenarioError(f"{place}: {name} belongs below cluster")
             raise ScenarioError(f"{place}: {shown(name)} is not known here; {instead(name, names)}")
 
 

@@ -115,6 +115,10 @@ SCENARIOS = {
     "negative duration": (step("{until: unfenced(brokers), within: -5s}"), "step 2: within: "),
     "missing argument": (step("{do: cut, src: brokers}"), "step 2: cut needs 'dst': a selector"),
     "missing steps": ("name: nothing\n", "the list of steps is missing or empty"),
+    "a seed beside the cluster": (
+        "name: a\nseed: 3\nsteps: [{do: heal}]\n",
+        ":2:7: seed belongs below cluster",
+    ),
     "missing do": (step("{node: broker(1)}"), "a step has one of do, until and expect"),
     "unknown action": (step("{do: explode}"), "step 2: 'explode' is no action; known: create_"),
     "unknown argument": (
