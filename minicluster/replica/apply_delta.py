@@ -1,8 +1,12 @@
 """The changes of a published delta to a broker's replicas, in Kafka's order.
 
 Deletions first; then the partitions that this broker leads (not fetched any more); then those that
-it follows (fetched again only in a new leader epoch). The first delta of an incarnation also
-removes logs of partitions that are not assigned to this broker any more.
+it follows (fetched again only in a new leader epoch). A topic that is deleted and created again in
+one delta has one name and two ids: its old log must be gone before the new one is opened.
+
+The first delta of an incarnation also removes the *strays*: logs of partitions that were deleted,
+or assigned elsewhere, while the broker was down. That delta is from nothing to the present image,
+so it has no deletions. A log is a stray by its topic id, not by its name (KAFKA-14616).
 
 Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersDelta,
          BrokerMetadataPublisher, LogManager.isStrayKraftReplica.
@@ -40,7 +44,7 @@ def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, n
     for deleted in changes.deletes:
         gone = state.partitions.get((deleted.topic_id, deleted.partition))
         if gone is not None:
-            gone.unsettle()
+            gone.on_change()
     for deleted in changes.deletes:
         _delete(state, deleted, now_ms)
     for named, registration in changes.leaders.items():
@@ -74,22 +78,22 @@ def is_stray(state: ReplicaManagerState, name: str) -> bool:
 
     Source:  LogManager.isStrayKraftReplica.
     """
-    known = state.store.partition_file(name)
+    stored = state.store.partition_file(name)
     index = int(name.rpartition("-")[2])
-    registration = None if known is None else state.image.topics.partition(known.topic_id, index)
+    registration = None if stored is None else state.image.topics.partition(stored.topic_id, index)
     return registration is None or state.broker_id not in registration.replicas
 
 
 def _delete_log(state: ReplicaManagerState, name: str) -> None:
-    known = state.store.partition_file(name)
+    stored = state.store.partition_file(name)
     state.store.delete(name)
-    if known is not None and state.config.traced:
+    if stored is not None and state.config.traced:
         topic, _, index = name.rpartition("-")
         columns = {
             "broker": state.broker_id,
             "incarnation": state.config.incarnation,
             "topic": topic,
-            "topic_id": format_uuid(known.topic_id),
+            "topic_id": format_uuid(stored.topic_id),
             "part": int(index),
             "kind": "delete",
         }
@@ -104,9 +108,9 @@ def _delete(state: ReplicaManagerState, named: TopicIdPartition, now_ms: int) ->
     state.offline.pop(key, None)
     partition = state.remove_partition(key)
     name = log_name(named.topic, named.partition)
-    known = state.store.partition_file(name)
+    stored = state.store.partition_file(name)
     # The log of this name may be that of a topic that was created again meanwhile.
-    if known is not None and known.topic_id == named.topic_id:
+    if stored is not None and stored.topic_id == named.topic_id:
         state.store.delete(name)
     if partition is not None:
         stop_replica(partition, delete=True)
@@ -213,9 +217,9 @@ def _directory_for(
     online, everything = store.online_directories, store.directory_ids
     if not everything:
         return directory_id.UNASSIGNED
-    known = store.partition_file(name)
-    if known is not None:
-        return known.directory if known.directory in online else None
+    stored = store.partition_file(name)
+    if stored is not None:
+        return stored.directory if stored.directory in online else None
     preferred = state.preferred_directories.pop(name, None)
     if preferred in online:
         return preferred
@@ -252,14 +256,14 @@ def _directories_to_report(
         return to_report
     for named, assigned in changes.directories.items():
         key = (named.topic_id, named.partition)
-        known = state.store.partition_file(log_name(named.topic, named.partition))
+        stored = state.store.partition_file(log_name(named.topic, named.partition))
         partition = state.partitions.get(key)
-        if partition is None or known is None:
+        if partition is None or stored is None:
             continue
         if partition.future is not None and partition.future.is_queued:
             continue  # the directory that it moves to is reported
-        if known.directory == assigned:
+        if stored.directory == assigned:
             state.assignments.forget(key)
-        elif known.directory in state.store.directory_ids:
-            to_report[key] = known.directory
+        elif stored.directory in state.store.directory_ids:
+            to_report[key] = stored.directory
     return to_report

@@ -5,6 +5,9 @@ A move copies the log, reports the new directory, then replaces the log (KIP-113
     copying --caught up--> queued --the controller has taken the directory--> replaced
                              └--the log has grown--> copying (and still queued)
 
+The controller first, the log after: were the log replaced before the controller has the directory,
+a failure of that directory would not take the replica out of its ISR.
+
 A step copies as much as one fetch, and other inputs come between two steps. Where the metadata has
 no directories (below metadata.version 3.7-IV2) a copy that has caught up replaces the log at once.
 

@@ -149,7 +149,7 @@ def _z18(right: Right, partition: Partition, pending: Pending, now_ms: int) -> N
 # --- high watermark ---------------------------------------------------------------------------
 
 
-@plant(high_watermark.is_held_by_min_isr, "z40_hw_moves_under_min_isr")
+@plant(high_watermark.waits_for_min_isr, "z40_hw_moves_under_min_isr")
 def _z40(right: Right, partition: Partition, now_ms: int) -> bool:
     end = high_watermark.lowest_log_end_offset(partition, now_ms)
     if right(partition, now_ms) and end > partition.high_watermark:

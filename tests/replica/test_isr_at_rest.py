@@ -9,7 +9,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.replica import machine
 from minicluster.replica.partition.isr import run_isr_task
-from tests.replica.test_settled_partitions import play
+from tests.replica.test_skipped_partitions import play
 
 
 def test_a_run_is_the_same_whether_partitions_at_rest_are_checked_or_not(

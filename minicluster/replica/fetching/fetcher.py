@@ -6,6 +6,23 @@
 One request is in flight at a time. A fetch names the partitions that have changed since the last
 one (KIP-227). A partition whose fetch was rejected waits out a back-off, out of the session.
 
+**Truncation.** The end of a follower's log may hold records that its last leader never committed
+and that the new leader does not have. They must go before anything is appended behind them. To cut
+at the follower's high watermark is wrong: it lags behind the leader's by a fetch, so committed
+records would go too, and with a second failure the last copy of them (KIP-101). Instead the fetch
+carries the leader epoch of the last record here. If the leader's log leaves that epoch earlier, it
+responds with the largest epoch it has up to there and that epoch's end, and this log is cut to what
+both have of it. Several elections in a row can leave epochs here that the leader never had; then
+one cut is not enough, and the next epoch is looked up in turn, until both name the same (KIP-279).
+
+**Out of range.** Where the fetch offset is outside of the leader's log, there is no epoch to
+compare. A leader whose log is shorter was elected uncleanly: this log is cut to the leader's end.
+Otherwise the leader has deleted what comes next: this log is dropped and starts where the leader's
+does, or continues if it reaches that far.
+
+A response counts only for the offset and leader epoch that its request named: metadata may have
+moved the partition to another epoch while the request was under way.
+
 Leaves out: tiered storage, throttling.
 Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
             AbstractFetcherThread (processFetchRequest, maybeTruncate, getOffsetTruncationState,

@@ -1,5 +1,25 @@
 """The high watermark of a leader, and its low watermark.
 
+What lies below the high watermark is committed: every replica that can be elected cleanly has it.
+So it is the lowest log end among
+
+* the leader,
+* the members of the maximal ISR (``isr``: the committed one, and a proposed replica),
+* replicas outside that are about to join: eligible, and caught up in replica.lag.time.max.ms.
+
+and it does not move at all while the committed ISR is below min.insync.replicas, because fewer
+replicas than the topic's owner asked for would have the record.
+
+Within a leadership it only rises. A new leader starts from its own, which it had from its
+predecessor's responses and which is therefore a fetch or so behind: everything below the start of
+its epoch may be committed already. So a replica joins the ISR only if it holds that start
+(``isr.is_follower_in_sync``), and no latest offset is listed before the high watermark has reached
+it (``reads.list_offsets``, KIP-207).
+
+It is looked at again after an append, a fetch that moves a follower's end, a committed ISR change
+and ``make_leader``; as in Kafka, *not* after a change of min.insync.replicas or of broker metadata,
+nor after an ISR change that is reverted. Until the next fetch it can be lower than it might be.
+
 Source:  Partition.maybeIncrementLeaderHW, lowWatermarkIfLeader; KIP-966 (min ISR), KAFKA-15583.
 """
 
@@ -17,7 +37,7 @@ def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
     """
     # A committed record must be held by min.insync.replicas brokers, so below that minimum nothing
     # is committed (KAFKA-15583).
-    if is_held_by_min_isr(partition, now_ms):
+    if waits_for_min_isr(partition, now_ms):
         return False
     new = lowest_log_end_offset(partition, now_ms)
     old = partition.high_watermark
@@ -28,7 +48,7 @@ def maybe_increment_leader_hw(partition: Partition, now_ms: int) -> bool:
 
 
 @step
-def is_held_by_min_isr(partition: Partition, now_ms: int) -> bool:
+def waits_for_min_isr(partition: Partition, now_ms: int) -> bool:
     """The high watermark must not move while the ISR is below its minimum."""
     return partition.is_under_min_isr
 

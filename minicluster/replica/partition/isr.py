@@ -25,6 +25,23 @@ result yet, even if that one has become obsolete.
 controller may have in force: an expansion counts from the moment it is proposed, because the
 controller may have committed it already; a shrink counts once it is committed (B1).
 
+What would be lost otherwise. Broker 1 leads with ISR {1, 2}, and 3 has caught up at offset 10::
+
+    leader 1                                            controller
+    proposes {1, 2, 3}                      -------->   commits {1, 2, 3}
+    appends 10; 2 has it, 3 has not yet                 its response is late
+    if 10 were committed by {1, 2} alone ...            1 and 2 fail: elects 3, which is in the ISR
+                                                        3 lacks 10, which clients know as committed
+
+The same with a shrink that counts too early: the leader commits by {1} while the controller still
+has {1, 2}, rejects the shrink, and elects 2. For an error the question is therefore what the
+controller may have in force: nothing new (revert), anything (stay pending, until metadata says), or
+this change after all, since only its response was lost (send the same again: the partition epoch in
+it makes a repetition harmless).
+
+A response and the metadata bring the same news on two ways, in either order. The partition epoch
+tells which is newer: older news is ignored, whichever way it comes (KAFKA-13790).
+
 Source:  Partition.maybeExpandIsr, maybeShrinkIsr, submitAlterPartition, handleAlterPartitionUpdate,
          handleAlterPartitionError; KIP-841, KIP-903.
 """
@@ -90,6 +107,10 @@ def is_change_in_flight(partition: Partition, isr: tuple[int, ...]) -> bool:
 def maybe_expand_isr(partition: Partition, replica_id: int, now_ms: int) -> None:
     """Propose a replica that has just fetched for the ISR.
 
+    Eligibility is looked at once more by the controller: this broker's metadata may be old. It is
+    looked at here so that a leader does not propose a fenced broker with every fetch of it, to be
+    rejected each time (KIP-841).
+
     Source:  Partition.maybeExpandIsr.
     """
     state = partition.isr_state
@@ -153,7 +174,7 @@ def is_isr_at_rest(partition: Partition) -> bool:
     holds the whole log, whenever it fetched last, and no change is under way.
 
     Otherwise each task would look at every partition of a broker, and clusters at rest are most of
-    what is simulated. ``Partition.unsettle`` and ``submit`` note those that are to be looked at.
+    what is simulated. ``Partition.on_change`` and ``submit`` note those that are to be looked at.
     """
     if not partition.is_leader:
         return True
@@ -197,6 +218,9 @@ def maybe_shrink_isr(partition: Partition, now_ms: int) -> None:
 @step
 def out_of_sync_replicas(partition: Partition, now_ms: int) -> tuple[int, ...]:
     """The members that lack records and have lacked them for longer than the allowed lag.
+
+    A member that holds the whole log stays however long it is silent: if its broker is gone, the
+    controller fences that, and with it the member leaves the ISR.
 
     Source:  Partition.getOutOfSyncReplicas, isFollowerOutOfSync.
     """
@@ -336,7 +360,7 @@ def _on_alter_partition(
     ):
         partition.failed_isr_updates += 1
         return
-    partition.unsettle()
+    partition.on_change()
     isr = tuple(sorted(set(result.isr)))
     partition.isr_state = CommittedPartitionState(isr, result.recovery_state)
     partition.partition_epoch = result.partition_epoch

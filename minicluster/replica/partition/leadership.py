@@ -13,6 +13,15 @@
     any       the replica is deleted, or its   none (stop_replica); results that are on their way
               directory has failed             are ignored
 
+A leader epoch is the reign of one leader: it starts at the leader's log end, and every batch that
+it appends carries it. So a position in the log is (epoch, offset), and two logs agree wherever they
+hold the same epoch at the same offset (KIP-101). The partition epoch counts every change of the
+partition, ISR changes too; it orders what comes by metadata and what comes by a response.
+
+What a leader knows of its followers is worth nothing under another leader: offsets of that time may
+be of records that it does not have. Its own next epoch changes nothing in its log, so offsets stay;
+only the lag of the followers is counted from then on.
+
 Source:  Partition.makeLeader, makeFollower, delete; KIP-704 (recovery of an unclean leader).
 """
 
@@ -41,7 +50,7 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
     """
     if is_stale(partition, registration):
         return False
-    partition.unsettle()
+    partition.on_change()
     is_new_leader = not partition.is_leader
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
     change_stays_pending = stays_pending(partition, registration)
@@ -82,7 +91,7 @@ def make_follower(partition: Partition, registration: PartitionRegistration) -> 
     """
     if is_stale(partition, registration):
         return False
-    partition.unsettle()
+    partition.on_change()
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
     _assign(partition, registration)
     partition.leader = registration.leader
@@ -169,7 +178,7 @@ def _assign(partition: Partition, registration: PartitionRegistration) -> None:
 
 def stop_replica(partition: Partition, *, delete: bool) -> None:
     """Leave the partition, with or without its log; results that still come are ignored."""
-    partition.unsettle()
+    partition.on_change()
     partition.leader = None
     trace(partition, "delete" if delete else "stop")
     partition.isr_state = CommittedPartitionState(())

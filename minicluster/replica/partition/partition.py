@@ -139,10 +139,10 @@ class FutureReplica:
     is_queued: bool = False
 
 
-class Settled(Protocol):
+class SkippedBySession(Protocol):
     """A fetch session that leaves a partition alone until it changes."""
 
-    def unsettle(self) -> None:
+    def read_again(self) -> None:
         """Let the next fetch of the session read the partition."""
 
 
@@ -178,10 +178,10 @@ class Partition:
         self.log_config = log_config
         self.name = log_name(topic, partition)
 
-        self.settled: list[Settled] = []
+        self.skipped_by: list[SkippedBySession] = []
         context.unwritten[self] = context.isr_unchecked[self] = None
         self.replica_log = ReplicaLog(
-            log, context.rules, high_watermark_checkpoint, on_change=self.unsettle
+            log, context.rules, high_watermark_checkpoint, on_change=self.on_change
         )
         self.future: FutureReplica | None = None  # while it moves to another directory
         self.leader: int | None = None
@@ -228,15 +228,21 @@ class Partition:
 
         Source:  Partition.maybeReplaceCurrentWithFutureReplica.
         """
-        self.unsettle()
-        self.replica_log = ReplicaLog(log, self.rules, self.high_watermark, on_change=self.unsettle)
+        self.on_change()
+        self.replica_log = ReplicaLog(
+            log, self.rules, self.high_watermark, on_change=self.on_change
+        )
         self.blank_trace_row["directory"] = format_uuid(directory)
 
-    def unsettle(self) -> None:
-        """Let followers' fetches read this partition: its log, role or ISR changes."""
+    def on_change(self) -> None:
+        """Let followers' fetches read this partition: its log, role or ISR changes.
+
+        Called before the change where a session's times still have to be noted in the state that
+        the change replaces.
+        """
         self.context.unwritten[self] = self.context.isr_unchecked[self] = None
-        while self.settled:
-            self.settled[-1].unsettle()
+        while self.skipped_by:
+            self.skipped_by[-1].read_again()
 
     @property
     def log_start_offset(self) -> int:

@@ -1,5 +1,15 @@
 """Reads of a partition's log for followers and consumers, and lookups of offsets.
 
+    reader                        served by           up to
+    follower                      the leader          the log end
+    consumer, read_uncommitted    the leader, or any  the high watermark
+    consumer, read_committed      replica (KIP-392)   the last stable offset
+
+What is checked first decides the error: the leader epoch of the request, the role, whether the
+leader knows the follower; then the log, for divergence before the offset is looked for. Only a
+fetch that passed all of it counts as the follower's progress. One of diverging logs must not: its
+offset is of records that this log does not have, and the high watermark would move by them.
+
 Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchState,
          fetchOffsetForTimestamp, lastOffsetForLeaderEpoch.
 """

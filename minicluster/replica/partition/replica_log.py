@@ -1,7 +1,9 @@
 """The log of one replica with its high watermark, for leader and follower alike.
 
 The high watermark lies between the log's start and its end. The log outlives the process; the
-high watermark is restored from a checkpoint, which may be old.
+high watermark is restored from a checkpoint, which may be old. An old one is safe: a follower cuts
+its log by leader epochs and no more by its high watermark (KIP-101), and a leader's rises again
+with the first fetches.
 
 A segment has no file of its own. It decides what retention deletes and compaction leaves alone.
 
@@ -259,6 +261,9 @@ class ReplicaLog:
         self, batches: Sequence[RecordBatch], leader_epoch: int, config: LogConfig, now_ms: int
     ) -> int:
         """Append fetched batches, up to the first one of a higher epoch than that of the fetch.
+
+        The leader lost its epoch while it read, and has fetched those from the next one. They are
+        fetched again in that epoch, after the comparison of the logs (KAFKA-18723).
 
         A log without records takes a first batch that begins below its end and reaches it.
 

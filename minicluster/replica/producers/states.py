@@ -1,12 +1,25 @@
 """The producers of one log: sequences by which it detects duplicates, and open transactions.
 
-Batches of clients are checked in full. Those of a coordinator have no sequence numbers. Those that
-come by replication were checked by the leader: a follower only updates its states.
+**Idempotence** (KIP-98). A producer numbers the records of each partition and has no more than five
+batches in flight. So the log keeps its last five: a batch with the sequences of one of them is a
+retry whose response was lost, and gets the response of the first time; one that follows the last is
+new; any other has overtaken, or lost, one before it (OUT_OF_ORDER_SEQUENCE_NUMBER). A higher
+producer epoch starts at 0 and fences the lower one, that of an earlier instance of the producer.
+
+**Transactions.** In each partition the first batch opens the transaction, a marker of the
+coordinator ends it.
 
     append ──▶ ongoing ──marker──▶ unreplicated ──high watermark past the marker──▶ gone
 
 The first unstable offset is the lowest one of a transaction that is ongoing or unreplicated: what
-lies above it is not decided yet, or its decision could still be lost.
+lies above it is not decided yet, or its decision could still be lost. The last stable offset, up to
+which read_committed reads, is that or the high watermark, the lower one. It is why a transaction
+that nobody ends ("hanging") stops all such consumers, and why a batch must not open one that the
+coordinator does not know (``verification``, KIP-890).
+
+Batches of clients are checked in full. Those of a coordinator have no sequence numbers. Those that
+come by replication were checked by the leader: a follower only updates its states, and so can lead
+at any time.
 
 Source:  KIP-98, KIP-360, KIP-890, KIP-1228; ProducerStateManager, ProducerStateEntry,
          ProducerAppendInfo, TxnMetadata, CompletedTxn; UnifiedLog.analyzeAndValidateProducerState.
@@ -88,9 +101,9 @@ class ProducerStateEntry:
         if batch.producer_epoch != self.epoch:
             return None
         sequences = (batch.base_sequence, batch.last_sequence)
-        for seen in self.batches:
-            if (seen.base_sequence, seen.last_sequence) == sequences:
-                return seen
+        for earlier in self.batches:
+            if (earlier.base_sequence, earlier.last_sequence) == sequences:
+                return earlier
         return None
 
     def with_batch(self, batch: RecordBatch) -> ProducerStateEntry:

@@ -9,7 +9,7 @@ reads again. The fetch offset of a follower shows its leader how far it is: see 
       read_from_log           each partition, within what is left of the limit in bytes
         preferred_read_replica    a consumer is sent to a follower in its rack (KIP-392)
       DelayedFetch            waits, then reads again
-      _respond                what the context responds with; a session's settled partitions
+      _respond                what the context responds with; a session's skipped partitions
 
 Versions: v1 to v3 add throttle time, timestamps and a response limit in bytes (KIP-74). v4 has the
           isolation level, v5 the follower's log start. v7 has fetch sessions (KIP-227), v9 the
@@ -44,7 +44,7 @@ from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_reco
 from minicluster.replica.requests.purgatory import DelayedOperation
 from minicluster.replica.sessions.fetch_context import FetchContext, new_context
 from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey
-from minicluster.replica.sessions.settled import settle
+from minicluster.replica.sessions.skipped import skip_unchanged
 from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
@@ -104,7 +104,7 @@ def handle_fetch(
     results = read_from_log(state, params, wanted, now_ms)
     if (
         results.responds_at_once
-        or not (wanted or (session is not None and session.settled))
+        or not (wanted or (session is not None and session.skipped))
         or params.max_wait_ms <= 0
         or results.size >= params.min_bytes
     ):
@@ -413,7 +413,7 @@ def preferred_read_replica(
     own = brokers.broker(partition.broker_id)
     if not partition.is_leader or (own is not None and own.rack == rack):
         return None
-    partition.unsettle()  # the times of its replicas count
+    partition.on_change()  # the times of its replicas count
     offset: int = data.fetch_offset
     best: tuple[int, int, int] | None = None
     for replica_id, replica in partition.remote_replicas.items():
@@ -486,7 +486,7 @@ class DelayedFetch(DelayedOperation):
         return True
 
     def include(self, key: PartitionKey, cached: CachedPartition) -> None:
-        """Wait for a partition that was settled, whose log was read to its end."""
+        """Wait for a partition that was skipped, whose log was read to its end."""
         item = FetchedPartition.of_session(key, cached)
         index = bisect(self._wanted, item.place, key=lambda other: other.place)
         self._wanted.insert(index, item)
@@ -584,5 +584,5 @@ def _respond(
     if read and params.is_from_follower:
         session = state.fetch_sessions.find(response.session_id)
         if session is not None:
-            settle(state, session, read)
+            skip_unchanged(state, session, read)
     state.respond(token, response)

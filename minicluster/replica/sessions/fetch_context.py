@@ -133,7 +133,7 @@ class IncrementalFetchContext:
 
     @property
     def partitions(self) -> Mapping[PartitionKey, CachedPartition]:
-        """The partitions of the session that are not settled."""
+        """The partitions of the session that are not skipped."""
         return self.session.partitions_to_read()
 
     def response(

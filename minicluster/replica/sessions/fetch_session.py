@@ -4,6 +4,20 @@
     epoch n     an incremental fetch names what has changed since fetch n - 1
     epoch -1    a full fetch without a session; it closes the one that it names
 
+Without sessions a follower of a thousand idle partitions sends a thousand names with each fetch, to
+be told that there is nothing. In a session the request names what the client changes, and the
+response what has changed for it: records, an error, or another high watermark or log start than it
+was last sent. So both sides must agree on what was sent last. The epoch sees to that: if a response
+is lost, the client's next epoch is not the one expected, INVALID_FETCH_SESSION_EPOCH makes it open
+another session, and everything is sent once more.
+
+A fetcher of a thousand idle partitions would else send a thousand names a second to be told that
+there is nothing. In a session the request names what the client changes, and the response what has
+changed for it: records, an error, or another high watermark or log start than it was last sent. So
+both sides must agree on what was sent last. The epoch sees to that: if a response is lost, the
+client's next epoch is not the one expected, INVALID_FETCH_SESSION_EPOCH makes it open another
+session, and everything is sent once more.
+
 Session ids are drawn from the incarnation of the broker, so that a session that an earlier one has
 opened is not found: a new incarnation knows nothing of what was sent. The cache has eight shards,
 each with its range of ids and its part of max.incremental.fetch.session.cache.slots.
@@ -90,10 +104,10 @@ class Waits(Protocol):
         """Wait for one more partition of the session."""
 
 
-class Settles(Protocol):
+class Skipped(Protocol):
     """A partition of a session that is not read."""
 
-    def unsettle(self) -> None:
+    def read_again(self) -> None:
         """Read it again."""
 
 
@@ -103,7 +117,7 @@ class FetchSession:
 
     Shapes:  privileged: the session of a follower; the epoch is that of the next request. follower:
              (broker id, broker epoch) of the last request. A partition is in ``to_read`` or, where
-             a follower has been sent all of it, in ``settled``. waiting: the fetches that wait, by
+             a follower has been sent all of it, in ``skipped``. waiting: the fetches that wait, by
              their numbers in the purgatory.
     """
 
@@ -118,7 +132,7 @@ class FetchSession:
     evictable_by: frozenset[bool] = field(default_factory=frozenset)  # of (privileged, other) ones
     follower: tuple[int, int] | None = None
     to_read: dict[PartitionKey, None] = field(default_factory=dict)
-    settled: dict[PartitionKey, Settles] = field(default_factory=dict)
+    skipped: dict[PartitionKey, Skipped] = field(default_factory=dict)
     waiting: dict[int, Waits] = field(default_factory=dict)
     last_place: int = 0
 
@@ -133,22 +147,22 @@ class FetchSession:
         partition.place = self.last_place
 
     def partitions_to_read(self) -> dict[PartitionKey, CachedPartition]:
-        """The partitions that are not settled, in order."""
-        if not self.settled:
+        """The partitions that are not skipped, in order."""
+        if not self.skipped:
             return dict(self.partitions)
-        unsettled = [(key, self.partitions[key]) for key in self.to_read]
-        return dict(sorted(unsettled, key=lambda item: item[1].place))
+        to_read = [(key, self.partitions[key]) for key in self.to_read]
+        return dict(sorted(to_read, key=lambda item: item[1].place))
 
     def take_follower(self, follower: tuple[int, int] | None) -> None:
-        """Take the sender of a request; nothing is settled for another one."""
+        """Take the sender of a request; nothing is skipped for another one."""
         if follower != self.follower:
-            self.unsettle_all()
+            self.read_all_again()
             self.follower = follower
 
-    def unsettle_all(self) -> None:
+    def read_all_again(self) -> None:
         """Read all partitions again."""
-        for settled in list(self.settled.values()):
-            settled.unsettle()
+        for skipped in list(self.skipped.values()):
+            skipped.read_again()
 
     def update(
         self,
@@ -160,18 +174,18 @@ class FetchSession:
         Source:  FetchSession.update.
         """
         for key, partition in wanted:
-            known = self.partitions.get(key)
-            if known is None:
+            cached = self.partitions.get(key)
+            if cached is None:
                 self.partitions[key] = partition
                 self.put_last(partition)
             else:
-                if key in self.settled:
-                    self.settled[key].unsettle()
-                known.data = partition.data
+                if key in self.skipped:
+                    self.skipped[key].read_again()
+                cached.data = partition.data
             self.to_read[key] = None
         for key in forgotten:
-            if key in self.settled:
-                self.settled[key].unsettle()
+            if key in self.skipped:
+                self.skipped[key].read_again()
             self.partitions.pop(key, None)
             self.to_read.pop(key, None)
 
@@ -208,7 +222,7 @@ class FetchSessionCacheShard:
             evicted = self._evictable(privileged, len(partitions), now_ms)
             if evicted is None:
                 return INVALID_SESSION_ID
-            self.sessions.pop(evicted.id).unsettle_all()
+            self.sessions.pop(evicted.id).read_all_again()
         session = FetchSession(
             id=self._new_id(),
             privileged=privileged,
@@ -273,13 +287,13 @@ class FetchSessionCache:
         """Close a session; one that is not there is ignored."""
         session = self._shard(session_id).sessions.pop(session_id, None)
         if session is not None:
-            session.unsettle_all()
+            session.read_all_again()
 
-    def unsettle_all(self) -> None:
+    def read_all_again(self) -> None:
         """Read all partitions of all sessions again."""
         for shard in self.shards:
             for session in shard.sessions.values():
-                session.unsettle_all()
+                session.read_all_again()
 
     def next_shard(self) -> FetchSessionCacheShard:
         """The shard of the next new session."""

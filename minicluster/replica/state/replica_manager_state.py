@@ -87,7 +87,7 @@ class ReplicaManagerState(BrokerContext):
         self._log_configs.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
         if image.cluster.brokers is not before.cluster.brokers:
-            self.fetch_sessions.unsettle_all()  # a follower may be out of date
+            self.fetch_sessions.read_all_again()  # a follower may be out of date
         if image.features is not before.features or before is MetadataImage.EMPTY:
             self._set_versions()
 

@@ -4,8 +4,9 @@
     response, no error   -->  the items in it complete; the others leave at once
     response, top error  -->  all items wait; they leave 50 ms later or with the next submit
 
-An item that a response leaves out is sent again. Nothing times out. By KIP-497's text the items of
-one input leave in one request, at its end.
+An item that a response leaves out is sent again. Nothing times out: an item has no other end than a
+result, since its partition stays pending until then. By KIP-497's text the items of one input leave
+in one request, at its end.
 
 AlterPartition is the API that shipped. AlterIsr is that of KIP-497's and KIP-704's texts, by
 ``Rules.isr_changes_by``. KIP-704's response has the committed state. KIP-497's has errors alone and
@@ -73,6 +74,8 @@ class AlterPartitionManager(ControllerClient):
         Errors:  the result OPERATION_NOT_ATTEMPTED.
         """
         key = self._key(item)
+        # Also where metadata has made the earlier one obsolete: its result is still to come, names
+        # the partition alone, and would be taken for that of this one.
         if key in self._unsent:
             on_complete(AlterPartitionResult(error=ErrorCode.OPERATION_NOT_ATTEMPTED), now_ms)
             return

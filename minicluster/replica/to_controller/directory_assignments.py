@@ -1,5 +1,9 @@
 """AssignReplicasToDirs: the directories in which a broker's replicas lie (KIP-858).
 
+When a directory fails, the broker reports its id and no partitions. The controller takes the
+replicas out of ISRs and leaderships that its metadata has in that directory; a replica that it has
+elsewhere would stay leader on a dead disk. Hence every difference is reported.
+
 The newest directory of each partition counts. One request is in flight. Assignments are collected
 for a while before they are sent, and those that the controller rejects one by one wait as long. A
 request that fails as a whole is sent again after a growing pause.
@@ -63,15 +67,16 @@ class DirectoryAssignments(BackOffClient):
 
     def on_success(self, response: Any, now_ms: int) -> None:
         """Take out what is confirmed; a partition with an error is sent again a little later."""
-        done = {
+        confirmed = {
             (topic.topic_id, partition.partition_index): directory.id
             for directory in response.directories
             for topic in directory.topics
             for partition in topic.partitions
             if partition.error_code == ErrorCode.NONE
         }
+        # Not what has been assigned to another directory while the request was under way.
         for key, directory in self._sent.items():
-            if done.get(key) == directory == self._wanted.get(key):
+            if confirmed.get(key) == directory == self._wanted.get(key):
                 del self._wanted[key]
         self.succeed()
         if self._wanted:

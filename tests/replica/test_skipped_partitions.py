@@ -8,22 +8,22 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.play.campaign import outcome_of
-from minicluster.replica.sessions import settled
+from minicluster.replica.sessions import skipped
 from minicluster.scenario.nemesis.generating import generate
 
 
 class Settling:
-    """Counts how many partitions are settled, or settles none."""
+    """Counts how many partitions are skipped, or skips none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, allowed: bool) -> None:
         self.count = 0
-        self._right, self._allowed = settled.is_settled, allowed
-        monkeypatch.setattr(settled, "is_settled", self._is_settled)
+        self._right, self._allowed = skipped.is_unchanged, allowed
+        monkeypatch.setattr(skipped, "is_unchanged", self._is_unchanged)
 
-    def _is_settled(self, *args: Any) -> bool:
-        found = self._allowed and self._right(*args)
-        self.count += found
-        return found
+    def _is_unchanged(self, *args: Any) -> bool:
+        is_unchanged = self._allowed and self._right(*args)
+        self.count += is_unchanged
+        return is_unchanged
 
 
 def play(cluster: MiniCluster) -> str:
@@ -44,7 +44,7 @@ def play(cluster: MiniCluster) -> str:
         return cluster.recorder.trace_hash
 
 
-def test_a_run_is_the_same_whether_partitions_are_settled_or_read_at_each_fetch(
+def test_a_run_is_the_same_whether_partitions_are_skipped_or_read_at_each_fetch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hashes = []

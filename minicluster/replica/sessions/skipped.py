@@ -1,12 +1,12 @@
-"""Settled partitions: those of a follower's fetch session of which there is nothing to send.
+"""Skipped partitions: those of a follower's fetch session of which there is nothing to send.
 
 A member of the ISR that has everything fetches to show that it is alive. Of such a partition a
 fetch changes nothing but the times of the replica, and these are the times of the session. So the
-leader leaves a settled partition alone until it changes, until the follower names it or until the
+leader leaves a skipped partition alone until it changes, until the follower names it or until the
 session ends. The times are noted then.
 
 Kafka reads every partition of a session at each fetch, with the same outcome
-(tests/replica/test_settled_partitions.py). Without settled partitions a cluster at rest would read,
+(tests/replica/test_skipped_partitions.py). Without skipped partitions a cluster at rest would read,
 at each fetch, every log in which there is nothing new.
 
 Source:  KIP-227; CachedPartition.maybeUpdateResponseData, Partition.updateFollowerFetchState.
@@ -25,8 +25,8 @@ from minicluster.replica.sessions.fetch_session import CachedPartition, FetchSes
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 
-class SettledPartition:
-    """One partition of a session, until it is unsettled."""
+class SkippedPartition:
+    """One partition of a session, until it is read again."""
 
     __slots__ = ("_fetches", "_key", "_partition", "_session")
 
@@ -35,16 +35,16 @@ class SettledPartition:
     ) -> None:
         self._session, self._key = session, key
         self._partition, self._fetches = partition, fetches
-        session.settled[key] = self
+        session.skipped[key] = self
         del session.to_read[key]
-        partition.settled.append(self)
+        partition.skipped_by.append(self)
 
-    def unsettle(self) -> None:
+    def read_again(self) -> None:
         """Let the next fetch read the partition, and those that wait."""
         session, partition = self._session, self._partition
-        del session.settled[self._key]
+        del session.skipped[self._key]
         session.to_read[self._key] = None
-        partition.settled.remove(self)
+        partition.skipped_by.remove(self)
         assert session.follower is not None
         replica_id, _ = session.follower
         replica = partition.remote_replicas.get(replica_id)
@@ -58,15 +58,15 @@ class SettledPartition:
                 del session.waiting[number]
 
 
-def settle(
+def skip_unchanged(
     state: ReplicaManagerState, session: FetchSession, read: Mapping[PartitionKey, Any]
 ) -> None:
-    """Settle the partitions of a response to a follower in which there is nothing new."""
+    """Skip, from the next fetch on, the partitions of a response that have nothing new."""
     for key, data in read.items():
         cached = session.partitions.get(key)
         if (
             cached is None
-            or key in session.settled
+            or key in session.skipped
             or data.error_code != ErrorCode.NONE
             or data.records
             or data.diverging_epoch.epoch != NO_EPOCH
@@ -78,12 +78,12 @@ def settle(
         if (
             partition is not None
             and follower is not None
-            and is_settled(partition, cached, follower)
+            and is_unchanged(partition, cached, follower)
         ):
-            SettledPartition(session, key, partition, state.delayed.fetches)
+            SkippedPartition(session, key, partition, state.delayed.fetches)
 
 
-def is_settled(partition: Partition, cached: CachedPartition, follower: tuple[int, int]) -> bool:
+def is_unchanged(partition: Partition, cached: CachedPartition, follower: tuple[int, int]) -> bool:
     """The follower has been sent all that the leader has, and another fetch proposes nothing."""
     replica_id, broker_epoch = follower
     replica = partition.remote_replicas.get(replica_id)
