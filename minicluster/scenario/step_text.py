@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.scenario.actions.action import Action, arguments_of
+from minicluster.scenario.actions.action import Action, arguments_of, fields_of
 from minicluster.scenario.bounds import LEVELS_MAX, checked_text, shown
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.reading import step_of
@@ -70,7 +69,7 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
 
 
 def _arguments(action: type[Action], text: str, where: str) -> dict[str, Any]:
-    in_order = [field.name for field in fields(action) if not field.kw_only]  # type: ignore[arg-type]
+    in_order = [field.name for field in fields_of(action) if not field.kw_only]
     found: dict[str, Any] = {}
     for piece in _pieces(text, where):
         match = _NAMED.fullmatch(piece)

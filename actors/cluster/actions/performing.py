@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.errors import UserError
-from minicluster.scenario.actions.action import Action
+from minicluster.scenario.actions.action import Action, fields_of
 from minicluster.scenario.actions.arguments import Duration, Milliseconds
 
 
@@ -97,7 +97,7 @@ def _signature(declared: Callable[..., Action]) -> inspect.Signature:
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
                 annotation=field.type,
             )
-            for field in fields(declared)
+            for field in fields_of(declared)
         ]
     )
 

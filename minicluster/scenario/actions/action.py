@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -70,13 +70,22 @@ def arguments_of(action: type[Action]) -> dict[str, Argument]:
     return _arguments[action]
 
 
+def fields_of(action: type[Any]) -> list[Field[Any]]:
+    """The fields of an action, its own before those of its base.
+
+    Otherwise, a signature and the page of the vocabulary would begin with what is common to many.
+    """
+    own = action.__annotations__
+    return sorted(fields(action), key=lambda field: field.name not in own)
+
+
 _arguments: dict[type[Action], dict[str, Argument]] = {}
 
 
 def _declared_by(action: Any) -> dict[str, Argument]:
     hints = get_type_hints(action, include_extras=True)
     found = {}
-    for field in fields(action):
+    for field in fields_of(action):
         kind, may_be_none = _kind_of(hints[field.name])
         default = None if field.default is MISSING else field.default
         if default is not None:

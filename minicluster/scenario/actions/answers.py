@@ -9,27 +9,19 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     Apis,
-    ClientId,
-    Duration,
     Errors,
     Function,
-    Nodes,
-    Partitions,
-    TopicId,
-    TopicName,
-    Versions,
 )
-from minicluster.scenario.actions.network import Times
+from minicluster.scenario.actions.clients_requests import OfClients
 from minicluster.scenario.actions.nodes import Connections
 
 When = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
-class Respond(Action):
+class Respond(OfClients):
     """Answer clients' requests with an error, before or after they have taken effect.
 
     Shapes:  before: the node never handles the request. after: it does, and the client gets the
@@ -46,18 +38,10 @@ class Respond(Action):
     error: Errors
     _: KW_ONLY
     when: When = "before"
-    times: Times | None = None
-    client: ClientId | None = None
-    node: Nodes | None = None
-    topic: TopicName | None = None
-    topic_id: TopicId | None = None
-    partitions: Partitions | None = None
-    versions: Versions | None = None
-    lasting: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(Action):
+class Drop(OfClients):
     """Lose the responses to clients' requests, or before: the requests, while connections last.
 
     Shapes:  as in ``Respond``.
@@ -66,18 +50,10 @@ class Drop(Action):
     api: Apis
     _: KW_ONLY
     when: When = "after"
-    times: Times | None = None
-    client: ClientId | None = None
-    node: Nodes | None = None
-    topic: TopicName | None = None
-    topic_id: TopicId | None = None
-    partitions: Partitions | None = None
-    versions: Versions | None = None
-    lasting: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Close(Action):
+class Close(OfClients):
     """Close the connections of clients' requests, before or after they have taken effect.
 
     Shapes:  as in ``Respond``. connections: with FIN, or with reset by RST.
@@ -87,18 +63,10 @@ class Close(Action):
     _: KW_ONLY
     when: When = "after"
     connections: Connections = "close"
-    times: Times | None = None
-    client: ClientId | None = None
-    node: Nodes | None = None
-    topic: TopicName | None = None
-    topic_id: TopicId | None = None
-    partitions: Partitions | None = None
-    versions: Versions | None = None
-    lasting: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Intercept(Action):
+class Intercept(OfClients):
     """Let a function of the test see clients' requests, and answer or change them.
 
     Shapes:  function(request) -> None: the request reaches its node. Another request of the API:
@@ -113,12 +81,3 @@ class Intercept(Action):
 
     api: Apis
     function: Function
-    _: KW_ONLY
-    times: Times | None = None
-    client: ClientId | None = None
-    node: Nodes | None = None
-    topic: TopicName | None = None
-    topic_id: TopicId | None = None
-    partitions: Partitions | None = None
-    versions: Versions | None = None
-    lasting: Duration | None = None

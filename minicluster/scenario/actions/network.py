@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 from minicluster.errors import UserError
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     Apis,
-    ClientId,
     Duration,
     Flag,
     Groups,
     Nodes,
-    Partitions,
     Probability,
-    TopicId,
-    TopicName,
-    Versions,
-    whole,
 )
+from minicluster.scenario.actions.clients_requests import OfClients
 
 Distribution = Literal["fixed", "uniform", "exponential"]
-Times = Annotated[int, whole(1, bounds.RECORDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,7 @@ class Heal(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Delay(Action):
+class Delay(OfClients):
     """Deliver late what src sends to dst, or responses to clients: min plus a draw up to the mean.
 
     Shapes:  with src and dst: all messages of the link, or those of ``api``, until it is healed.
@@ -98,14 +91,6 @@ class Delay(Action):
     min: Duration | None = None
     distribution: Distribution = "exponential"
     api: Apis | None = None
-    times: Times | None = None
-    client: ClientId | None = None
-    node: Nodes | None = None
-    topic: TopicName | None = None
-    topic_id: TopicId | None = None
-    partitions: Partitions | None = None
-    versions: Versions | None = None
-    lasting: Duration | None = None
 
     def __post_init__(self) -> None:
         Action.__post_init__(self)
