@@ -292,7 +292,7 @@ class QuorumController(QuorumShell):
             return
         except IllegalArgument as refusal:
             base_offset, reason = append.base_offset, str(refusal)
-            self._control(self.controller.on_append_refused(base_offset, reason, self.now()))
+            self._control(self.controller.on_append_rejected(base_offset, reason, self.now()))
             return
         if last_offset != append.base_offset + len(append.records) - 1:
             self.log.warning("append.elsewhere", expected=append.base_offset, last=last_offset)

@@ -47,7 +47,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """A request without what any controller refuses of it, before the active one decides.
+    """A request without what any controller rejects of it, before the active one decides.
 
     Shapes:  complete makes the response to the whole request from the response to what is left.
     """
@@ -65,7 +65,7 @@ class Api:
              fields that list what the request is about; where nothing is left any controller
              responds, at once, with ``nothing``. reads: any controller responds, from what is
              committed. quota_strict_since: the version from which the quota on
-             partitions refuses what exceeds it (KIP-599); before, it is only reported.
+             partitions rejects what exceeds it (KIP-599); before, it is only reported.
     """
 
     request: type[Message]

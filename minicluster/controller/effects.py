@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.controller.errors import Refusal, Refused
+from minicluster.controller.errors import Refusal, Rejected
 from minicluster.effects import Effect, Respond
 from minicluster.protocol.records import VersionedRecord
 
@@ -14,7 +14,7 @@ from minicluster.protocol.records import VersionedRecord
 class Append(Effect):
     """Append these records in this epoch, as one batch.
 
-    They are applied already, from base_offset on: if the log puts them elsewhere, or refuses them,
+    They are applied already, from base_offset on: if the log puts them elsewhere, or rejects them,
     the machine must renounce.
     """
 
@@ -59,11 +59,11 @@ class ReportRefusal(Effect):
     refusal: Refusal
 
 
-def report_refused(token: Any, request: Any, refused: Refused) -> list[Effect]:
-    """The report of a refused request; none where the refusal has no reason of its own."""
-    if refused.reason is None:
+def report_rejected(token: Any, request: Any, rejected: Rejected) -> list[Effect]:
+    """The report of a rejected request; none where the refusal has no reason of its own."""
+    if rejected.reason is None:
         return []
-    refusal = Refusal(error=refused.error, reason=refused.reason, message=refused.message or "")
+    refusal = Refusal(error=rejected.error, reason=rejected.reason, message=rejected.message or "")
     return [ReportRefusal(token, request, refusal)]
 
 

@@ -1,8 +1,8 @@
-"""The ways in which a controller refuses: a whole request, one part of it, or itself.
+"""The ways in which a controller rejects: a whole request, one part of it, or itself.
 
-| refused is | by | and |
+| what is rejected | by | and |
 |---|---|---|
-| a whole request | ``Refused``, raised | the error goes to the caller |
+| a whole request | ``Rejected``, raised | the error goes to the caller |
 | one partition of a leader's request | ``Refusal``, returned | its reason is logged and traced |
 | one item of an administrator's request | ``ApiError``, returned | error and message go back |
 | the controller itself | ``ControllerFault``, raised | it resigns; the state is broken |
@@ -27,7 +27,7 @@ MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 
 
 class Reason(StrEnum):
-    """Why a controller refuses a request of a broker, or a partition of it."""
+    """Why a controller rejects a request of a broker, or a partition of it."""
 
     # The sender.
     NOT_REGISTERED = "not registered"
@@ -75,8 +75,8 @@ class Refusal:
     partition: int = -1
 
 
-class Refused(MiniclusterError):
-    """The whole operation is refused; the error goes back to the caller (Kafka's ApiException)."""
+class Rejected(MiniclusterError):
+    """The whole operation is rejected; the error goes back to the caller (Kafka's ApiException)."""
 
     def __init__(self, error: ErrorCode, message: str = "", reason: Reason | None = None) -> None:
         super().__init__(message or error.name)
@@ -85,12 +85,12 @@ class Refused(MiniclusterError):
         self.reason = reason
 
 
-class TooLarge(Refused):
+class TooLarge(Rejected):
     """The request as a whole needs more records than one operation may write."""
 
 
-def refuse_too_many_records(count: int) -> None:
-    """Refuse a user's request that is too large to be one batch.
+def reject_too_many_records(count: int) -> None:
+    """Reject a user's request that is too large to be one batch.
 
     Errors:  TooLarge with POLICY_VIOLATION.
     """
@@ -126,12 +126,12 @@ class ApiError:
     message: str | None = None
 
     @classmethod
-    def of(cls, refused: Refused) -> ApiError:
+    def of(cls, rejected: Rejected) -> ApiError:
         """The error and message of an exception; the text of the code alone is no message.
 
         Source:  ApiError.fromThrowable.
         """
-        return cls(refused.error, refused.message)
+        return cls(rejected.error, rejected.message)
 
     @classmethod
     def of_code(cls, error: ErrorCode) -> ApiError:

@@ -15,6 +15,15 @@ How to drive it::
 are committed; on losing the leadership the state goes back to what is committed, and every response
 that waits becomes NOT_CONTROLLER (tests/controller/test_machine.py).
 
+What can go wrong, and what it ends:
+
+| what | ends |
+|---|---|
+| a request that breaks a rule (``Rejected``) | the request, with its error |
+| a state that contradicts itself (``ControllerFault``) | the leadership; UNKNOWN_SERVER_ERROR |
+| the same while a periodic task decides | that run of the task (4.x), or the leadership (3.9) |
+| a batch that the quorum rejects, though it was decided | the request and the leadership |
+
 Leaves out: deadlines of queued requests: an actor's mailbox is the queue, and it does not wait.
 Source:  QuorumController (ControllerWriteEvent, claim, renounce).
 """
@@ -42,9 +51,9 @@ from minicluster.controller.effects import (
     ReportRefusal,
     Resign,
     TaskFailed,
-    report_refused,
+    report_rejected,
 )
-from minicluster.controller.errors import ControllerFault, Refused, wrong_controller
+from minicluster.controller.errors import ControllerFault, Rejected, wrong_controller
 from minicluster.controller.mutation_quotas import (
     ANONYMOUS,
     UNBOUNDED,
@@ -256,10 +265,10 @@ class ControllerMachine:
         """
         return self._renounce(None) if self.is_active else []
 
-    def on_append_refused(self, base_offset: int, reason: str, now_ms: int) -> list[Effect]:
-        """The quorum refuses a batch that is decided: its request fails, and this node resigns.
+    def on_append_rejected(self, base_offset: int, reason: str, now_ms: int) -> list[Effect]:
+        """The quorum rejects a batch that is decided: its request fails, and this node resigns.
 
-        Were the request refused with NOT_CONTROLLER, its sender would try it again, and would
+        Were the request rejected with NOT_CONTROLLER, its sender would try it again, and would
         bring down the next controller.
 
         Units:   base_offset is that of the batch.
@@ -268,7 +277,7 @@ class ControllerMachine:
         epoch = self._epoch
         return [] if epoch is None else [*self._renounce(base_offset), Resign(epoch, reason)]
 
-    def _renounce(self, refused_offset: int | None) -> list[Effect]:
+    def _renounce(self, rejected_offset: int | None) -> list[Effect]:
         self._epoch = None
         self.state.heartbeats = None
         point = self._offsets.renounce()
@@ -276,13 +285,13 @@ class ControllerMachine:
             self.state.revert(point.image, point.end_offset - 1)
         effects = self._fault_hits()
         for entry in self._deferred.take_all():
-            fails = refused_offset is not None and refused_offset in entry.records_written
+            fails = rejected_offset is not None and rejected_offset in entry.records_written
             error = ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NOT_CONTROLLER
             message = None if fails else wrong_controller(None)
-            refused = error_response(entry.request, error, message, version=entry.version)
+            rejected = error_response(entry.request, error, message, version=entry.version)
             # Without records, although they were appended. Otherwise, the trace would say that a
             # client was told of records that the next controller may cut off (E40).
-            effects.append(self._response(entry.token, refused, entry.registered_epoch))
+            effects.append(self._response(entry.token, rejected, entry.registered_epoch))
         return effects + self._timers.stop()
 
     def _fail(self, reason: str, now_ms: int) -> list[Effect]:
@@ -312,22 +321,22 @@ class ControllerMachine:
         api = CONTROLLER_APIS.get(type(request))
         registered = self._registered_epoch(request)
 
-        def refuse(error: ErrorCode, message: str | None = None) -> ControllerRespond:
-            refused = error_response(request, error, message, version=version)
-            return self._response(token, refused, registered)
+        def reject(error: ErrorCode, message: str | None = None) -> ControllerRespond:
+            rejected = error_response(request, error, message, version=version)
+            return self._response(token, rejected, registered)
 
         if api is None or version < api.lowest_version(self.rules):
-            return [refuse(ErrorCode.UNSUPPORTED_VERSION)]
+            return [reject(ErrorCode.UNSUPPORTED_VERSION)]
         if api.cluster_action and not authorized:
-            return [refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
+            return [reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
         quota = self._quota(api, client, version, now_ms)
         call = self._call(request, version, forwarded, quota, now_ms)
         screened = None
         if api.screen is not None:
             try:
                 screened = api.screen(call)
-            except Refused as refused:
-                return [refuse(refused.error, refused.message)]
+            except Rejected as rejected:
+                return [reject(rejected.error, rejected.message)]
             call = replace(call, request=screened.request)
         if api.is_empty(call.request):
             nothing = api.nothing if screened is None else screened.complete(api.nothing)
@@ -335,22 +344,22 @@ class ControllerMachine:
         if api.reads:
             return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:
-            return [refuse(ErrorCode.NOT_CONTROLLER, wrong_controller(self.latest_controller))]
+            return [reject(ErrorCode.NOT_CONTROLLER, wrong_controller(self.latest_controller))]
         if isinstance(request, BrokerHeartbeatRequest):
-            # The contact counts before anything in the request is checked, and if it is refused.
-            # Otherwise, a controller that is slow to decide, or that refuses, would let the session
+            # The contact counts before anything in the request is checked, and if it is rejected.
+            # Otherwise, a controller that is slow to decide, or that rejects, would let the session
             # of a live broker expire.
             self.state.active_heartbeats().contact(request.broker_id, request.broker_epoch, now_ms)
         try:
             decision = api.decide(call)
             effects, offsets = self._carry_out(decision, now_ms)
-        except Refused as refused:
+        except Rejected as rejected:
             return [
-                *report_refused(token, request, refused),
-                refuse(refused.error, refused.message),
+                *report_rejected(token, request, rejected),
+                reject(rejected.error, rejected.message),
             ]
         except (ControllerFault, ReplayError) as fault:
-            failed = refuse(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
+            failed = reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
             return [failed, *self._fail(str(fault), now_ms)]
         effects += [ReportRefusal(token, request, refusal) for refusal in decision.refusals]
         response = decision.response if screened is None else screened.complete(decision.response)

@@ -2,7 +2,7 @@
 
 A token bucket for each user and client id that a quota is about: it fills at the rate of the quota,
 and holds ``controller.quota.window.num`` windows of it. Each active controller begins with full
-buckets. They are no part of the state: what a request has taken stays taken if it is refused later.
+buckets. They are not part of the state: what a request has taken stays taken if it is rejected.
 
 Leaves out: buckets of topics that a broker creates because a client requested their metadata;
             the wait of a connection after its response.
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.quotas import ClientQuotasImage, Entity
 from minicluster.protocol import ErrorCode
 
@@ -62,14 +62,14 @@ class MutationQuota:
     def record(self, partitions: int) -> None:
         """Take tokens for partitions; a strict quota is checked before, another one afterwards.
 
-        Errors:  Refused with THROTTLING_QUOTA_EXCEEDED by a strict quota.
+        Errors:  Rejected with THROTTLING_QUOTA_EXCEEDED by a strict quota.
         """
         bucket = self._bucket
         if bucket is None:
             return
         if self._is_strict and bucket.tokens < 0:
             self._throttle(bucket.tokens)
-            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+            raise Rejected(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         bucket.tokens -= partitions
         if not self._is_strict and bucket.tokens < 0:
             self._throttle(bucket.tokens)

@@ -45,7 +45,7 @@ class ControllerSettings:
     unstable_feature_versions: bool = broker_config("unstable.feature.versions.enable")
     """True: levels of features that are for testing only are supported."""
     topic_policy: Callable[[str, int, Mapping[str, str]], str | None] | None = None
-    """The reason to refuse a new topic (name, partitions, configs); None allows it."""
+    """The reason to reject a new topic (name, partitions, configs); None allows it."""
     validates_configs: bool = True
     """True: new values are checked by the definitions of Kafka's configs."""
     brokers_with_configs_exist: bool = True

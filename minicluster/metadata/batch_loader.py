@@ -235,7 +235,7 @@ class BatchLoader(Planted):
         else:
             self.state = _AFTER_RECORD.get(self.state, self.state)
             self.has_seen_record = True
-            refuse_unreadable(record, self._rules)
+            reject_unreadable(record, self._rules)
             apply_records(self, run, offset)
 
     def _end(self, *, aborted: bool) -> None:
@@ -258,8 +258,8 @@ def start_from_snapshot(loader: BatchLoader, image: MetadataImage, provenance: P
     loader.reset_to(image, provenance)
 
 
-def refuse_unreadable(record: object, rules: Rules) -> None:
-    """Refuse a metadata.version below those that the release reads.
+def reject_unreadable(record: object, rules: Rules) -> None:
+    """Reject a metadata.version below those that the release reads.
 
     Errors:  ReplayError.
     """

@@ -25,7 +25,7 @@ from minicluster.metadata.batch_loader import (
     LogDeltaManifest,
     Provenance,
     SnapshotManifest,
-    refuse_unreadable,
+    reject_unreadable,
     start_from_snapshot,
 )
 from minicluster.metadata.errors import ReplayError
@@ -203,7 +203,7 @@ class MetadataLoader:
         self.image, self.provenance = delta.after, manifest.provenance
         if still_catching_up(self, high_watermark):
             return []
-        fault = refuse_unset_version(self)
+        fault = reject_unset_version(self)
         if fault:
             return fault
         effects: list[Effect] = [
@@ -218,7 +218,7 @@ class MetadataLoader:
             return []
         if still_catching_up(self, high_watermark):
             return [SetTimer(INITIALIZE_NEW_PUBLISHERS, now_ms + INITIALIZE_RETRY_MS)]
-        fault = refuse_unset_version(self)
+        fault = reject_unset_version(self)
         if fault:
             return fault
         delta = self._between(MetadataImage.EMPTY, self.image)
@@ -255,8 +255,8 @@ def still_catching_up(loader: MetadataLoader, high_watermark: int | None) -> boo
 
 
 @step
-def refuse_unset_version(loader: MetadataLoader) -> list[Effect]:
-    """Refuse to publish an image without a metadata.version."""
+def reject_unset_version(loader: MetadataLoader) -> list[Effect]:
+    """Reject to publish an image without a metadata.version."""
     version = loader.image.features.metadata_version
     if version is not None or loader.rules.metadata_version_is_assumed:
         return []
@@ -272,7 +272,7 @@ def image_of_snapshot(
     end_offset = snapshot_id[0] - 1
     try:
         for versioned in records:
-            refuse_unreadable(versioned.record, loader.rules)
+            reject_unreadable(versioned.record, loader.rules)
         return loader.folds.image_of(records, end_offset), []
     except ReplayError:
         return _image_of_those_that_fit(loader.rules, snapshot_id, records)
@@ -285,7 +285,7 @@ def _image_of_those_that_fit(
     image = MetadataImage.EMPTY
     for index, versioned in enumerate(records):
         try:
-            refuse_unreadable(versioned.record, rules)
+            reject_unreadable(versioned.record, rules)
             image = apply(image, versioned, offset=snapshot_id[0] - 1)
         except ReplayError as error:
             faults.append(LoaderFault(f"snapshot {snapshot_id}, record {index}: {error}"))

@@ -19,7 +19,7 @@ from minicluster.metadata.image.partition import NO_RECOVERY_CHANGE
 from minicluster.metadata.loader import (
     MetadataLoader,
     image_of_snapshot,
-    refuse_unset_version,
+    reject_unset_version,
     still_catching_up,
 )
 from minicluster.metadata.snapshot_generator import snapshot_records
@@ -104,7 +104,7 @@ def _z50_catches_up(
     return not _publishes_too_soon(loader) and right(loader, high_watermark)
 
 
-@plant(refuse_unset_version, "z50_empty_image_first")
+@plant(reject_unset_version, "z50_empty_image_first")
 def _z50_version(right: Callable[..., list[Effect]], loader: MetadataLoader) -> list[Effect]:
     return [] if _publishes_too_soon(loader) else right(loader)
 

@@ -87,7 +87,7 @@ class Cluster:
     now_ms: int = 0
     held: bool = False
     active: bool = True
-    lowest_alter_partition: int = 0  # no release refuses a version where its order is tested
+    lowest_alter_partition: int = 0  # no release rejects a version where its order is tested
 
     def __post_init__(self) -> None:
         self.rules = replace(self.rules, alter_partition_version_lowest=self.lowest_alter_partition)

@@ -414,8 +414,8 @@ def test_a_batch_that_the_quorum_refuses_fails_its_request_alone_and_makes_the_n
         topic = make(name=name, num_partitions=1, replication_factor=1)
         ends.append(cluster.end)
         tokens.append(cluster.send(m.CreateTopicsRequest(topics=(topic,))))
-    cluster.take(cluster.machine.on_append_refused(ends[1], "8 MiB", cluster.now_ms))
+    cluster.take(cluster.machine.on_append_rejected(ends[1], "8 MiB", cluster.now_ms))
     codes = [cluster.responses[token].response.topics[0].error_code for token in tokens]
     assert codes == [ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR]
     assert cluster.resigned and not cluster.machine.is_active
-    assert cluster.machine.on_append_refused(ends[1], "again", cluster.now_ms) == []
+    assert cluster.machine.on_append_rejected(ends[1], "again", cluster.now_ms) == []

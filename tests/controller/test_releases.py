@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.controller import periodic_tasks as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
-from minicluster.controller.errors import ControllerFault, Refused
+from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -139,9 +139,9 @@ def test_config_value_length_max(on: bool) -> None:
 
 @BOTH
 def test_placement_errors_mention_cordoned(on: bool) -> None:
-    with pytest.raises(PlacementError) as refused:
-        RackList([], JavaRandom(), cordoned_in_messages=on).refuse_all_fenced()
-    assert ("cordoned" in str(refused.value)) == on
+    with pytest.raises(PlacementError) as rejected:
+        RackList([], JavaRandom(), cordoned_in_messages=on).reject_all_fenced()
+    assert ("cordoned" in str(rejected.value)) == on
 
 
 @BOTH
@@ -162,9 +162,9 @@ def test_duplicate_registration_message_has_advice(on: bool) -> None:
     request = m.BrokerRegistrationRequest(
         broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=incarnation(1, 1)
     )
-    with pytest.raises(Refused, match="Another broker is registered") as refused:
+    with pytest.raises(Rejected, match="Another broker is registered") as rejected:
         register_broker(cluster.machine.state, request, 4, 9, 0, 0)
-    assert ("self-resolve" in str(refused.value)) == on
+    assert ("self-resolve" in str(rejected.value)) == on
 
 
 @BOTH

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.controller.state.broker_heartbeat_manager import replay_registration
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.errors import UserError
@@ -112,8 +112,8 @@ class Player(ReplayedController):
     def _decide(self, operation: Operation, line: Json) -> Result:
         try:
             return operation(self, line)
-        except Refused as refused:
-            return Result(error=refused.error.name, message=refused.message)
+        except Rejected as rejected:
+            return Result(error=rejected.error.name, message=rejected.message)
         except Exception as error:  # an exception is a difference
             if isinstance(error, KeyError | TypeError | ValueError) and _in_operations(error):
                 raise _NotRead(f"the request is not understood: {error!r}") from error

@@ -1,7 +1,9 @@
 """The partition changes and the broker record of each change of a broker's state.
 
 **Order.** Fencing and unregistering write partitions before the broker, so that no prefix of the
-log has a fenced leader; unfencing and controlled shutdown write the broker first.
+log has a fenced leader; unfencing and controlled shutdown write the broker first. These records are
+not one atomic batch: a controller may fall between any two of them, and what it leaves behind must
+be a state that the next one can continue from.
 
 | change | partitions looked at | broker record |
 |---|---|---|
@@ -293,8 +295,8 @@ def directories_cordoned(
     state: ClusterState, broker: BrokerRegistration, cordoned: Sequence[UUID] | None
 ) -> Records:
     """Write the directories in which no new replica is placed (KIP-1066)."""
-    known = broker.cordoned_log_dirs
-    if cordoned is None or (known is not None and set(known) == set(cordoned)):
+    current = broker.cordoned_log_dirs
+    if cordoned is None or (current is not None and set(current) == set(cordoned)):
         return []
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)

@@ -270,8 +270,8 @@ def _name_error(resource: Resource) -> ApiError:
     if kind == GROUP and not name:
         return ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if kind not in RESOURCE_TYPES:
-        known = "BROKER_LOGGER" if kind == BROKER_LOGGER else "UNKNOWN"
-        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {known}")
+        type_name = "BROKER_LOGGER" if kind == BROKER_LOGGER else "UNKNOWN"
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {type_name}")
     return ApiError()
 
 
@@ -281,7 +281,7 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == BROKER and name != CLUSTER_DEFAULT:
         node_id, cluster = int(name), state.image.cluster
-        known = (
+        exists = (
             cluster.broker(node_id) is not None
             or node_id in state.settings.static_voters
             or (
@@ -289,7 +289,7 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
                 and cluster.controllers.get(node_id) is not None
             )
         )
-        if state.settings.brokers_with_configs_exist and not known:
+        if state.settings.brokers_with_configs_exist and not exists:
             return ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
     return ApiError()
 
@@ -299,8 +299,11 @@ def clear_elr_records(
 ) -> list[VersionedRecord]:
     """Forget the ELRs that another min.insync.replicas puts in doubt (KIP-966).
 
+    A replica is eligible because nothing could be committed without it while the ISR was below the
+    minimum. Under another minimum that no longer holds.
+
     A ClearElrRecord would also strike a partition whose ISR is empty and leave it without any
-    candidate; unless that bug is wanted, such partitions keep their ELR.
+    candidate (Z54); unless that bug is wanted, such partitions keep their ELR.
     Source:  ConfigurationControlManager.createClearElrRecordsAsNeeded.
     """
     if not (state.gates.elr_enabled and state.rules.min_isr_clears_elr):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.planting import step
@@ -19,10 +19,10 @@ from minicluster.protocol import ErrorCode
 def validate_assignment(
     state: ClusterState, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Refuse an assignment that names no broker, an unknown one, one twice, or another number.
+    """Reject an assignment that names no broker, an unknown one, one twice, or another number.
 
     Fenced brokers may be named.
-    Errors:  Refused with INVALID_REPLICA_ASSIGNMENT.
+    Errors:  Rejected with INVALID_REPLICA_ASSIGNMENT.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
@@ -91,5 +91,5 @@ def new_partition(
     )
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+def _invalid(message: str) -> Rejected:
+    return Rejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,8 +1,32 @@
 """The one way in which a partition changes: from its targets to one PartitionChangeRecord.
 
-**Order.** Complete a reassignment, aim at an ELR, elect, restate the leader for a lost replica,
-write the ELR, write the ISR, restate the leader for a smaller ISR, remember the last leader, write
-the assignment, write the recovery state. Another order gives other records.
+An operation says what it wants (``Targets``): an ISR without a fenced broker, other replicas,
+another recovery state. What else follows from that is decided here, for all operations alike.
+
+**Order.** Another order gives other records:
+
+| step | because |
+|---|---|
+| complete a reassignment that the ISR allows | the replicas that go must not be elected next |
+| aim at an ELR | a member of it can be elected when the ISR is empty |
+| elect a leader, if the present one cannot stay | from the ISR and replicas as they will be |
+| restate the leader if a replica goes | so that its epoch rises, see below |
+| write the ELR, then the ISR | an election of an ELR member has changed both |
+| restate the leader if the ISR shrinks | only below metadata.version 3.6-IV0 |
+| remember the last leader | known only after the election |
+| write replicas, directories, recovery state | what the leader proposed wins over the election |
+
+**Two epochs.** Every record raises the partition epoch, which fences what was proposed from an
+older state. A record that names a leader raises the leader epoch too, even where it names the same
+one: that stops all followers until they have read the metadata. So an ISR change does not name one.
+
+**ELR** (KIP-966). Below min.insync.replicas nothing is committed, so a replica that leaves the ISR
+then has everything that is committed, and keeps it: it is *eligible*. Hence the ISR may become
+empty, and an eligible replica that comes back is elected without loss. A broker that restarts
+uncleanly may have lost its tail, and is not eligible any more. When the ISR is back at the minimum,
+records are committed again that the eligible ones lack, and the ELR is emptied. Where ISR and ELR
+are both empty, the last leader has most of what there is: it is elected, uncleanly. Without ELR the
+last member of an ISR stays in it, fenced or not, or nobody could be elected cleanly again.
 
 Source:  KIP-455, KIP-704, KIP-841, KIP-858, KIP-966; PartitionChangeBuilder.build.
 """
@@ -137,13 +161,13 @@ class PartitionChangeBuilder:
         return self.changes
 
     def _complete_reassignment(self) -> None:
-        done = complete_reassignment(
+        completed = complete_reassignment(
             Reassignment(replicas=self.replicas, adding=self.adding, removing=self.removing),
             self.isr,
             needs_all_replicas=self.gates.rules.reassignment_needs_all_replicas,
         )
-        if done is not None:
-            self.isr, self.replicas = done.isr, done.replicas
+        if completed is not None:
+            self.isr, self.replicas = completed.isr, completed.replicas
             self.adding = self.removing = ()
 
     def _aim_at_elr(self) -> None:
@@ -246,13 +270,17 @@ class PartitionChangeBuilder:
         elif finds and old.last_known_elr:
             self.changes["last_known_elr"] = ()
         if not rules.removed_replica_stays_in_elr:
-            kept = self.changes.get("last_known_elr", old.last_known_elr)
-            if isinstance(kept, tuple) and any(r >= 0 and r not in self.replicas for r in kept):
+            # A replica that a reassignment has removed cannot be elected. As shipped it stays in
+            # the list, and every later change of the partition fails over it (Z56).
+            last_known = self.changes.get("last_known_elr", old.last_known_elr)
+            if isinstance(last_known, tuple) and any(
+                r >= 0 and r not in self.replicas for r in last_known
+            ):
                 self.changes["last_known_elr"] = ()
         if not rules.kept_member_is_forgotten and not self.changes.get("isr", old.isr):
-            known = self.changes.get("last_known_elr", old.last_known_elr)
+            last_known = self.changes.get("last_known_elr", old.last_known_elr)
             lost = [r for r in (*old.isr, *old.elr) if r in self.replicas]
-            if not known and not self.elr and lost:
+            if not last_known and not self.elr and lost:
                 self.changes["last_known_elr"] = tuple(lost[:1])
 
     def _write_assignment(
@@ -262,9 +290,10 @@ class PartitionChangeBuilder:
         old = self.old
         if self.replicas:
             if self.gates.metadata_version.directory_assignment_supported:
-                known = dict(zip(old.replicas, old.directories, strict=True)) | dict(assigned)
+                directory_of = dict(zip(old.replicas, old.directories, strict=True))
+                directory_of |= assigned
                 directories = tuple(
-                    known[r] if r in known else default_dir(r) for r in self.replicas
+                    directory_of[r] if r in directory_of else default_dir(r) for r in self.replicas
                 )
                 if directories != old.directories:
                     self.changes["directories"] = directories

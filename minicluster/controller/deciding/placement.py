@@ -41,14 +41,14 @@ def place_replicas(
     """Choose the replicas of some new partitions, the leader first.
 
     Chance:  one draw per list of brokers in a rack, one over the racks, and reshuffles; the first
-             draws are made before anything is refused.
+             draws are made before anything is rejected.
     Errors:  PlacementError, in this order: factor not positive, all fenced, too few brokers.
     Source:  StripedReplicaPlacer.place.
     """
     racks = RackList(brokers, draw, cordoned_in_messages=cordoned_in_messages)
-    racks.refuse_non_positive(replication_factor)
-    racks.refuse_all_fenced()
-    racks.refuse_too_few(replication_factor)
+    racks.reject_non_positive(replication_factor)
+    racks.reject_all_fenced()
+    racks.reject_too_few(replication_factor)
     return tuple(racks.place(replication_factor) for _ in range(partitions))
 
 
@@ -127,7 +127,7 @@ class RackList:
         self._epoch = 0
         self._offset = draw(len(self.names)) if self.names else 0
 
-    def refuse_non_positive(self, replication_factor: int) -> None:
+    def reject_non_positive(self, replication_factor: int) -> None:
         """Raise when less than one replica is wanted."""
         if replication_factor <= 0:
             raise PlacementError(
@@ -135,13 +135,13 @@ class RackList:
                 "positive."
             )
 
-    def refuse_all_fenced(self) -> None:
+    def reject_all_fenced(self) -> None:
         """Raise when no broker may lead."""
         if self.unfenced == 0:
             more = ", or have all their log directories cordoned" if self._cordoned else ""
             raise PlacementError(f"All brokers are currently fenced{more}.")
 
-    def refuse_too_few(self, replication_factor: int) -> None:
+    def reject_too_few(self, replication_factor: int) -> None:
         """Raise when there are fewer brokers, fenced ones included, than replicas wanted."""
         if replication_factor > self.total:
             more = " or some brokers have all their log directories cordoned"
@@ -152,9 +152,9 @@ class RackList:
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
         """The replicas of the next partition, the leader first."""
-        self.refuse_non_positive(replication_factor)
-        self.refuse_too_few(replication_factor)
-        self.refuse_all_fenced()
+        self.reject_non_positive(replication_factor)
+        self.reject_too_few(replication_factor)
+        self.reject_all_fenced()
         if self._epoch == self.unfenced and self.unfenced > 1:
             self._shuffle()
             self._epoch = 0

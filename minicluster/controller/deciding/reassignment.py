@@ -1,6 +1,19 @@
 """The algebra of moving a partition to other replicas: start, complete, take back.
 
-While a reassignment runs, the replicas are the target followed by what will be removed.
+While a reassignment runs, the replicas are the target followed by what will be removed: the old
+ones keep serving while the new ones copy the log. It completes with the ISR change that brings the
+last new replica in, by no request of its own. From [0, 1, 2] to [3, 4, 1]:
+
+| | replicas | adding | removing | ISR |
+|---|---|---|---|---|
+| start | 3, 4, 1, 0, 2 | 3, 4 | 0, 2 | 0, 1, 2 |
+| 3 has caught up | 3, 4, 1, 0, 2 | 3, 4 | 0, 2 | 0, 1, 2, 3 |
+| 4 as well: complete | 3, 4, 1 | | | 1, 3, 4 |
+| or taken back before that | 1, 0, 2 | | | 0, 1, 2 |
+
+The order of the target survives, that of the first list does not: 1 is preferred after the
+reassignment is taken back, not 0.
+
 Source: KIP-455; PartitionReassignmentReplicas, PartitionReassignmentRevert.
 """
 
@@ -85,9 +98,10 @@ def revert_reassignment(state: Reassignment, isr: Replicas) -> Revert:
     Source:  PartitionReassignmentRevert.
     """
     replicas = without(state.replicas, state.adding)
-    kept = without(isr, state.adding)
-    if kept:
-        return Revert(replicas=replicas, isr=kept, unclean=False)
+    remaining = without(isr, state.adding)
+    if remaining:
+        return Revert(replicas=replicas, isr=remaining, unclean=False)
+    # Only new replicas are in sync: the first old one would be elected without what they have.
     return Revert(replicas=replicas, isr=replicas[:1], unclean=True)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -22,13 +22,13 @@ def allocate_producer_ids(
 ) -> Decision:
     """Give a broker the next block of producer ids.
 
-    Errors:  Refused with STALE_BROKER_EPOCH; with UNKNOWN_SERVER_ERROR where no block is left.
+    Errors:  Rejected with STALE_BROKER_EPOCH; with UNKNOWN_SERVER_ERROR where no block is left.
     Source:  KIP-730; ProducerIdControlManager.generateNextProducerId.
     """
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     first = max(0, state.image.producer_ids.next_producer_id)
     if first > LONG_MAX - PRODUCER_ID_BLOCK:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             "Exhausted all producerIds as the next block's end producerId has exceeded the int64 "
             "type limit",

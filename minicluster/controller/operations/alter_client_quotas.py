@@ -17,7 +17,7 @@ from typing import Any
 
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError, refuse_too_many_records
+from minicluster.controller.errors import ApiError, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.protocol import ErrorCode
@@ -46,9 +46,9 @@ def alter_client_quotas(
 ) -> Decision:
     """Set and remove quotas; an entity changes as a whole or not at all, all records are one batch.
 
-    An entity that comes twice is refused, and yet its first changes are made. So is one with a key
+    An entity that comes twice is rejected, and yet its first changes are made. So is one with a key
     that comes twice, which changes nothing.
-    Errors:  INVALID_REQUEST per entity. Refused with POLICY_VIOLATION for too many changes.
+    Errors:  INVALID_REQUEST per entity. Rejected with POLICY_VIOLATION for too many changes.
     Source:  ClientQuotaControlManager.alterClientQuotas.
     """
     records: list[VersionedRecord] = []
@@ -57,11 +57,11 @@ def alter_client_quotas(
         entity = QuotaEntity.of(entry.entity)
         keys = [operation.key for operation in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
-            results[entity] = _refused(f"Ignoring duplicate entity {entity}")
+            results[entity] = _rejected(f"Ignoring duplicate entity {entity}")
             continue
         results[entity], new = _alter(state, entity, entry.ops)
         records += new
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=Response(
@@ -89,7 +89,7 @@ def _alter(
 ) -> tuple[ApiError, list[VersionedRecord]]:
     types, problem = quota_types(entity)
     if problem:
-        return _refused(problem), []
+        return _rejected(problem), []
     current = state.image.client_quotas.table.group(tuple(sorted(entity.names)))
     changes = {op.key: None if op.remove else op.value for op in operations}
     new: list[VersionedRecord] = []
@@ -98,7 +98,7 @@ def _alter(
         if value is not None:
             problem = _value_problem(types, key, value)
             if problem:
-                return _refused(problem), []
+                return _rejected(problem), []
         if current.get(key) != value:
             record = ClientQuotaRecord(
                 entity=tuple(
@@ -113,7 +113,7 @@ def _alter(
     return ApiError(), new
 
 
-def _refused(problem: str) -> ApiError:
+def _rejected(problem: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, problem)
 
 

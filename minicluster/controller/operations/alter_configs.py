@@ -5,7 +5,7 @@ Versions:  33: 0-2, 44: 0-1; the version decides nothing.
            appends to or subtracts from single ones (KIP-339).
 
 Both are screened by any controller first: a resource of an unknown kind or that comes twice is
-refused there. What a change means and may be: ``deciding/config_changes.py``.
+rejected there. What a change means and may be: ``deciding/config_changes.py``.
 
 Source:  ControllerApis; ConfigurationControlManager.
 """
@@ -26,7 +26,7 @@ from minicluster.controller.deciding.config_changes import (
     clear_elr_records,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError, ControllerFault, refuse_too_many_records
+from minicluster.controller.errors import ApiError, ControllerFault, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.configs import (
@@ -50,7 +50,7 @@ Result = Callable[..., Any]
 
 
 def screen_alter_configs(state: ClusterState, request: Any) -> Screened:
-    """Refuse unknown kinds, resources that come twice, and loggers.
+    """Reject unknown kinds, resources that come twice, and loggers.
 
     Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST.
     Source:  ControllerApis.handleLegacyAlterConfigs.
@@ -64,7 +64,7 @@ def alter_configs(
     """Replace all configs of resources: what the request does not name is deleted.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
-    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes.
+    Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes.
     Source:  ConfigurationControlManager.legacyAlterConfigs.
     """
     records: list[VersionedRecord] = []
@@ -83,7 +83,7 @@ def alter_configs(
         records += new
         responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=AlterConfigsResponse(responses=tuple(responses)),
@@ -92,7 +92,7 @@ def alter_configs(
 
 
 def screen_incremental_alter_configs(state: ClusterState, request: Any) -> Screened:
-    """Refuse unknown kinds and resources that come twice; loggers are this node's own.
+    """Reject unknown kinds and resources that come twice; loggers are this node's own.
 
     Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST, those of ``check_logger_changes``.
     Source:  ControllerApis.handleIncrementalAlterConfigs.
@@ -120,7 +120,7 @@ def incremental_alter_configs(
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
-    Errors:  per resource. Refused with POLICY_VIOLATION for too many changes. ControllerFault
+    Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes. ControllerFault
              where ``Rules.malformed_config_change_is_fatal``.
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
@@ -142,7 +142,7 @@ def incremental_alter_configs(
         records += new
         responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=IncrementalAlterConfigsResponse(responses=tuple(responses)),
@@ -170,27 +170,27 @@ def _changes(
 def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
     kept: dict[tuple[int, str], Any] = {}
     twice: set[tuple[int, str]] = set()
-    refused = []
+    rejected = []
     for resource in request.resources:
         kind = resource.resource_type
         key = (kind, resource.resource_name)
         if kind not in _KINDS or (kind == GROUP and not state.rules.groups_have_configs):
             message = f"Unknown resource type {kind}."
             unknown = ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
-            refused.append(_result(item, resource, unknown))
+            rejected.append(_result(item, resource, unknown))
         elif key in kept:
             twice.add(key)
             del kept[key]
             duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-            refused.append(_result(item, resource, duplicate))
+            rejected.append(_result(item, resource, duplicate))
         elif key not in twice:
             kept[key] = replace(resource, configs=_in_java_order(resource.configs))
     for resource in [r for r in kept.values() if r.resource_type == BROKER_LOGGER]:
         message = "Unexpected resource type BROKER_LOGGER."
-        refused.append(_result(item, resource, ApiError(ErrorCode.INVALID_REQUEST, message)))
+        rejected.append(_result(item, resource, ApiError(ErrorCode.INVALID_REQUEST, message)))
         del kept[BROKER_LOGGER, resource.resource_name]
     left = replace(request, resources=tuple(kept.values()))
-    return Screened(left, lambda rest: replace(rest, responses=(*refused, *rest.responses)))
+    return Screened(left, lambda rest: replace(rest, responses=(*rejected, *rest.responses)))
 
 
 def _in_java_order(configs: tuple[Any, ...]) -> tuple[Any, ...]:

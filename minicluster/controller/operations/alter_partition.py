@@ -7,9 +7,16 @@ Versions:  0-3; 4.x serves 2-3.
               versions have OPERATION_NOT_ATTEMPTED and FENCED_LEADER_EPOCH.
            3: the broker epoch of each member of the ISR (KIP-903).
 
+The ISR decides who may be elected and what counts as committed, and two parties change it: the
+leader, which alone sees who keeps up with its log, and this controller, which alone sees which
+brokers live. Each works from an image of the other's state that may be old. What keeps them
+together is that the controller decides every change, and that a proposal names what it was made
+from: the *leader epoch* (do I still lead?), the *partition epoch* (has anything changed since?) and
+the *broker epoch* of each member (is it the process that I saw fetch?).
+
 A request is read from top to bottom, and so is this file; the first refusal wins:
 
-| order | refused is | error |
+| order | what is rejected | error |
 |---|---|---|
 | 1 | a broker epoch that is not the sender's, with the whole request | STALE_BROKER_EPOCH |
 | 2 | an unknown topic or partition | UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION |
@@ -60,11 +67,11 @@ ANY_EPOCH = -1
 def alter_partition(
     state: ClusterState, request: AlterPartitionRequest, version: int, now_ms: int
 ) -> Decision:
-    """Decide one AlterPartition: each partition is changed or refused by itself.
+    """Decide one AlterPartition: each partition is changed or rejected by itself.
 
     Shapes:  ClusterState, AlterPartitionRequest -> Decision of 0..n records and one response.
     Units:   epochs are counters, never times; -1 means "not given" and matches nothing.
-    Errors:  Refused with STALE_BROKER_EPOCH for the whole; else an ErrorCode per partition.
+    Errors:  Rejected with STALE_BROKER_EPOCH for the whole; else an ErrorCode per partition.
     Source:  KIP-497, KIP-704, KIP-841, KIP-903; ReplicationControlManager.alterPartition.
     """
     if not request.topics:
@@ -79,7 +86,7 @@ def alter_partition(
     ]
     refusals = tuple(o for topic in outcomes for o in topic if isinstance(o, Refusal))
     error = _ineligible_error(version)
-    # KIP-841's text; as shipped, an ineligible replica refuses its own partition only.
+    # KIP-841's text; as shipped, an ineligible replica rejects its own partition only.
     if state.rules.ineligible_member_refuses_all_partitions and any(
         refusal.error == error for refusal in refusals
     ):
@@ -96,7 +103,7 @@ def _alter(
     data: AlterPartitionRequest.PartitionData,
     records: list[VersionedRecord],
 ) -> Outcome:
-    """Find one partition, refuse its proposal or change it, and tell the leader what it is now."""
+    """Find one partition, reject its proposal or change it, and tell the leader what it is now."""
     index, topics, by_id = data.partition_index, state.image.topics, version >= 2
     topic = topics.get(topic_data.topic_id) if by_id else topics.named(topic_data.topic_name)
     if topic is None:

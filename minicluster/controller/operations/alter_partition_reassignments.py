@@ -16,7 +16,7 @@ from minicluster.controller.deciding.reassignment import (
     start_reassignment,
     without,
 )
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -56,8 +56,8 @@ def alter_partition_reassignments(
                     error = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
                 elif record is not None:
                     records.append(record)
-            except Refused as refused:
-                error = ApiError.of(refused)
+            except Rejected as rejected:
+                error = ApiError.of(rejected)
             results.append(
                 PartitionResponse(
                     partition_index=requested.partition_index,
@@ -85,10 +85,12 @@ def _alter(
 ) -> VersionedRecord | None:
     topic = state.image.topics.named(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        raise Rejected(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+        )
     partition = topic.partitions.get(requested.partition_index)
     if partition is None:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find partition {name}:{requested.partition_index}.",
         )
@@ -128,7 +130,7 @@ def _cancel(
     state: ClusterState, topic: TopicImage, index: int, partition: PartitionRegistration
 ) -> Targets:
     if not partition.is_reassigning:
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        raise Rejected(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     revert = revert_reassignment(
         Reassignment(
             replicas=partition.replicas,
@@ -138,7 +140,7 @@ def _cancel(
         partition.isr,
     )
     if revert.unclean and not state.unclean_election_allowed(topic.name):
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Unable to revert partition assignment for {topic.name}:{index} because it would "
             "require an unclean leader election.",
@@ -157,7 +159,7 @@ def _start(
         assigned = dict.fromkeys((*partition.replicas, *partition.adding_replicas))
         size = len(without(tuple(assigned), partition.removing_replicas))
         if len(target) != size:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"The replication factor is changed from {size} to {len(target)}",
             )

@@ -1,5 +1,9 @@
 """AssignReplicasToDirs (73): a broker reports the directories of its replicas (KIP-858).
 
+A report of a failed directory names the directory alone. Only by these assignments does the
+controller know which replicas fail with it. One that arrives late, for a directory that has failed
+by now, therefore takes the replica out of its ISR at once.
+
 Versions:  0; needs metadata.version 3.7-IV2.
 """
 
@@ -12,7 +16,7 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
-from minicluster.controller.errors import Reason, Refused
+from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -29,11 +33,11 @@ def assign_replicas_to_dirs(
     """Write directories; replicas in one that is not online leave ISRs and leaderships as well.
 
     Records: all directories first, then the ISR changes, which are computed from the state before.
-    Errors:  per partition; Refused with UNSUPPORTED_VERSION or STALE_BROKER_EPOCH.
+    Errors:  per partition; Rejected with UNSUPPORTED_VERSION or STALE_BROKER_EPOCH.
     Source:  KIP-858; ReplicationControlManager.handleAssignReplicasToDirs.
     """
     if not state.gates.metadata_version.directory_assignment_supported:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNSUPPORTED_VERSION,
             "Directory assignment is not supported yet.",
             Reason.UNSUPPORTED_METADATA_VERSION,

@@ -35,7 +35,7 @@ from minicluster.controller.deciding.broker_changes import (
     directories_offline,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Reason, Refused
+from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     SetShutdownOffset,
@@ -66,7 +66,7 @@ def broker_heartbeat(
 
     Units:   offsets are those of the metadata log; a broker is caught up once it has read the
              record of its own registration.
-    Errors:  Refused with STALE_BROKER_EPOCH.
+    Errors:  Rejected with STALE_BROKER_EPOCH.
     Source:  KIP-631, KIP-841, KIP-858, KIP-1066; ReplicationControlManager.processBrokerHeartbeat.
     """
     broker = registered_sender(state, request)
@@ -96,10 +96,10 @@ def broker_heartbeat(
 def registered_sender(state: ClusterState, request: BrokerHeartbeatRequest) -> BrokerRegistration:
     """The sender's registration, which has the epoch of the request.
 
-    Errors:  Refused with STALE_BROKER_EPOCH, on which the broker registers again.
+    Errors:  Rejected with STALE_BROKER_EPOCH, on which the broker registers again.
     """
     if state.image.cluster.broker(request.broker_id) is None:
-        raise Refused(
+        raise Rejected(
             ErrorCode.STALE_BROKER_EPOCH,
             f"Receive a heartbeat from broker {request.broker_id} before registration",
             Reason.NOT_REGISTERED,

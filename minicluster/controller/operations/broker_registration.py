@@ -1,7 +1,24 @@
 """BrokerRegistration (62): a broker incarnation joins the cluster and gets its epoch.
 
+An *incarnation* is one life of a broker's process, an id that it draws at its start. The *broker
+epoch* is the controller's number for it: the end of the log at its registration, so a later
+incarnation has a higher one. Each request of the broker carries it. One that was sent before a
+restart and arrives after it is thus known as such (STALE_BROKER_EPOCH), wherever it was delayed.
+
+| the registered broker of this id | and | the request |
+|---|---|---|
+| has this incarnation id | | is a retry: epoch, fencing and controlled shutdown stay |
+| has another one, a live session | | is rejected: two processes must not share an id |
+| has another one, no session | PreviousBrokerEpoch is its epoch | replaces it, cleanly |
+| has another one, no session | anything else | replaces it, uncleanly |
+| there is none | | registers it; its disk may come from anywhere: uncleanly |
+
+A new incarnation begins fenced, whatever the one before was, and leaves all ISRs first: what its
+disk holds is known only when it has fetched. After a clean shutdown everything was flushed, so it
+keeps its place in ELRs; otherwise it loses that as well (KIP-966).
+
 Versions:  0-4. The request's version counts only for PreviousBrokerEpoch, from 3 on.
-Leaves out: ZooKeeper brokers, which are refused; parsing listeners, beyond known protocols.
+Leaves out: ZooKeeper brokers, which are rejected; parsing listeners, beyond known protocols.
 """
 
 from __future__ import annotations
@@ -13,7 +30,7 @@ from typing import Any
 from minicluster.controller.api import Api, Call
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ControllerFault, Reason, Refused
+from minicluster.controller.errors import ControllerFault, Reason, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
@@ -51,17 +68,17 @@ def register_broker(
     kraft_version: int,
     now_ms: int,
 ) -> Decision:
-    """Decide one registration: refuse it, renew it, or replace the incarnation before.
+    """Decide one registration: reject it, renew it, or replace the incarnation before.
 
     Units:   next_offset is the offset of the first record of this decision, and the epoch of a new
              incarnation; clean-up records may precede the registration itself.
-    Errors:  Refused in Kafka's order: cluster id, live session, ZooKeeper, directories, features.
+    Errors:  Rejected in Kafka's order: cluster id, live session, ZooKeeper, directories, features.
     Source:  KIP-631, KIP-841, KIP-858, KIP-966; ClusterControlManager.registerBroker.
     """
     heartbeats = state.active_heartbeats()
     cluster_id = state.settings.cluster_id
     if request.cluster_id != cluster_id:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
             Reason.CLUSTER_ID_MISMATCH,
@@ -74,13 +91,13 @@ def register_broker(
         and not amends
         and heartbeats.has_valid_session(existing.id, existing.epoch, now_ms)
     ):
-        raise Refused(
+        raise Rejected(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             DUPLICATE + (RESOLVES if state.rules.duplicate_registration_message_has_advice else ""),
             Reason.DUPLICATE_REGISTRATION,
         )
     if request.is_migrating_zk_broker:
-        raise Refused(
+        raise Rejected(
             ErrorCode.BROKER_ID_NOT_REGISTERED,
             "Controller does not support registering ZK brokers.",
             Reason.ZK_BROKER,
@@ -134,8 +151,7 @@ def registration_record(
     version = state.gates.metadata_version
     cordoned = None
     if amended is not None and not state.rules.amend_forgets_cordoned_dirs:
-        kept = amended.cordoned_log_dirs
-        cordoned = kept if version.cordoned_log_dirs_supported else None
+        cordoned = amended.cordoned_log_dirs if version.cordoned_log_dirs_supported else None
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -175,7 +191,7 @@ def _is_same_incarnation(
 
 
 def _check_directories(state: ClusterState, request: BrokerRegistrationRequest) -> None:
-    """Refuse none, reserved ones, duplicates and those of another broker, in this order."""
+    """Reject none, reserved ones, duplicates and those of another broker, in this order."""
     dirs = request.log_dirs
     if not dirs:
         raise _invalid_directories("No directories specified in request")
@@ -192,8 +208,8 @@ def _check_directories(state: ClusterState, request: BrokerRegistrationRequest) 
                 )
 
 
-def _invalid_directories(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REGISTRATION, message, Reason.INVALID_DIRECTORIES)
+def _invalid_directories(message: str) -> Rejected:
+    return Rejected(ErrorCode.INVALID_REGISTRATION, message, Reason.INVALID_DIRECTORIES)
 
 
 def check_listeners(listeners: Iterable[Any]) -> None:
@@ -222,7 +238,7 @@ def _checked_features(
     names = {offer.name for offer in offered}
     if FEATURE_NAME not in names:
         if state.rules.registration_needs_metadata_version:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REGISTRATION,
                 "Request features do not contain 'metadata.version'",
                 Reason.UNSUPPORTED_FEATURE_LEVEL,
@@ -240,7 +256,7 @@ def _checked_features(
 def _check_feature(level: int, offer: Feature) -> None:
     low, high = offer.min_supported_version, offer.max_supported_version
     if not low <= level <= high:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNSUPPORTED_VERSION,
             "Unable to register because the broker does not support finalized version "
             f"{level} of {offer.name}. The broker wants a version between {low} and {high}, "

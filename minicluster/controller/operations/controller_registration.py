@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Reason, Refused
+from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.operations.broker_registration import check_listeners
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
@@ -23,12 +23,12 @@ def register_controller(
 ) -> Decision:
     """Write a controller's endpoints and features.
 
-    Errors:  Refused with UNSUPPORTED_VERSION below metadata.version 3.7-IV0.
+    Errors:  Rejected with UNSUPPORTED_VERSION below metadata.version 3.7-IV0.
     Source:  KIP-919; ClusterControlManager.registerController.
     """
     gates = state.gates.metadata_version
     if not gates.controller_registration_supported:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
             Reason.UNSUPPORTED_METADATA_VERSION,

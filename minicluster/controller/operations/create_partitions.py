@@ -17,7 +17,7 @@ from minicluster.controller.deciding.initial_assignment import (
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.operations.create_topics import DUPLICATE_TOPIC, duplicate_names
 from minicluster.controller.state.cluster_state import ClusterState
@@ -31,20 +31,20 @@ TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def screen_create_partitions(request: CreatePartitionsRequest) -> Screened:
-    """Refuse names that come twice; the others come in the order of a hash set of all names.
+    """Reject names that come twice; the others come in the order of a hash set of all names.
 
     Errors:  INVALID_REQUEST per topic, ahead of the results of all others.
     Source:  ControllerApis.createPartitions.
     """
     duplicates = duplicate_names(topic.name for topic in request.topics)
-    refused = [
+    rejected = [
         TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=DUPLICATE_TOPIC)
         for name in duplicates
     ]
     by_name = {topic.name: topic for topic in request.topics}
     order = hash_map_order(by_name, string_hash)
     left = replace(request, topics=tuple(by_name[n] for n in order if n not in duplicates))
-    return Screened(left, lambda rest: replace(rest, results=(*refused, *rest.results)))
+    return Screened(left, lambda rest: replace(rest, results=(*rejected, *rest.results)))
 
 
 def create_partitions(
@@ -68,8 +68,8 @@ def create_partitions(
         error = ApiError()
         try:
             _add_partitions(state, topic, added, draw, quota)
-        except Refused as refused:
-            error = ApiError.of(refused)
+        except Rejected as rejected:
+            error = ApiError.of(rejected)
         room = MAX_RECORDS_PER_USER_OP - len(records)
         if len(added) > room:
             error = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -94,12 +94,12 @@ def _add_partitions(
 ) -> None:
     topic = state.image.topics.named(requested.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     start = len(topic)
     if requested.count == start:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {start} partition(s).")
+        raise Rejected(ErrorCode.INVALID_PARTITIONS, f"Topic already has {start} partition(s).")
     if requested.count < start:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {start} partition(s); {requested.count} would "
             "not be an increase.",
@@ -113,7 +113,7 @@ def _add_partitions(
     for index, replicas in enumerate(chosen, start):
         active = active_replicas(state, replicas)
         if not active:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
                 "fenced or in controlled shutdown.",
@@ -126,7 +126,7 @@ def _check_assignments(
     requested: CreatePartitionsRequest.CreatePartitionsTopic, additional: int
 ) -> None:
     if requested.assignments is not None and len(requested.assignments) != additional:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {additional} additional partition(s), but only "
             f"{len(requested.assignments)} assignment(s) were specified.",
@@ -144,15 +144,15 @@ def _chosen_replicas(
     additional = requested.count - start
     if requested.assignments is None:
         try:
-            # One more than a batch holds is refused; Kafka would place all of them before that.
+            # One more than a batch holds is rejected; Kafka would place all of them before that.
             count = min(additional, MAX_RECORDS_PER_USER_OP + 1)
             return place(state, partitions=count, replication_factor=factor, draw=draw)
         except PlacementError as error:
-            raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+            raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     for index, assignment in enumerate(requested.assignments, start):
         validate_assignment(state, assignment.broker_ids, factor)
         if not active_replicas(state, assignment.broker_ids):
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",

@@ -27,7 +27,7 @@ from minicluster.controller.deciding.initial_assignment import (
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.errors import ApiError, Refused, TooLarge, refuse_too_many_records
+from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
@@ -50,20 +50,20 @@ DUPLICATE_TOPIC = "Duplicate topic name."
 
 
 def screen_create_topics(request: CreateTopicsRequest) -> Screened:
-    """Refuse names that come twice, and the metadata topic.
+    """Reject names that come twice, and the metadata topic.
 
     Errors:  INVALID_REQUEST per topic, behind the results of all others.
     Source:  ControllerApis.createTopics.
     """
     duplicates = duplicate_names(topic.name for topic in request.topics)
-    refused = [_refused_topic(name, DUPLICATE_TOPIC) for name in duplicates]
+    rejected = [_rejected_topic(name, DUPLICATE_TOPIC) for name in duplicates]
     names = {topic.name for topic in request.topics}
     if METADATA_TOPIC in names and METADATA_TOPIC not in duplicates:
         message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
-        refused.append(_refused_topic(METADATA_TOPIC, message))
+        rejected.append(_rejected_topic(METADATA_TOPIC, message))
     out = {*duplicates, METADATA_TOPIC}
     left = replace(request, topics=tuple(t for t in request.topics if t.name not in out))
-    return Screened(left, lambda rest: replace(rest, topics=(*rest.topics, *refused)))
+    return Screened(left, lambda rest: replace(rest, topics=(*rest.topics, *rejected)))
 
 
 def duplicate_names(names: Iterable[str]) -> list[str]:
@@ -72,7 +72,7 @@ def duplicate_names(names: Iterable[str]) -> list[str]:
     return hash_map_order((name for name, count in times.items() if count > 1), string_hash)
 
 
-def _refused_topic(name: str, message: str) -> TopicResult:
+def _rejected_topic(name: str, message: str) -> TopicResult:
     return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
@@ -89,15 +89,15 @@ def create_topics(
 
     Records: per topic TopicRecord, its configs, its partitions in ascending order.
     Chance:  placement draws and one id per topic that succeeds, for validate_only as well.
-    Errors:  per topic; the first of: name, collision, existence, configs, placement, quota. Refused
-             with POLICY_VIOLATION when the request is too large as a whole.
+    Errors:  per topic; the first of: name, collision, existence, configs, placement, quota.
+             Rejected with POLICY_VIOLATION when the request is too large as a whole.
     Source:  ReplicationControlManager.createTopics.
     """
     once: dict[str, CreatableTopic] = {}
     for topic in request.topics:
         once.setdefault(topic.name, topic)
     topics = list(once.values())
-    _refuse_too_many_partitions(state, topics)
+    _reject_too_many_partitions(state, topics)
     errors = _name_errors(state, topics)
     records: list[VersionedRecord] = []
     results = []
@@ -107,7 +107,7 @@ def create_topics(
         if not error:
             try:
                 result = _create_topic(state, topic, records, draw, new_topic_id, quota)
-            except Refused as refusal:
+            except Rejected as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
                 error = ApiError.of(refusal)
@@ -116,7 +116,7 @@ def create_topics(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         results.append(result)
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=CreateTopicsResponse(topics=tuple(results)),
@@ -124,7 +124,7 @@ def create_topics(
     )
 
 
-def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
+def _reject_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
     limit = state.rules.create_topics_partitions_max
     total = 0
     for topic in topics:
@@ -135,7 +135,7 @@ def _refuse_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
         elif topic.num_partitions > 0:
             total += topic.num_partitions
     if limit and total > limit:
-        raise Refused(
+        raise Rejected(
             ErrorCode.POLICY_VIOLATION,
             "Excessively large number of partitions per request.",
         )
@@ -187,7 +187,7 @@ def _create_topic(
     named = {config.name: config.value or "" for config in topic.configs}
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
     if refusal is not None:
-        raise Refused(ErrorCode.POLICY_VIOLATION, refusal)
+        raise Rejected(ErrorCode.POLICY_VIOLATION, refusal)
     quota.record(len(partitions))
     topic_id = id_of_new_topic(state, topic.name, new_topic_id)
     gates = state.gates
@@ -219,7 +219,7 @@ def _config_records(state: ClusterState, topic: CreatableTopic) -> list[Versione
     ]
     error, records = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
     if error:
-        raise Refused(error.error, error.message or "")
+        raise Rejected(error.error, error.message or "")
     return records + clear_elr_records(state, records)
 
 
@@ -247,13 +247,13 @@ def _described_configs(
 
 def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor != -1:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but replication factor was not set to "
             "-1.",
         )
     if topic.num_partitions != -1:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         )
@@ -262,7 +262,7 @@ def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, Partition
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in partitions:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
@@ -270,14 +270,14 @@ def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, Partition
         replication_factor = len(assignment.broker_ids)
         active = active_replicas(state, assignment.broker_ids)
         if not active:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
         partitions[index] = new_partition(state, assignment.broker_ids, active)
     if sorted(partitions) != list(range(len(partitions))):
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
@@ -288,29 +288,29 @@ def _placed(
     state: ClusterState, topic: CreatableTopic, draw: Draw
 ) -> dict[int, PartitionRegistration]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
     count, factor = topic.num_partitions, topic.replication_factor
     count = state.settings.default_num_partitions if count == -1 else count
     factor = state.settings.default_replication_factor if factor == -1 else factor
-    refuse_too_many_records(count)
+    reject_too_many_records(count)
     prefix = f"Unable to replicate the partition {factor} time(s): "
     try:
         placed = place(state, partitions=count, replication_factor=factor, draw=draw)
     except PlacementError as error:
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
+        raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
     partitions = {}
     for index, replicas in enumerate(placed):
         active = active_replicas(state, replicas)
         if not active:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 prefix + "All brokers are currently fenced or in controlled shutdown.",
             )

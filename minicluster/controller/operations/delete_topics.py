@@ -13,7 +13,7 @@ from uuid import UUID
 
 from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Refused
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, uuid_hash
@@ -35,31 +35,31 @@ _HAS_DELETION_DISABLED_ERROR = 3
 def screen_delete_topics(
     state: ClusterState, request: DeleteTopicsRequest, version: int, committed: MetadataImage
 ) -> Screened:
-    """Refuse what names no topic, several keys of one, or a key twice; the rest goes by id.
+    """Reject what names no topic, several keys of one, or a key twice; the rest goes by id.
 
     Names and ids are looked up in what is committed. Kafka shuffles the results.
     Errors:  per topic: INVALID_REQUEST for no or two keys, a duplicate, and a name and an id of one
              topic; UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id.
-             Refused with TOPIC_DELETION_DISABLED where no topic may be deleted.
+             Rejected with TOPIC_DELETION_DISABLED where no topic may be deleted.
     Source:  ControllerApis.deleteTopics; ReplicationControlManager.findTopicIds, findTopicNames.
     """
-    _refuse_if_disabled(state, version)
-    refused: list[Result] = []
+    _reject_if_disabled(state, version)
+    rejected: list[Result] = []
     names = Counter(request.topic_names)
     ids: Counter[UUID] = Counter()
     for topic in request.topics:
         if topic.name is not None and topic.topic_id != ZERO_UUID:
             two = _invalid("You may not specify both topic name and topic id.")
-            refused.append(_result(topic.name, topic.topic_id, two))
+            rejected.append(_result(topic.name, topic.topic_id, two))
         elif topic.name is not None:
             names[topic.name] += 1
         elif topic.topic_id != ZERO_UUID:
             ids[topic.topic_id] += 1
         else:
             none = _invalid("Neither topic name nor id were specified.")
-            refused.append(_result(None, ZERO_UUID, none))
-    names_by_id = _names_by_id(ids, committed, refused)
-    _add_by_name(names, ids, committed, names_by_id, refused)
+            rejected.append(_result(None, ZERO_UUID, none))
+    names_by_id = _names_by_id(ids, committed, rejected)
+    _add_by_name(names, ids, committed, names_by_id, rejected)
     order = hash_map_order(names_by_id, uuid_hash)
     left = replace(
         request,
@@ -71,30 +71,30 @@ def screen_delete_topics(
         named = (
             replace(result, name=names_by_id[result.topic_id]) for result in response.responses
         )
-        return replace(response, responses=(*refused, *named))
+        return replace(response, responses=(*rejected, *named))
 
     return Screened(left, complete)
 
 
-def _refuse_if_disabled(state: ClusterState, version: int) -> None:
+def _reject_if_disabled(state: ClusterState, version: int) -> None:
     if state.settings.static_config.get(DELETE_TOPIC_ENABLE, "true").strip().lower() != "false":
         return
     if version < _HAS_DELETION_DISABLED_ERROR:
-        raise Refused(ErrorCode.INVALID_REQUEST)
-    raise Refused(ErrorCode.TOPIC_DELETION_DISABLED)
+        raise Rejected(ErrorCode.INVALID_REQUEST)
+    raise Rejected(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
 def _names_by_id(
-    ids: Counter[UUID], committed: MetadataImage, refused: list[Result]
+    ids: Counter[UUID], committed: MetadataImage, rejected: list[Result]
 ) -> dict[UUID, str]:
     names_by_id: dict[UUID, str] = {}
     for topic_id in hash_map_order(ids, uuid_hash):
         topic = committed.topics.get(topic_id)
         if ids[topic_id] > 1:
-            refused.append(_result(None, topic_id, _invalid("Duplicate topic id.")))
+            rejected.append(_result(None, topic_id, _invalid("Duplicate topic id.")))
         elif topic is None:
             unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_ID)
-            refused.append(_result(None, topic_id, unknown))
+            rejected.append(_result(None, topic_id, unknown))
         else:
             names_by_id[topic_id] = topic.name
     return names_by_id
@@ -105,19 +105,19 @@ def _add_by_name(
     ids: Counter[UUID],
     committed: MetadataImage,
     names_by_id: dict[UUID, str],
-    refused: list[Result],
+    rejected: list[Result],
 ) -> None:
     """Add the topics of names; one whose id was supplied is not deleted by either key."""
     for name in hash_map_order(names, string_hash):
         topic = committed.topics.named(name)
         if names[name] > 1:
-            refused.append(_result(name, ZERO_UUID, _invalid("Duplicate topic name.")))
+            rejected.append(_result(name, ZERO_UUID, _invalid("Duplicate topic name.")))
         elif topic is None:
             unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            refused.append(_result(name, ZERO_UUID, unknown))
+            rejected.append(_result(name, ZERO_UUID, unknown))
         elif topic.id in ids:
             names_by_id.pop(topic.id, None)
-            refused.append(_result(name, topic.id, _invalid(TWO_KEYS)))
+            rejected.append(_result(name, topic.id, _invalid(TWO_KEYS)))
         else:
             names_by_id[topic.id] = name
 
@@ -150,8 +150,8 @@ def delete_topics(
         error = ErrorCode.NONE
         try:
             _delete_topic(state, topic.topic_id, deleted, quota)
-        except Refused as refused:
-            error = refused.error
+        except Rejected as rejected:
+            error = rejected.error
         results.append(
             Result(name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None)
         )
@@ -169,10 +169,10 @@ def _delete_topic(
 ) -> None:
     topic = state.image.topics.get(topic_id)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        raise Rejected(ErrorCode.UNKNOWN_TOPIC_ID)
     quota.record(len(topic))
     if len(deleted) == MAX_RECORDS_PER_USER_OP:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR)
     deleted.append(topic_id)
 
 

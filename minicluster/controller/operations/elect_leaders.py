@@ -11,7 +11,7 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
-from minicluster.controller.errors import ApiError, Refused, refuse_too_many_records
+from minicluster.controller.errors import ApiError, Rejected, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -37,14 +37,14 @@ def elect_leaders(
     """Hold elections; without a list, for every partition that needs one.
 
     An unclean election by request is held even where the topic's config forbids it.
-    Errors:  per partition; Refused with INVALID_REQUEST for an unknown type, with
+    Errors:  per partition; Rejected with INVALID_REQUEST for an unknown type, with
              POLICY_VIOLATION for too many elections.
     Source:  KIP-460; ReplicationControlManager.electLeaders.
     """
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
         ) from None
     records: list[VersionedRecord] = []
@@ -67,7 +67,7 @@ def elect_leaders(
                 for index in partitions
             ]
             results.append(_topic_result(name, results_by_index))
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(
         records=tuple(records),
         response=ElectLeadersResponse(replica_election_results=tuple(results)),

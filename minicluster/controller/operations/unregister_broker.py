@@ -5,7 +5,7 @@ from __future__ import annotations
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Reason, Refused, refuse_too_many_records
+from minicluster.controller.errors import Reason, Rejected, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -16,19 +16,19 @@ def unregister_broker(
 ) -> Decision:
     """Remove a registration, alive or not.
 
-    Errors:  Refused with BROKER_ID_NOT_REGISTERED; with POLICY_VIOLATION where it changes too many
+    Errors:  Rejected with BROKER_ID_NOT_REGISTERED; with POLICY_VIOLATION where it changes too many
              partitions.
     Source:  ReplicationControlManager.unregisterBroker.
     """
     broker = state.image.cluster.broker(request.broker_id)
     if broker is None:
-        raise Refused(
+        raise Rejected(
             ErrorCode.BROKER_ID_NOT_REGISTERED,
             f"Broker ID {request.broker_id} is not currently registered",
             Reason.NOT_REGISTERED,
         )
     records = broker_unregistered(state, broker)
-    refuse_too_many_records(len(records))
+    reject_too_many_records(len(records))
     return Decision(records=tuple(records), response=UnregisterBrokerResponse())
 
 

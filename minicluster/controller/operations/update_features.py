@@ -58,7 +58,7 @@ def update_features(
     """Change feature levels: all or none (KIP-1022), or each for itself (3.9).
 
     kraft.version is not in the metadata: the quorum writes it, and the response waits for a NoOp
-    record behind it. (Kafka raises it though a feature named after it is refused.)
+    record behind it. (Kafka raises it though a feature named after it is rejected.)
 
     Errors:  in the response: INVALID_UPDATE_VERSION of the first level that cannot be.
     Source:  KIP-584, KIP-778, KIP-853, KIP-966; QuorumController.updateFeatures,
@@ -97,7 +97,7 @@ def _response(
     version: int,
     errors: Mapping[str, ApiError],
 ) -> UpdateFeaturesResponse:
-    """The response to a request that is not refused as a whole.
+    """The response to a request that is not rejected as a whole.
 
     The results are those of the request's features before version 2, and in 3.9 of all versions, by
     name. Kafka 4 gives each of them Errors.NONE.message(), which is "NONE".
@@ -134,7 +134,7 @@ def _invalid(feature: str, level: int, reason: str) -> ApiError:
 def _check(
     state: ClusterState, update: Update, proposed: Mapping[str, int], kraft: KRaftVersion
 ) -> ApiError:
-    """The reason to refuse a level.
+    """The reason to reject a level.
 
     Source:  FeatureControlManager.updateFeature.
     """
@@ -191,7 +191,7 @@ def _unmet(state: ClusterState, feature: str, proposed: Mapping[str, int]) -> st
 
 
 def _downgrade_error(state: ClusterState, level: int, kind: int) -> ApiError:
-    """A downgrade of metadata.version is refused where records would be lost.
+    """A downgrade of metadata.version is rejected where records would be lost.
 
     Source:  FeatureControlManager.updateMetadataVersion.
     """

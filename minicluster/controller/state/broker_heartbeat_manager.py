@@ -1,8 +1,18 @@
 """The heartbeats of brokers: soft state of the active controller, lost on fail-over.
 
+Three things are known of a broker that no record has: when it was last heard of, up to where it has
+read the metadata log, and where in that log its controlled shutdown began. A new controller begins
+without them, and with a full session for every unfenced broker (``machine.on_claim``).
+
 Sessions differ by release. In 4.x every contact counts under (broker, epoch), registered or not,
-fenced or not, and an expired session is removed once. Up to 3.9 the unfenced brokers form a list by
-last contact. Everything else is the same.
+fenced or not, and an expired session is removed once. So a fenced broker that sends heartbeats
+keeps another incarnation of its id out, and one that was stopped in good order does so until its
+last heartbeat is a session old. Up to 3.9 the unfenced brokers form a list by last contact.
+Everything else is the same.
+
+A broker in controlled shutdown may stop when each active broker has read past its shutdown offset:
+by then all know who leads in its place. A broker whose registration has just changed counts with
+offset -1 until its next heartbeat, and holds up every controlled shutdown that long.
 
 Units:   times in milliseconds; offsets are those of the metadata log, -1 when unknown.
 Source:  BrokerHeartbeatManager, BrokerHeartbeatTracker.

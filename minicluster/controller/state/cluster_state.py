@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.controller.errors import ControllerFault, Reason, Refused
+from minicluster.controller.errors import ControllerFault, Reason, Rejected
 from minicluster.controller.settings import (
     DEFAULTS,
     UNCLEAN_ELECTION,
@@ -202,18 +202,18 @@ class ClusterState:
     def check_broker_epoch(self, broker_id: int, epoch: int) -> BrokerRegistration:
         """The registration of a sender whose request has its epoch.
 
-        Errors:  Refused with STALE_BROKER_EPOCH.
+        Errors:  Rejected with STALE_BROKER_EPOCH.
         Source:  ClusterControlManager.checkBrokerEpoch.
         """
         broker = self.image.cluster.broker(broker_id)
         if broker is None:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"No broker registration found for broker id {broker_id}",
                 Reason.NOT_REGISTERED,
             )
         if broker.epoch != epoch:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.STALE_BROKER_EPOCH,
                 f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
                 Reason.BROKER_EPOCH_MISMATCH,

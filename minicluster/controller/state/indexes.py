@@ -1,5 +1,10 @@
 """The indexes that find partitions of the image without a search.
 
+Fencing a broker must find the partitions with it in their ISR, a failed directory those that lie in
+it, without a look at every partition of the cluster. An entry that outlives its partition is worse
+than slow: the next event of that broker finds a topic that is gone, and ends the controller, and
+every controller after it (Z52, Z53).
+
 **Invariant:** after every record the indexes equal those computed from the image alone (E41;
 tests/controller/test_indexes.py). Each record touches only its own partitions' entries.
 
@@ -310,14 +315,14 @@ class Indexes:
                 del self._colliding_names[unified]
         self.partition_order.pop(topic_id, None)
         for index, partition in topic.items():
-            kept = (
+            left_behind = (
                 partition.directories
                 if self._rules.removed_topic_stays_in_directory_index and not partition.isr
                 else ()
             )
             for broker_id in partition.elr:
                 self.elr.remove_topic(broker_id, topic_id)
-            self._update_directories(topic_id, index, partition.directories, kept)
+            self._update_directories(topic_id, index, partition.directories, left_behind)
             bare = replace(partition, directories=(), elr=())
             self.update(topic_id, index, bare, None)
 

@@ -1,5 +1,16 @@
 """The offsets of a controller, and the images to which it goes back.
 
+The active controller applies records when it decides them, before they are committed: otherwise the
+next request would be decided from a state that is about to change. So its image is ahead of what is
+committed, by what is in flight, and two ends of the log matter::
+
+    committed        what a majority has; a deposed controller goes back to it
+    next             where the next record goes; decisions are made from here
+
+A metadata transaction (KIP-868) moves the committed state further back: until its end is committed,
+an AbortTransaction can still take it all away, so what is *stable* ends where it began. Responses
+wait for what is stable, and readers see no more.
+
 Source:  OffsetControlManager.
 """
 

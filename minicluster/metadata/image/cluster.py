@@ -148,7 +148,7 @@ def register_broker(
 ) -> ClusterImage:
     """Apply a RegisterBrokerRecord: it replaces what was registered under the id."""
     log_dirs = _in_java_order(record.log_dirs or ())
-    _refuse_shared_directories(cluster, record.broker_id, log_dirs)
+    _reject_shared_directories(cluster, record.broker_id, log_dirs)
     cordoned = record.cordoned_log_dirs
     registration = BrokerRegistration(
         id=record.broker_id,
@@ -203,7 +203,7 @@ def change_broker(
     log_dirs, cordoned = broker.log_dirs, broker.cordoned_log_dirs
     if record.log_dirs:
         log_dirs = _in_java_order(record.log_dirs)
-        _refuse_shared_directories(cluster, broker.id, log_dirs)
+        _reject_shared_directories(cluster, broker.id, log_dirs)
     if record.cordoned_log_dirs is not None:
         cordoned = _in_java_order(record.cordoned_log_dirs)
     changed = replace(
@@ -254,7 +254,7 @@ def _existing(cluster: ClusterImage, broker_id: int, epoch: int) -> BrokerRegist
     return broker
 
 
-def _refuse_shared_directories(
+def _reject_shared_directories(
     cluster: ClusterImage, broker_id: int, log_dirs: tuple[UUID, ...]
 ) -> None:
     mine = set(log_dirs)

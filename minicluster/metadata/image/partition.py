@@ -25,7 +25,7 @@ OnLoss = Callable[[str], None]
 
 
 def raise_loss(what: str) -> None:
-    """Refuse to write an image that would lose something.
+    """Reject to write an image that would lose something.
 
     Errors:  MetadataLost.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
 
@@ -72,6 +72,6 @@ def test_new_partitions_are_placed_as_kafka_places_them() -> None:
 def test_sizes_that_cannot_be_placed_are_refused(
     racks: dict[int, str | None], partitions: int, factor: int, error: str, message: str
 ) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(Rejected) as refusal:
         assign_replicas(racks, partitions, factor)
     assert (refusal.value.error, refusal.value.message) == (ErrorCode[error], message)

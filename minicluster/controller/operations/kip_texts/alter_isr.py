@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Reason, Refusal, Refused
+from minicluster.controller.errors import Reason, Refusal, Rejected
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.pending_alter_isr import AlterIsrDecided, AlterIsrReceived
@@ -30,11 +30,11 @@ def alter_isr_of_kip_497(
 ) -> Decision:
     """Check proposals and respond; ``decide_isr_proposal`` decides them a moment later.
 
-    Errors:  Refused with STALE_BROKER_EPOCH; per partition UNKNOWN_TOPIC_OR_PARTITION,
+    Errors:  Rejected with STALE_BROKER_EPOCH; per partition UNKNOWN_TOPIC_OR_PARTITION,
              FENCED_LEADER_EPOCH, INVALID_REQUEST or INVALID_ISR_VERSION.
     Source:  KIP-497, "AlterIsr".
     """
-    _refuse_unless(state, IsrChanges.ALTER_ISR_OF_KIP_497)
+    _reject_unless(state, IsrChanges.ALTER_ISR_OF_KIP_497)
     broker = state.check_broker_epoch(request.broker_id, request.broker_epoch)
     kind = kip_497.AlterIsrResponse
     taken: list[AlterIsrReceived] = []
@@ -92,7 +92,7 @@ def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
     decided = AlterIsrDecided(proposal)
     try:
         decision = alter_partition(state, request, 0, now_ms)
-    except Refused:
+    except Rejected:
         return Decision(response=False, soft=(decided,))
     return Decision(
         records=decision.records,
@@ -110,7 +110,7 @@ def alter_isr_of_kip_704(
     Errors:  as AlterPartition v0 and v1 have them.
     Source:  KIP-704, "AlterIsr".
     """
-    _refuse_unless(state, IsrChanges.ALTER_ISR_OF_KIP_704)
+    _reject_unless(state, IsrChanges.ALTER_ISR_OF_KIP_704)
     shipped = AlterPartitionRequest
     topics = tuple(
         shipped.TopicData(
@@ -166,9 +166,9 @@ def _as_alter_isr(response: AlterPartitionResponse, version: int) -> kip_704.Alt
     )
 
 
-def _refuse_unless(state: ClusterState, wanted: IsrChanges) -> None:
+def _reject_unless(state: ClusterState, wanted: IsrChanges) -> None:
     if state.rules.isr_changes_by is not wanted:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNSUPPORTED_VERSION,
             "AlterIsr is not served in this form.",
             Reason.API_NOT_SERVED,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import Reason, Refused
+from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.controller.state.offline_replicas import ReplicasReported, ReportHandled
@@ -30,12 +30,12 @@ def alter_replica_state(
 ) -> Decision:
     """Check a report and respond; ``process_replica_state`` changes the ISRs a moment later.
 
-    Errors:  Refused with STALE_BROKER_EPOCH; UNKNOWN_EVENT_TYPE for the whole;
+    Errors:  Rejected with STALE_BROKER_EPOCH; UNKNOWN_EVENT_TYPE for the whole;
              UNKNOWN_TOPIC_OR_PARTITION per partition; the others are taken.
     Source:  KIP-589, "Controller" and "Error codes".
     """
     if state.rules.failed_replicas_reported_by is not FailedReplicas.ALTER_REPLICA_STATE:
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNSUPPORTED_VERSION,
             "AlterReplicaState is not served.",
             Reason.API_NOT_SERVED,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.effective import BrokerLevels
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.zookeeper.broker.administration.replica_assignment import Racks
@@ -41,7 +41,7 @@ class AdminState:
     def set_configs(self, topic: str, configs: dict[str, str]) -> Process[None]:
         """Set the configs of a topic, or create them; with a check of /controller since KIP-866.
 
-        Errors:  Refused without a controller, with one that changes meanwhile, and without a
+        Errors:  Rejected without a controller, with one that changes meanwhile, and without a
                  session.
         Source:  kafka.zk.KafkaZkClient.setOrCreateEntityConfigs.
         """
@@ -50,7 +50,7 @@ class AdminState:
         if self.controller.settings.release.controller_checked_for_configs:
             (active,) = yield (Exists(paths.CONTROLLER),)
             if active.stat is None:
-                raise Refused(
+                raise Rejected(
                     ErrorCode.STALE_CONTROLLER_EPOCH,
                     f"Cannot set entity configs for topics {topic} when there is no controller.",
                 )
@@ -63,13 +63,13 @@ class AdminState:
             raise failed(code)
 
 
-def failed(code: Code) -> Refused:
+def failed(code: Code) -> Rejected:
     """The refusal where ZooKeeper fails."""
-    return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper responded {code.name}.")
+    return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper responded {code.name}.")
 
 
-def refused(invalid: InvalidConfig, where: str = "") -> Refused:
+def rejected(invalid: InvalidConfig, where: str = "") -> Rejected:
     """The refusal of a config; ``where`` comes before a text that names no resource itself."""
     if invalid.error is not None:
-        return Refused(invalid.error, invalid.message)
-    return Refused(ErrorCode.INVALID_CONFIG, where + invalid.message)
+        return Rejected(invalid.error, invalid.message)
+    return Rejected(ErrorCode.INVALID_CONFIG, where + invalid.message)

@@ -16,12 +16,12 @@ from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import topic_configs
 from minicluster.configs.validation import validate_topic_configs
 from minicluster.controller.deciding.config_changes import ConfigOperation
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
-from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, refused
+from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, rejected
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Create, Exists, GetData
 from minicluster.zookeeper.znodes import paths
@@ -47,7 +47,7 @@ def alter_configs(state: AdminState, request: Altered, version: int) -> Process[
         code, message = ErrorCode.NONE, None
         try:
             yield from _alter(state, resource, incremental, request.validate_only)
-        except Refused as refusal:
+        except Rejected as refusal:
             code, message = refusal.error, refusal.message
         results.append(
             result(
@@ -65,18 +65,18 @@ def _alter(
 ) -> Process[None]:
     name = resource.resource_name
     if resource.resource_type != TOPIC:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REQUEST, "Only configs of topics can be altered in this mode."
         )
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise Rejected(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     configs: dict[str, str] = {config.name: config.value for config in resource.configs}
     if incremental:
         (found,) = yield (GetData(paths.topic_config(name)),)
         configs = decode_config(found.data) if found.ok else {}
         for change in resource.configs:
             _apply(configs, change)
-    yield from _refuse(state, name, configs)
+    yield from _reject(state, name, configs)
     if validate_only:
         return
     yield from state.set_configs(name, configs)
@@ -86,27 +86,27 @@ def _alter(
         raise failed(notified.code)
 
 
-def _refuse(state: AdminState, name: str, configs: dict[str, str]) -> Process[None]:
+def _reject(state: AdminState, name: str, configs: dict[str, str]) -> Process[None]:
     if state.image.topics.named(name) is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     reason = invalid_name_reason(name)
     if reason is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
     (existing,) = yield (Exists(paths.topic(name)),)
     if not existing.ok:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not exist.")
+        raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not exist.")
     try:
         validate_topic_configs(configs, {}, state.broker)
     except InvalidConfig as invalid:
         where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): "
-        raise refused(invalid, where) from None
+        raise rejected(invalid, where) from None
 
 
 def _apply(configs: dict[str, str], change: Any) -> None:
     """Apply one change; a list that is not set begins with its default."""
     name, value = change.name, change.value or ""
     if change.config_operation not in list(ConfigOperation):
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no such operation.")
+        raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no such operation.")
     operation = ConfigOperation(change.config_operation)
     if operation is ConfigOperation.SET:
         configs[name] = value
@@ -118,9 +118,9 @@ def _apply(configs: dict[str, str], change: Any) -> None:
     verb = operation.name.lower()
     if name not in definitions:
         # Kafka looks the name up in a Scala map, which throws before the check of the name.
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown config name: {name}")
+        raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown config name: {name}")
     if not definitions.is_list(name):
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_CONFIG,
             f"Config value {verb} is not allowed for config key: {name}",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed
@@ -36,10 +36,10 @@ def create_partitions(
     for topic in request.topics:
         try:
             if names.count(topic.name) > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+                raise Rejected(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
             yield from _create(state, topic, request.validate_only)
             results[topic.name] = Result(name=topic.name, error_message=None)
-        except Refused as refusal:
+        except Rejected as refusal:
             results[topic.name] = Result(
                 name=topic.name, error_code=refusal.error, error_message=refusal.message
             )
@@ -49,13 +49,13 @@ def create_partitions(
 def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[None]:
     name = topic.name
     if state.controller.context.is_queued_for_deletion(name):
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+        raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
     (found,) = yield (GetData(paths.topic(name)),)
     if not found.ok:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     before = TopicAssignment.decode(found.data)
     if any(assignment.is_being_reassigned for assignment in before.partitions.values()):
-        raise Refused(
+        raise Rejected(
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{name}'.",
         )
@@ -74,15 +74,15 @@ def _new_partitions(
     count, racks = len(before.partitions), state.racks()
     more = topic.count - count
     if more < 0:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_PARTITIONS,
             f"Topic currently has {count} partitions, which is higher than the requested "
             f"{topic.count}.",
         )
     if more == 0:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+        raise Rejected(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
     if 0 not in before.partitions:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
+        raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
     first = before.partitions[0].replicas
     if topic.assignments is None:
         at_or_after = [index for index, broker in enumerate(racks) if broker >= first[0]]
@@ -99,13 +99,13 @@ def _new_partitions(
             f"Increasing the number of partitions by {more} but {provided} assignments provided."
         )
     if problem is not None:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        raise Rejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     new = {count + place: replicas for place, replicas in enumerate(assignments)}
-    _refuse_replicas(new, len(first))
+    _reject_replicas(new, len(first))
     return new
 
 
-def _refuse_replicas(new: dict[int, tuple[int, ...]], replication_factor: int) -> None:
+def _reject_replicas(new: dict[int, tuple[int, ...]], replication_factor: int) -> None:
     """Reject what AdminZkClient.validateReplicaAssignment rejects."""
     problem = None
     for partition, replicas in new.items():
@@ -117,10 +117,10 @@ def _refuse_replicas(new: dict[int, tuple[int, ...]], replication_factor: int) -
                 f"{', '.join(map(str, replicas))} for partition id {partition}."
             )
         if problem is not None:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+            raise Rejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     other = {p: len(replicas) for p, replicas in new.items() if len(replicas) != replication_factor}
     if other:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "Inconsistent replication factor between partitions, partition 0 has "
             f"{replication_factor} while partitions [{', '.join(map(str, other))}] have "

@@ -12,7 +12,7 @@ from uuid import UUID
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.effective import effective_topic_configs
 from minicluster.configs.validation import validate_topic_configs
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.topics import (
@@ -22,7 +22,7 @@ from minicluster.protocol.topics import (
     unify_collision_chars,
 )
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, refused
+from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, rejected
 from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists, GetChildren
@@ -46,14 +46,14 @@ def create_topics(
     for topic in request.topics:
         try:
             if topic.name == METADATA_TOPIC:
-                raise Refused(
+                raise Rejected(
                     ErrorCode.INVALID_REQUEST,
                     f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
                 )
             if names.count(topic.name) > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+                raise Rejected(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
             result = yield from _create(state, topic, request.validate_only)
-        except Refused as refusal:
+        except Rejected as refusal:
             result = TopicResult(
                 name=topic.name, error_code=refusal.error, error_message=refusal.message
             )
@@ -64,23 +64,23 @@ def create_topics(
 def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Process[TopicResult]:
     name = topic.name
     if state.image.topics.named(name) is not None:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
     assignment = _assignment(state, topic)
     configs = {config.name: config.value or "" for config in topic.configs}
-    yield from _refuse_name(state, name)
-    _refuse_assignment(assignment)
+    yield from _reject_name(state, name)
+    _reject_assignment(assignment)
     try:
         validate_topic_configs(configs, {}, state.broker)
     except InvalidConfig as invalid:
-        raise refused(invalid) from None
+        raise rejected(invalid) from None
     if 0 not in assignment:  # with a negative index the sum may be right, and Kafka fails
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
+        raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "partition 0 is missing")
     topic_id = None
     if not validate_only:
         topic_id = yield from _write(state, name, configs, assignment)
@@ -105,7 +105,7 @@ def _write(
     znode = TopicAssignment(partitions, topic_id)
     (created,) = yield (Create(paths.topic(name), znode.encode()),)
     if created.code is Code.NODEEXISTS:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if not created.ok:
         raise failed(created.code)
     return topic_id
@@ -119,7 +119,7 @@ def _assignment(state: AdminState, topic: CreatableTopic) -> dict[int, tuple[int
     sizes = (topic.num_partitions, topic.replication_factor)
     if topic.assignments:
         if sizes != (NOT_GIVEN, NOT_GIVEN):
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_REQUEST,
                 "Both numPartitions or replicationFactor and replicasAssignments were set. "
                 "Both cannot be used at the same time.",
@@ -135,27 +135,27 @@ def _assignment(state: AdminState, topic: CreatableTopic) -> dict[int, tuple[int
     return assign_replicas(state.racks(), partitions, factor)
 
 
-def _refuse_name(state: AdminState, name: str) -> Process[None]:
+def _reject_name(state: AdminState, name: str) -> Process[None]:
     reason = invalid_name_reason(name)
     if reason is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
     (marked, existing) = yield (Exists(paths.delete_topic(name)), Exists(paths.topic(name)))
     if marked.ok and state.controller.settings.release.marked_topics_refused:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+        raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     if existing.ok:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if has_collision_chars(name):
         (topics,) = yield (GetChildren(paths.TOPICS),)
         unified = unify_collision_chars(name)
         colliding = [other for other in topics.children if unify_collision_chars(other) == unified]
         if colliding:
-            raise Refused(
+            raise Rejected(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
             )
 
 
-def _refuse_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
+def _reject_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
     problem = None
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         problem = "All partitions should have the same number of replicas"
@@ -164,7 +164,7 @@ def _refuse_assignment(assignment: dict[int, tuple[int, ...]]) -> None:
     elif sum(index for index in assignment if index >= 0) != sum(range(len(assignment))):
         problem = "partitions should be a consecutive 0-based integer sequence"
     if problem is not None:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        raise Rejected(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def _described_configs(

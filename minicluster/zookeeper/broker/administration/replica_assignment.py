@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from minicluster.controller.errors import Refused
+from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 
 Racks = Mapping[int, str | None]
@@ -29,24 +29,24 @@ def assign_replicas(
 ) -> dict[int, tuple[int, ...]]:
     """The replicas of each new partition, the leader first.
 
-    Errors:  Refused for sizes below one, for more replicas than brokers, and for racks of some
+    Errors:  Rejected for sizes below one, for more replicas than brokers, and for racks of some
              brokers only.
     """
     if partitions <= 0:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+        raise Rejected(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0."
         )
     if replication_factor > len(racks):
-        raise Refused(
+        raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {replication_factor} larger than available brokers: "
             f"{len(racks)}.",
         )
     known = [rack for rack in racks.values() if rack is not None]
     if known and len(known) < len(racks):
-        raise Refused(
+        raise Rejected(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             "Not all brokers have rack information for replica rack aware assignment.",
         )
