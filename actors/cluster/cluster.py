@@ -3,9 +3,10 @@
 ::
 
     Cluster            nodes, disks, network, clock; the active controller, leaders, committed image
-      └─ ClusterRoles  its nodes and topics as handles, and selectors
-           └─ MiniCluster   a life (start, wait, save, verify, stop), and the functions of actions/
-                            as its methods: network, processes, controllers, disks, topics, records
+      └─ ClusterRoles  the nodes that selectors name
+           └─ RunningCluster   a life: start, wait, stop
+    MiniCluster        the face of a running cluster: what is public, the functions of actions/
+                       (network, processes, controllers, disks, topics, records) among it
 """
 
 from __future__ import annotations
@@ -362,10 +363,8 @@ class Cluster:
 
     def partition_state(self, topic: str, index: int) -> PartitionRegistration | None:
         """The committed state of a partition, None if there is none."""
-        if not isinstance(topic, str) or not isinstance(index, int):
-            raise UserError(f"{shown(topic)}, {shown(index)}: give a topic's name and a number")
-        found = self.image.topics.named(topic)
-        return None if found is None else found.partitions.get(index)
+        topic_image = self.image.topics.named(topic)
+        return None if topic_image is None else topic_image.partitions.get(index)
 
     def leader_id(self, topic: str, index: int) -> int | None:
         """The leader of a partition, None while there is none."""
@@ -417,10 +416,10 @@ class Cluster:
         """The replica of a partition's leader, None where there is none."""
         leader = self.leader_id(topic, index)
         process = None if leader is None else self.processes.get(leader)
-        found = self.image.topics.named(topic)
-        if process is None or process.replicas is None or found is None:
+        topic_image = self.image.topics.named(topic)
+        if process is None or process.replicas is None or topic_image is None:
             return None
-        return process.replicas.partitions.get((found.id, index))
+        return process.replicas.partitions.get((topic_image.id, index))
 
     def is_up(self) -> bool:
         """True if the brokers that run from the start on are registered and unfenced.

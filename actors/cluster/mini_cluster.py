@@ -17,9 +17,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from minicluster.actors.cluster.actions import (
     answers,
@@ -33,133 +34,136 @@ from minicluster.actors.cluster.actions import (
     requests,
     topics,
 )
-from minicluster.actors.cluster.client import Client, Directory
-from minicluster.actors.cluster.conditions import describe, place_of, state_lines
-from minicluster.actors.cluster.incarnations import start_process
-from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.cluster.running import RunningCluster
+from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
-from minicluster.actors.recording.followers import (
-    LogChecks,
-    ThreadedLogChecks,
-    ZnodeChecks,
-    stream,
-)
-from minicluster.actors.recording.metadata_sink import CommitFollower, Follow, MetadataSink
-from minicluster.actors.recording.problems import warn_of
-from minicluster.actors.runtime.paced import PacedRuntime
-from minicluster.actors.runtime.simulated import SimulatedRuntime
-from minicluster.errors import UserError, WaitTimeout, counted
+from minicluster.actors.recording.followers import stream
+from minicluster.actors.recording.metadata_sink import Follow
+from minicluster.errors import UserError, counted
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
 
 if TYPE_CHECKING:
     from minicluster.actors.export.kafka_folder import Exported
-    from minicluster.actors.listeners.endpoints import Endpoints
-    from minicluster.actors.listeners.server import Listeners
     from minicluster.actors.recording.followers import LogStream
     from minicluster.verify import Report
     from minicluster.verify.spark.sink import ParquetSink
     from minicluster.verify.verifying import Engine
 
-START_WITHIN_MS = 120_000
-KNOWN_WITHIN_MS = 10_000  # a broker that sees metadata late (publish_delay) holds nobody up longer
 DECIDED_BY_LOG = (
-    *(
-        "adopted",
-        "broker_ids",
-        "brokers",
-        "controller_ids",
-        "controllers",
-        "features",
-        "inter_broker_protocol",
-    ),
-    *("metadata_version", "mode", "quorum"),
+    *("adopted", "broker_ids", "brokers", "controller_ids", "controllers", "features"),
+    *("inter_broker_protocol", "metadata_version", "mode", "quorum"),
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class MiniCluster(ClusterRoles):
+
+def _arguments_of(
+    constructor: Callable[Concatenate[Any, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[MiniCluster, P], None]]:
+    """Give a constructor the arguments and the text of another, to which it hands them."""
+    return wraps(constructor)
+
+
+def _face(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[MiniCluster, P], R]:
+    """A function of the running cluster as a method of its face."""
+
+    @wraps(function)
+    def method(self: MiniCluster, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(inside(self), *args, **kwargs)
+
+    return method  # type: ignore[return-value]
+
+
+def inside(cluster: MiniCluster) -> RunningCluster:
+    """The cluster behind its face: nodes, network, recorder. This package's own, and its tests'."""
+    return cluster._cluster
+
+
+class MiniCluster:
     """A Kafka cluster in one test process: controllers 101, 102, … and brokers 1, 2, ….
 
-    Shapes:  the arguments are those of ``Cluster``; every action of a scenario is a method.
+    What it shows is public, and stands in docs/reference/api.md; everything else is ``inside`` it.
+
+    Shapes:  every action of a scenario is a method.
     Units:   durations are text with a unit (``10s``); times are the cluster's, in milliseconds.
     Errors:  UserError for invalid arguments; ActorCrashed and InvariantViolated from any wait.
     """
 
-    listeners: Listeners | None = None
-    live_checks: LogChecks | ZnodeChecks | None = None  # None: nothing is judged while it runs
-    report: Report | None = None  # of the latest verify()
-    up_ms = 0  # when its start was over; failure reports begin there
-    _is_open_to_clients = False  # somebody has asked for the addresses
-    _ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
+    __slots__ = ("__weakref__", "_cluster", "_ingesting")
 
-    # Actions: functions of a cluster, each declared once as a step (minicluster/scenario/actions).
+    @_arguments_of(RunningCluster.__init__)
+    def __init__(self, **shape: Any) -> None:
+        self._cluster = RunningCluster(**shape)
+        self._ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
-    cut = network.cut
-    partition = network.partition
-    isolate = network.isolate
-    delay = network.delay
-    loss = network.loss
-    duplicate = network.duplicate
-    reorder = network.reorder
-    hold = network.hold
-    release = network.release
-    record = network.record
-    replay = network.replay
-    heal = network.heal
-    held = network.held
+    # Actions: functions of a running cluster, each declared once as a step
+    # (minicluster/scenario/actions).
 
-    respond = answers.respond
-    drop = answers.drop
-    close = answers.close
-    intercept = answers.intercept
+    cut = _face(network.cut)
+    partition = _face(network.partition)
+    isolate = _face(network.isolate)
+    delay = _face(network.delay)
+    loss = _face(network.loss)
+    duplicate = _face(network.duplicate)
+    reorder = _face(network.reorder)
+    hold = _face(network.hold)
+    release = _face(network.release)
+    record = _face(network.record)
+    replay = _face(network.replay)
+    heal = _face(network.heal)
+    held = _face(network.held)
 
-    kill = processes.kill
-    restart = processes.restart
-    bounce = processes.bounce
-    wipe = processes.wipe
-    pause = processes.pause
-    resume = processes.resume
-    controlled_shutdown = processes.controlled_shutdown
-    publish_delay = processes.publish_delay
-    mutate = processes.mutate
+    respond = _face(answers.respond)
+    drop = _face(answers.drop)
+    close = _face(answers.close)
+    intercept = _face(answers.intercept)
 
-    clock_skew = clocks.clock_skew
-    mend_clocks = clocks.mend_clocks
+    kill = _face(processes.kill)
+    restart = _face(processes.restart)
+    bounce = _face(processes.bounce)
+    wipe = _face(processes.wipe)
+    pause = _face(processes.pause)
+    resume = _face(processes.resume)
+    controlled_shutdown = _face(processes.controlled_shutdown)
+    publish_delay = _face(processes.publish_delay)
+    mutate = _face(processes.mutate)
 
-    slow_disk = disks.slow_disk
-    flush_off = disks.flush_off
-    fail_dir = disks.fail_dir
-    repair_dir = disks.repair_dir
-    mend_disks = disks.mend_disks
-    repair_all_dirs = disks.repair_all_dirs
+    clock_skew = _face(clocks.clock_skew)
 
-    fail_over = controllers.fail_over
-    resign = controllers.resign
-    snapshot = controllers.snapshot
-    compact = controllers.compact
-    voters = property(controllers.voters)
-    add_voter = controllers.add_voter
-    remove_voter = controllers.remove_voter
-    upgrade_kraft_version = controllers.upgrade_kraft_version
+    slow_disk = _face(disks.slow_disk)
+    flush_off = _face(disks.flush_off)
+    fail_dir = _face(disks.fail_dir)
+    repair_dir = _face(disks.repair_dir)
 
-    create_topic = topics.create_topic
-    delete_topic = topics.delete_topic
-    recreate_topic = topics.recreate_topic
-    add_partitions = topics.add_partitions
-    reassign = topics.reassign
-    reassignments = topics.reassignments
-    set_config = topics.set_config
-    elect = topics.elect
-    unregister = topics.unregister
-    delete_records = records.delete_records
+    fail_over = _face(controllers.fail_over)
+    resign = _face(controllers.resign)
+    snapshot = _face(controllers.snapshot)
+    compact = _face(controllers.compact)
+    voters = property(_face(controllers.voters))
+    add_voter = _face(controllers.add_voter)
+    remove_voter = _face(controllers.remove_voter)
+    upgrade_kraft_version = _face(controllers.upgrade_kraft_version)
 
-    produce = records.produce
-    pause_load = records.pause_load
-    consume = clients.consume
-    transaction = clients.transaction
-    transform = clients.transform
+    create_topic = _face(topics.create_topic)
+    delete_topic = _face(topics.delete_topic)
+    recreate_topic = _face(topics.recreate_topic)
+    add_partitions = _face(topics.add_partitions)
+    reassign = _face(topics.reassign)
+    reassignments = _face(topics.reassignments)
+    set_config = _face(topics.set_config)
+    elect = _face(topics.elect)
+    unregister = _face(topics.unregister)
+    delete_records = _face(records.delete_records)
 
-    admin = requests.admin
+    produce = _face(records.produce)
+    consume = _face(clients.consume)
+    transaction = _face(clients.transaction)
+    transform = _face(clients.transform)
+
+    admin = _face(requests.admin)
 
     # Life.
 
@@ -194,124 +198,13 @@ class MiniCluster(ClusterRoles):
         Errors:  WaitTimeout if they are not in two minutes of cluster time; AddressUnavailable,
                  with nothing started, where a port is in use.
         """
-        if self.is_started:
-            raise UserError("this cluster has been started already")
-        self.is_started = True
-        if self.listen_address is not None:
-            from minicluster.actors.cluster.listening import open_listeners
-
-            self.listeners = open_listeners(self, self.listen_address)
-        with self.rt.exclusive():
-            self._start_nodes()
-        if wait:
-            self._wait(self.is_up, START_WITHIN_MS)
-            self.up_ms = self.now_ms
-        if isinstance(self.rt, PacedRuntime):
-            self.rt.begin_pace()
+        self._cluster.start(wait=wait)
         return self
 
-    def _start_nodes(self) -> None:
-        followers: list[CommitFollower] = [self.committed]
-        if self.online:
-            kind = ThreadedLogChecks if self.rt.mode == "threaded" else LogChecks
-            problems = self.recorder.found
-            checks = kind(self.rt, self.run_id, rules=self.rules, problems=problems)
-            if self.adopted is not None:
-                checks.begin_after(self.adopted.end)
-            followers.append(checks)
-            self.recorder.follower = self.live_checks = checks
-        elif self.znodes_judged:
-            of_znodes = ZnodeChecks(
-                self.rt, self.run_id, self.protocol, problems=self.recorder.found
-            )
-            self.zookeeper_log.follower = of_znodes.on_line
-            self.live_checks = of_znodes
-        followers += self.checks
-        self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers, self.committed))
-        directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
-        self.rt.spawn(Client, "client", self.network, self.recorder, directory)
-        client = self.rt.actor("client")
-        assert isinstance(client, Client)
-        self.own_client = client
-        self._format()
-        others = [node_id for node_id in self.node_ids if node_id not in self.broker_ids]
-        combined = [node_id for node_id in self.broker_ids if node_id in self.controller_ids]
-        for node_id in dict.fromkeys((*others, *combined, *self.starting)):
-            start_process(self, node_id)
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """The addresses of the brokers, as Kafka's clients take them.
-
-        From the first use on a paced cluster runs by itself: a client may connect at any time.
-
-        Errors:  UserError for a cluster without listeners, or before its start.
-        """
-        return self._open_to_clients("bootstrap_servers").bootstrap_servers
-
-    @property
-    def bootstrap_controllers(self) -> str:
-        """The addresses of the controllers, for ``bootstrap.controllers`` (KIP-919).
-
-        Errors:  UserError for a cluster without listeners, or before its start.
-        """
-        return self._open_to_clients("bootstrap_controllers").bootstrap_controllers
-
-    def _open_to_clients(self, name: str) -> Endpoints:
-        """The endpoints that ``name`` needs; from now on a paced cluster runs by itself.
-
-        The first client may ask any broker, and one with an older image would answer with a part
-        of the cluster: they all know each other first.
-        """
-        if self.listeners is None:
-            raise UserError(f"{name}: start the cluster with listeners=True")
-        if not self._is_open_to_clients and self.is_up():
-            self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
-        self._is_open_to_clients = True
-        if isinstance(self.rt, PacedRuntime):
-            self.rt.run_alone()
-        return self.listeners.endpoints
-
-    def stop(self) -> None:
-        """Stop everything.
-
-        Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread;
-                 InvariantViolated for what clients received. What the recorder and the live checks
-                 failed to see is a warning.
-        """
-        crashes = list(self.rt.crashes)
-        self.rt.close()
-        if crashes and not self.rt.raised:
-            self.rt.check()
-        self.check_clients(at_rest=True)
-        warn_of(self.recorder.problems)
-
-    def check_clients(self, *, at_rest: bool = False) -> None:
-        """Judge what clients sent and received in the whole run up to now.
-
-        Shapes:  at_rest: the cluster has ended. Actors on threads that still run would change the
-                 logs meanwhile, so that nothing is judged then.
-        Errors:  InvariantViolated.
-        """
-        checks = self.live_checks
-        if not isinstance(checks, LogChecks) or checks.crashed:
-            return
-        if at_rest or type(self.rt) is SimulatedRuntime:
-            from minicluster.actors.cluster.judged_at_end import findings_about_clients
-
-            checks.judged_at_end(findings_about_clients(self))
-
-    def __repr__(self) -> str:
-        nodes = ", ".join(
-            (
-                counted(len(self.broker_ids), "broker"),
-                counted(len(self.controller_ids), "controller"),
-            )
-        )
-        return f"<MiniCluster of {nodes}, seed {self.seed}>"
+    stop = _face(RunningCluster.stop)
 
     def __enter__(self) -> Self:
-        return self if self.is_started else self.start()
+        return self if self._cluster.is_started else self.start()
 
     def __exit__(
         self,
@@ -322,15 +215,38 @@ class MiniCluster(ClusterRoles):
         if kind is None:
             self.stop()
         else:
-            self.rt.close()
+            self._cluster.rt.close()
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(
+            (
+                counted(len(self._cluster.broker_ids), "broker"),
+                counted(len(self._cluster.controller_ids), "controller"),
+            )
+        )
+        return f"<MiniCluster of {nodes}, seed {self._cluster.seed}>"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the brokers, as Kafka's clients take them.
+
+        From the first use on a paced cluster runs by itself: a client may connect at any time.
+
+        Errors:  UserError for a cluster without listeners, or before its start.
+        """
+        return self._cluster.open_to_clients("bootstrap_servers").bootstrap_servers
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses of the controllers, for ``bootstrap.controllers`` (KIP-919).
+
+        Errors:  UserError for a cluster without listeners, or before its start.
+        """
+        return self._cluster.open_to_clients("bootstrap_controllers").bootstrap_controllers
 
     # Time.
 
-    def run_for(self, duration: Duration) -> None:
-        """Let the cluster run for a while."""
-        self.check_started("run_for")
-        self.rt.run_for(read_duration(duration, "run_for"))
-        self.see_commits()
+    run_for = _face(RunningCluster.run_for)
 
     def wait_until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
         """Let the cluster run until a condition holds.
@@ -338,38 +254,84 @@ class MiniCluster(ClusterRoles):
         Errors:  WaitTimeout, which names the condition and shows the cluster; UserError for a
                  condition that is none, such as a method that is not called.
         """
-        self.check_started("wait_until")
+        self._cluster.check_started("wait_until")
         candidate: object = condition
         if not callable(candidate):
             what = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
             raise UserError(f"wait_until: {shown(candidate)} is not a condition; give {what}")
-        self._wait(condition, read_duration(within, "wait_until: within"))
+        self._cluster.wait(condition, read_duration(within, "wait_until: within"))
 
-    def _wait(self, condition: Callable[[], Any], within_ms: int) -> None:
-        def holds() -> bool:
-            outcome = condition()
-            if callable(outcome):
-                # A method that is not called is true at once: the wait would end before it began.
-                what = f"{describe(condition)} gives a function, which is always true"
-                raise UserError(f"wait_until: {what}; call it: {describe(outcome)}()")
-            return bool(outcome)
+    @property
+    def now_ms(self) -> int:
+        """The cluster's clock."""
+        return self._cluster.now_ms
 
-        if not self.run_until(holds, within_ms):
-            lines = "\n  ".join(self.state())
-            raise WaitTimeout(
-                f"timed out after {within_ms / 1000:g}s waiting for {describe(condition)}"
-                f"{place_of(condition)} (seed {self.seed}, cluster time "
-                f"{(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
-            )
+    # Nodes and topics.
 
-    def state(self) -> list[str]:
-        """The cluster in a few lines, for people."""
-        return state_lines(
-            self.image,
-            active_controller=self.active_controller_id(),
-            running=self.processes,
-            brokers=self.broker_ids,
-        )
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """All brokers, running or not."""
+        return tuple(Node(self._cluster, node_id) for node_id in self._cluster.broker_ids)
+
+    @property
+    def controllers(self) -> tuple[Node, ...]:
+        """All controllers, running or not."""
+        return tuple(Node(self._cluster, node_id) for node_id in self._cluster.controller_ids)
+
+    @property
+    def active_controller(self) -> Node | None:
+        """The controller that leads the quorum in the highest epoch, None while there is none."""
+        active = self._cluster.active_controller_id()
+        return None if active is None else Node(self._cluster, active)
+
+    @property
+    def clients(self) -> tuple[ClientNode, ...]:
+        """Kafka's clients that have sent a request so far."""
+        return tuple(ClientNode(self._cluster, client) for client in self._cluster.client_ids())
+
+    def node(self, node: Node | int) -> Node:
+        """A node by its id, or by a handle of it.
+
+        Errors:  UserError if there is none.
+        """
+        return Node(self._cluster, self._cluster.node_id(node))
+
+    def client(self, client_id: str) -> ClientNode:
+        """One of Kafka's clients by its ``client.id``, connected or not."""
+        if not isinstance(client_id, str):
+            raise UserError(f"client: {shown(client_id)} is not a client.id, such as app-1")
+        return ClientNode(self._cluster, self._cluster.client_nodes.node(client_id))
+
+    def topic(self, name: str | Topic) -> Topic:
+        """A topic by its name, or by a handle of it.
+
+        Errors:  UserError if there is none.
+        """
+        name = name.name if isinstance(name, Topic) else name
+        if not isinstance(name, str):
+            raise UserError(f"topic: {shown(name)} is not the name of a topic")
+        if self.image.topics.named(name) is None:
+            raise UserError(f"there is no topic {name}")
+        return Topic(self._cluster, name)
+
+    # State.
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata image of everything that is committed."""
+        return self._cluster.image
+
+    state = _face(RunningCluster.state)
+
+    @property
+    def seed(self) -> int:
+        """The seed of this run, which repeats it."""
+        return self._cluster.seed
+
+    @property
+    def trace_hash(self) -> str:
+        """A hash over every event so far: the same for the same seed, in every process."""
+        return self._cluster.trace_hash
 
     # Evidence.
 
@@ -380,10 +342,11 @@ class MiniCluster(ClusterRoles):
         """
         from minicluster.actors.cluster.run_folder import write_run
 
-        self.check_started("save")
+        cluster = self._cluster
+        cluster.check_started("save")
         place = _path(path, "save")
-        with self.rt.exclusive(), _writing("save", place):
-            return write_run(self, place)
+        with cluster.rt.exclusive(), _writing("save", place):
+            return write_run(cluster, place)
 
     def export(self, kafka: str | Path, *, port: int = DEFAULT_PORT) -> Exported:
         """Write a folder for each node from which Apache Kafka's own nodes start, data included.
@@ -396,7 +359,7 @@ class MiniCluster(ClusterRoles):
 
         place = _path(kafka, "export")
         with temporary_folder("run") as folder:
-            run = self.save(folder.path / "runs" / self.run_id)
+            run = self.save(folder.path / "runs" / self._cluster.run_id)
             with _writing("export", place):
                 return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
 
@@ -410,10 +373,11 @@ class MiniCluster(ClusterRoles):
         place = _path(path, "ingest")
         with _writing("ingest", place):
             follower = stream(form, place)
-        with self.rt.exclusive():
-            sink = self.rt.actor("metadata-sink")
+        cluster = self._cluster
+        with cluster.rt.exclusive():
+            sink = cluster.rt.actor("metadata-sink")
             if sink is None:
-                self.checks = (*self.checks, follower)
+                cluster.checks = (*cluster.checks, follower)
             else:
                 sink.deliver(Follow(follower))
         self._ingesting = (*self._ingesting, follower)
@@ -436,19 +400,20 @@ class MiniCluster(ClusterRoles):
         from minicluster.own_folders import temporary_folder
         from minicluster.verify import verify
 
+        cluster = self._cluster
         if path is not None:
             run = self.save(_path(path, "verify"))
-            self.report = verify(run, engine=engine)
+            cluster.report = report = verify(run, engine=engine)
             with _writing("verify", run):
-                self.report.leave(run)
-            return self.report
+                report.leave(run)
+            return report
         with temporary_folder("run") as folder:
-            place = folder.path / "runs" / self.run_id
-            with self.rt.exclusive():
-                run = write_run(self, place, brokers=False)
-                self.report = verify(run, engine=engine)
-            self.report.hold()  # the page and the findings show the run when the folder is gone
-        return self.report
+            place = folder.path / "runs" / cluster.run_id
+            with cluster.rt.exclusive():
+                run = write_run(cluster, place, brokers=False)
+                cluster.report = report = verify(run, engine=engine)
+            report.hold()  # the page and the findings show the run when the folder is gone
+        return report
 
 
 def _path(value: object, what: str) -> Path:
@@ -457,7 +422,7 @@ def _path(value: object, what: str) -> Path:
     Errors:  UserError for a value of another type.
     """
     if not isinstance(value, str | os.PathLike):
-        raise UserError(f"{what}: {shown(value)} is no path")
+        raise UserError(f"{what}: {shown(value)} is not a path")
     return Path(value)
 
 

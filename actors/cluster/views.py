@@ -17,7 +17,7 @@ from minicluster.scenario.bounds import shown
 class Node:
     """A broker or a controller, running or not."""
 
-    __slots__ = ("_cluster", "id")
+    __slots__ = {"_cluster": "", "id": "The node's id."}
 
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         self._cluster = cluster
@@ -76,7 +76,7 @@ class Node:
 class ClientNode:
     """One of Kafka's clients, by its ``client.id``."""
 
-    __slots__ = ("_cluster", "id")
+    __slots__ = {"_cluster": "", "id": "The number by which selectors know the client."}
 
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         self._cluster = cluster
@@ -136,14 +136,14 @@ class NodeSet(tuple[Node, ...]):
     @staticmethod
     def _checked(item: object) -> object:
         if not isinstance(item, Node | int | None) or isinstance(item, bool):
-            raise UserError(f"{shown(item)} is no node; give a node or its id")
+            raise UserError(f"{shown(item)} is not a node; give a node or its id")
         return item
 
 
 class Partition:
     """One partition of a topic."""
 
-    __slots__ = ("_cluster", "index", "topic")
+    __slots__ = {"_cluster": "", "index": "Its number.", "topic": "The name of its topic."}
 
     def __init__(self, cluster: Cluster, topic: str, index: int) -> None:
         self._cluster = cluster
@@ -168,10 +168,10 @@ class Partition:
 
         Errors:  UserError if the topic or the partition does not exist.
         """
-        found = self._cluster.partition_state(self.topic, self.index)
-        if found is None:
+        state = self._cluster.partition_state(self.topic, self.index)
+        if state is None:
             raise UserError(f"there is no partition {self!r}")
-        return found
+        return state
 
     def _nodes(self, ids: tuple[int, ...]) -> NodeSet:
         return NodeSet(Node(self._cluster, node_id) for node_id in ids)
@@ -232,7 +232,7 @@ class Partition:
 class Topic:
     """A topic; ``topic[0]`` is its first partition."""
 
-    __slots__ = ("_cluster", "name")
+    __slots__ = {"_cluster": "", "name": "The topic's name."}
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
@@ -259,7 +259,7 @@ class Topic:
         Errors:  IndexError if there is none; UserError for what is no number.
         """
         if not isinstance(index, int) or isinstance(index, bool):
-            raise UserError(f"{self}: {shown(index)} is no number of a partition; write [0]")
+            raise UserError(f"{self}: {shown(index)} is not the number of a partition; write [0]")
         if not 0 <= index < len(self):
             raise IndexError(
                 f"topic {self.name} has {counted(len(self), 'partition')}, no {self.name}-{index}"

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minicluster.actors.cluster.cluster import ZOOKEEPER
-from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.player import (
     idle_faults,
     place_of,
@@ -160,7 +160,7 @@ def outcome_of(
     )
 
 
-def broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
+def broken_at_end(cluster: RunningCluster) -> ScenarioFailure | None:
     """A promise that the state of a cluster at the end of its run breaks."""
     if stale := stale_indexes(cluster):
         nodes = ", ".join(map(str, stale))
@@ -169,7 +169,7 @@ def broken_at_end(cluster: MiniCluster) -> ScenarioFailure | None:
     return lost_records(cluster)
 
 
-def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
+def lost_records(cluster: RunningCluster) -> ScenarioFailure | None:
     """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
 
     A partition without ELR promises nothing once its last ISR member has lost its log, one with ELR
@@ -208,7 +208,7 @@ def lost_records(cluster: MiniCluster) -> ScenarioFailure | None:
     return ScenarioFailure("stuck", text, LOST)
 
 
-def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
+def _lost_partitions(cluster: RunningCluster) -> set[tuple[str, int]]:
     """Partitions whose ISR has a member that restarted with a log below the high watermark.
 
     The controller elects the last member nevertheless: without ELR there is no other candidate
@@ -235,7 +235,7 @@ def _lost_partitions(cluster: MiniCluster) -> set[tuple[str, int]]:
     return lost
 
 
-def _elected_with_less(cluster: MiniCluster) -> set[tuple[str, int]]:
+def _elected_with_less(cluster: RunningCluster) -> set[tuple[str, int]]:
     """Partitions that may have lost records: no clean candidate was left of their ISR and ELR.
 
     A broker that was killed comes back as an unclean one, and leaves both, also where its disk lost

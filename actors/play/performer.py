@@ -13,9 +13,14 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from minicluster.actors.cluster.actions import network, processes
+from minicluster.actors.cluster.actions.clocks import repair_clocks
+from minicluster.actors.cluster.actions.disks import repair_all_dirs, repair_disks
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms
+from minicluster.actors.cluster.actions.records import pause_load
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.cluster.time_bounds import unregistered_brokers
 from minicluster.actors.play.liveness import converge, promises
@@ -65,7 +70,7 @@ class Performer:
     Shapes:  created: step number -> the topics that steps before it create.
     """
 
-    def __init__(self, cluster: MiniCluster, created: Callable[[int], Iterable[str]]) -> None:
+    def __init__(self, cluster: RunningCluster, created: Callable[[int], Iterable[str]]) -> None:
         self.cluster = cluster
         self.created = created
         self.view = ScenarioView(cluster)
@@ -182,21 +187,21 @@ class Performer:
     def _converge(self, step: Step, bound_ms: int) -> None:
         """Undo every fault, start every node, and wait until G1-G7 hold."""
         cluster = self.cluster
-        cluster.pause_load()
-        cluster.heal()
-        cluster.mend_disks()
-        cluster.mend_clocks()
-        cluster.repair_all_dirs()
+        pause_load(cluster)
+        network.heal(cluster)
+        repair_disks(cluster)
+        repair_clocks(cluster)
+        repair_all_dirs(cluster)
         for node in cluster.node_ids:
             if node not in cluster.processes:
-                cluster.restart(node)
+                processes.restart(cluster, node)
             elif cluster.processes[node].paused:
-                cluster.resume(node)
+                processes.resume(cluster, node)
         for broker in unregistered_brokers(cluster):
-            cluster.restart(broker)
+            processes.restart(cluster, broker)
         for client in list(cluster.paused_clients):
-            cluster.resume(client)
-        cluster.publish_delay(cluster.broker_ids, "0s")
+            processes.resume(cluster, client)
+        processes.publish_delay(cluster, cluster.broker_ids, "0s")
         of_mode = promises_on_zookeeper if cluster.mode == ZOOKEEPER else promises
         broken = converge(cluster, of_mode(cluster.config, bound_ms))
         if broken is not None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.play.second_play import SecondPlay
 from minicluster.actors.recording.followers import InvariantViolated
@@ -31,7 +31,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict
 
 OnStep = Callable[[int, str, int], None]
-AtEnd = Callable[[MiniCluster], ScenarioFailure | None]
+AtEnd = Callable[[RunningCluster], ScenarioFailure | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def verdict_of_play(failure: ScenarioFailure | None, idle_faults: Sequence[str])
     return Verdict.UNKNOWN if idle_faults else Verdict.VALID
 
 
-def idle_faults(cluster: MiniCluster) -> tuple[str, ...]:
+def idle_faults(cluster: RunningCluster) -> tuple[str, ...]:
     """The planted faults of a cluster that never acted."""
     hits = cluster.recorder.fault_hits
     return tuple(fault for fault in cluster.faults.ever_on if not hits.get(fault))
@@ -122,7 +122,7 @@ def play_once(
     *,
     at_end: AtEnd = lambda _: None,
     hashed: bool = True,
-) -> tuple[MiniCluster, ScenarioFailure | None]:
+) -> tuple[RunningCluster, ScenarioFailure | None]:
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
     Shapes:  at_end looks at the cluster once all steps are done; hashed: its trace has a hash.
@@ -148,7 +148,7 @@ def play_once(
     return cluster, failure or unseen(cluster)
 
 
-def unseen(cluster: MiniCluster) -> ScenarioFailure | None:
+def unseen(cluster: RunningCluster) -> ScenarioFailure | None:
     """The failures of a run's recorder and live checks, which make it unknown."""
     problems = cluster.recorder.problems
     if not problems:
@@ -156,10 +156,10 @@ def unseen(cluster: MiniCluster) -> ScenarioFailure | None:
     return ScenarioFailure("unseen", "; ".join(problem.why for problem in problems))
 
 
-def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
+def cluster_of(scenario: Scenario, **more: Any) -> RunningCluster:
     """The cluster that a scenario's header describes, not started yet.
 
-    Shapes:  more: arguments of ``MiniCluster``, before the header's.
+    Shapes:  more: arguments of ``RunningCluster``, before the header's.
     """
     shape: dict[str, Any] = {
         "brokers": scenario.brokers,
@@ -178,7 +178,7 @@ def cluster_of(scenario: Scenario, **more: Any) -> MiniCluster:
         "exercises": scenario.exercises,
         "run_id": run_name(scenario),
     }
-    return MiniCluster(**(shape | more))
+    return RunningCluster(**(shape | more))
 
 
 def run_name(scenario: Scenario) -> str:
@@ -191,7 +191,7 @@ def run_name(scenario: Scenario) -> str:
 
 
 class _Player:
-    def __init__(self, scenario: Scenario, cluster: MiniCluster, on_step: OnStep) -> None:
+    def __init__(self, scenario: Scenario, cluster: RunningCluster, on_step: OnStep) -> None:
         self.scenario = scenario
         self.cluster = cluster
         self.on_step = on_step

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.controller.errors import Reason
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.protocol import ErrorCode
@@ -34,7 +34,7 @@ _VOTER = frozenset({"elected", "voted", "epoch", "truncate", "resign", "begin", 
 _LISTS: dict[type, tuple[bool, tuple[str, ...]]] = {}  # has an error code, fields that hold lists
 
 
-def sights_of(cluster: MiniCluster) -> frozenset[Sight]:
+def sights_of(cluster: RunningCluster) -> frozenset[Sight]:
     """Everything that a run went through, as far as it is still in memory."""
     found: set[Sight] = set()
     for row in cluster.recorder.in_memory("refusal"):
@@ -50,7 +50,7 @@ def sights_of(cluster: MiniCluster) -> frozenset[Sight]:
     return frozenset(found)
 
 
-def _cases(cluster: MiniCluster) -> Iterator[Mapping[str, int]]:
+def _cases(cluster: RunningCluster) -> Iterator[Mapping[str, int]]:
     """The cases of rules that were judged while the cluster ran."""
     if cluster.live_checks is not None:
         yield cluster.live_checks.looked_at
@@ -86,7 +86,7 @@ def _voters(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
     return found
 
 
-def _records(cluster: MiniCluster) -> set[str]:
+def _records(cluster: RunningCluster) -> set[str]:
     """Each type of record in the controllers' logs, with the optional fields that it sets."""
     return {
         _shape(held.record)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.adoption import Adoption
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
@@ -155,7 +155,7 @@ class _Play:
         config: Mapping[str, Any],
         watch_ms: int,
     ) -> None:
-        self.cluster = MiniCluster(
+        self.cluster = RunningCluster(
             adopted=adoption,
             seed=seed,
             config=config,

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from minicluster.actors.cluster.client import ProduceOperation
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.views import Partition, Topic
 from minicluster.actors.play.performer import Outcome
 from minicluster.errors import counted
@@ -17,7 +17,7 @@ TEXT_MAX = 1_000  # characters
 PARTITIONS_SHOWN = 10
 
 
-def outcome_text(cluster: MiniCluster, step: Step, outcome: Outcome, since: int) -> str:
+def outcome_text(cluster: RunningCluster, step: Step, outcome: Outcome, since: int) -> str:
     """A performed step in one line.
 
     Shapes:  since: the number of the last event before the step.
@@ -33,7 +33,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= TEXT_MAX else f"{line[: TEXT_MAX - 1]}…"
 
 
-def _came(cluster: MiniCluster, step: Step, outcome: Outcome, since: int) -> Iterator[str]:
+def _came(cluster: RunningCluster, step: Step, outcome: Outcome, since: int) -> Iterator[str]:
     if step.action is None:
         yield "it holds"
         return
@@ -73,7 +73,7 @@ def _produced(operations: list[ProduceOperation]) -> Iterator[str]:
     yield from sorted(str(failure) for failure in failures)
 
 
-def _notes(cluster: MiniCluster, number: int, since: int) -> Iterator[str]:
+def _notes(cluster: RunningCluster, number: int, since: int) -> Iterator[str]:
     """The notes that a step left where it changed nothing."""
     rows = reversed(list(cluster.recorder.rows["fault"]))
     new = [row for sequence, _, _, row in takewhile(lambda event: event[0] > since, rows)]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of, unseen
 from minicluster.actors.recording.followers import InvariantViolated
@@ -98,7 +98,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             ready = ReadyFile(
                 name=settings.name,
                 directory=str(Path.cwd().resolve()),
-                bootstrap_servers=cluster.bootstrap_servers,
+                bootstrap_servers=cluster.open_to_clients("serve").bootstrap_servers,
                 control=control.address,
                 token=control.token,
                 pid=os.getpid(),
@@ -108,7 +108,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             signals.at_end += [partial(ready.remove, path) for path in ready_places]
             with ready.at(ready_places):
                 signals.stop = session.stop
-                report.ready(cluster.bootstrap_servers)
+                report.ready(cluster.open_to_clients("serve").bootstrap_servers)
                 response, failure = _run(session)
         except BaseException:
             ends.close()
@@ -136,7 +136,7 @@ def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
     return places
 
 
-def _cluster(settings: ServeSettings, run_id: str) -> MiniCluster:
+def _cluster(settings: ServeSettings, run_id: str) -> RunningCluster:
     cluster = cluster_of(
         settings.scenario,
         runtime="threaded" if settings.pace is None else "simulated",
@@ -148,7 +148,7 @@ def _cluster(settings: ServeSettings, run_id: str) -> MiniCluster:
     return cluster
 
 
-def _session(settings: ServeSettings, cluster: MiniCluster, report: Report) -> Session:
+def _session(settings: ServeSettings, cluster: RunningCluster, report: Report) -> Session:
     parent = Parent() if settings.with_parent else None
     status = Status(cluster)
     due_s = 0.0
@@ -198,7 +198,7 @@ def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
 
 
 def _save(
-    session: Session, cluster: MiniCluster, place: Path, failure: ScenarioFailure | None
+    session: Session, cluster: RunningCluster, place: Path, failure: ScenarioFailure | None
 ) -> Path:
     """Write the run folder; its scenario is the steps that were performed, each at its time."""
     if session.played:

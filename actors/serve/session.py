@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import (
     Outcome,
     Performance,
@@ -57,7 +57,7 @@ class Session:
 
     def __init__(
         self,
-        cluster: MiniCluster,
+        cluster: RunningCluster,
         scenario: Scenario,
         *,
         again: bool = False,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 
 
 class Status:
     """The status line: topics, connections, requests per second, and who leads."""
 
-    def __init__(self, cluster: MiniCluster) -> None:
+    def __init__(self, cluster: RunningCluster) -> None:
         self._cluster = cluster
         self._seen = (0.0, 0)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import RuntimeName
+from minicluster.actors.cluster.mini_cluster import inside
 
 WARM = 5  # what the first few load stays for good
 
@@ -23,8 +24,9 @@ def one_cluster(seed: int, runtime: RuntimeName) -> list[weakref.ref[Any]]:
         orders = cluster.create_topic("orders", min_isr=2)
         cluster.produce(orders, count=3)
         cluster.restart(cluster.controllers[0])
-        actors = [cluster.rt.actor(name) for name in cluster.rt.actors]
-        parts = [cluster, cluster.rt, cluster.network, cluster.recorder, *actors]
+        running = inside(cluster)
+        actors = [running.rt.actor(name) for name in running.rt.actors]
+        parts = [cluster, running, running.rt, running.network, running.recorder, *actors]
         return [weakref.ref(part) for part in parts if type(part).__weakrefoffset__]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import RequestRejected
 from minicluster.protocol import ErrorCode
 
@@ -65,7 +66,7 @@ def test_a_log_is_flushed_after_so_many_records(flush_messages: int, kept: int) 
         leader = orders[0].leader
         assert leader is not None
         cluster.kill(leader, lose_tail="unflushed")
-        assert cluster.disks[leader.id].logs["orders-0"].end_offset == kept
+        assert inside(cluster).disks[leader.id].logs["orders-0"].end_offset == kept
 
 
 def test_logs_are_flushed_when_they_are_old_enough() -> None:
@@ -77,7 +78,7 @@ def test_logs_are_flushed_when_they_are_old_enough() -> None:
         for topic in (soon, never):
             cluster.produce(topic, count=3)
         cluster.run_for("4s")
-        logs = cluster.disks[cluster.brokers[0].id].logs
+        logs = inside(cluster).disks[cluster.brokers[0].id].logs
         assert (logs["soon-0"].flushed_offset, logs["never-0"].flushed_offset) == (3, 0)
 
 
@@ -91,7 +92,7 @@ def test_a_segment_is_flushed_when_the_next_one_begins() -> None:
             cluster.produce(orders, count=1)
         leader = orders[0].leader
         assert leader is not None
-        log = cluster.disks[leader.id].logs["orders-0"]
+        log = inside(cluster).disks[leader.id].logs["orders-0"]
         assert len(log.segments) > 1
         assert log.flushed_offset == log.segments[-1].base_offset
 
@@ -111,7 +112,7 @@ def test_logs_are_not_compacted_without_the_cleaner() -> None:
             for _ in range(20):
                 cluster.produce(orders, count=1, key="one")
             cluster.run_for("60s")
-            log = cluster.disks[cluster.brokers[0].id].logs["orders-0"]
+            log = inside(cluster).disks[cluster.brokers[0].id].logs["orders-0"]
             ends.append(sum(len(batch.records) for batch in log.batches))
     assert ends[0] < 20 == ends[1]
 
@@ -127,7 +128,7 @@ def test_the_limits_of_fetches_are_those_of_the_properties() -> None:
     with MiniCluster(seed=11, brokers=2, controllers=1, config=limits) as cluster:
         cluster.create_topic("orders", assignment=[[1, 2]])
         cluster.run_for("2s")
-        fetches = [one.request for one in cluster.recorder.exchanges if one.api == "Fetch"]
+        fetches = [one.request for one in inside(cluster).recorder.exchanges if one.api == "Fetch"]
         of_quorum = [body for body in fetches if body.max_bytes == 8_192]
         of_replicas = [body for body in fetches if body.max_bytes == 4_096]
         assert of_quorum and of_replicas

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.views import Partition
 from minicluster.actors.play.replay import replay_run
 from minicluster.clients.produce import produce_request
@@ -47,19 +48,19 @@ def cluster() -> Iterator[MiniCluster]:
 
 def answered(cluster: MiniCluster) -> list[dict[str, Any]]:
     """The requests that got something else than what their node said."""
-    return [row for row in cluster.recorder.table("rpc") if row["answer"] is not None]
+    return [row for row in inside(cluster).recorder.table("rpc") if row["answer"] is not None]
 
 
 def hits(cluster: MiniCluster) -> list[str]:
-    rows = [row for row in cluster.recorder.table("fault") if row["phase"] == "hit"]
+    rows = [row for row in inside(cluster).recorder.table("fault") if row["phase"] == "hit"]
     return [f"{row['action']} {row['detail']}".split(":")[0] for row in rows]
 
 
 def values(cluster: MiniCluster, topic: str = "orders") -> list[bytes | None]:
     """What the log of the leader of a topic's first partition holds."""
-    leader = cluster.leader_id(topic, 0)
+    leader = inside(cluster).leader_id(topic, 0)
     assert leader is not None
-    log = cluster.disks[leader].log(f"{topic}-0")
+    log = inside(cluster).disks[leader].log(f"{topic}-0")
     return [record.value for batch in log.batches for record in batch.records]
 
 
@@ -76,7 +77,7 @@ def test_a_record_that_was_written_and_timed_out_is_sent_again_and_comes_once(
 
         assert [one.offset for one in outcomes] == [0, 1]
         assert late.hits == 1 and late.is_over
-        cluster.wait_until(lambda: cluster.high_watermark("orders", 0) == 2)
+        cluster.wait_until(lambda: inside(cluster).high_watermark("orders", 0) == 2)
         assert len(values(cluster)) == 2
         [row] = answered(cluster)
         assert row["response"]["responses"][0]["partitionResponses"][0]["errorCode"] == 0
@@ -157,7 +158,7 @@ def produce_to_both(cluster: MiniCluster) -> list[ErrorCode]:
     topic_id = cluster.image.topics.named("pair").id  # type: ignore[union-attr]
     topic = kind.TopicProduceData(topic_id=topic_id, partition_data=tuple(batches))
     request = kind(acks=-1, timeout_ms=9_000, topic_data=(topic,))
-    response = cluster.admin(request, to=cluster.leader_id("pair", 0))
+    response = cluster.admin(request, to=inside(cluster).leader_id("pair", 0))
     [responded] = response.responses
     found = {data.index: data.error_code for data in responded.partition_responses}
     return [ErrorCode.for_code(found[index]) for index in (0, 1)]
@@ -171,14 +172,14 @@ def test_an_error_of_one_partition_leaves_the_other_to_the_broker(when: Any) -> 
         cluster.respond("Produce", error.name, partitions="pair-1", when=when)
 
         assert produce_to_both(cluster) == [ErrorCode.NONE, error]
-        cluster.wait_until(lambda: cluster.high_watermark("pair", 0) == 1)
-        written = cluster.high_watermark("pair", 1)
+        cluster.wait_until(lambda: inside(cluster).high_watermark("pair", 0) == 1)
+        written = inside(cluster).high_watermark("pair", 1)
         assert written == (0 if when == "before" else 1)
         assert produce_to_both(cluster) == [ErrorCode.NONE, ErrorCode.NONE]
 
 
 def test_an_answer_is_for_a_node_a_version_a_topic_and_a_client(cluster: MiniCluster) -> None:
-    leader = cluster.leader_id("orders", 0)
+    leader = inside(cluster).leader_id("orders", 0)
     leads(cluster, *cluster.create_topic("other", replicas=1))
     topic_id = format_uuid(cluster.image.topics.named("other").id)  # type: ignore[union-attr]
     elsewhere = [
@@ -303,7 +304,7 @@ def test_a_function_sees_each_request_and_lets_it_go_on(runtime: str) -> None:
         assert cluster.produce("orders")[0].ok
         assert [type(one) for one in seen] == [m.ProduceRequest] * 2
         assert handle.hits == 2
-        assert not answered(cluster) and not cluster.is_repeatable
+        assert not answered(cluster) and not inside(cluster).is_repeatable
 
 
 def test_a_function_answers_in_place_of_the_node(cluster: MiniCluster, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.time_bounds import healed_ms
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.runtime.simulated import SimulatedRuntime
@@ -43,11 +44,11 @@ def test_a_broker_with_a_slow_clock_is_fenced_until_it_goes_right(
     slow = orders[0].followers[0]
     mini_cluster.clock_skew(slow, drift=-0.9)  # a heartbeat every 20 seconds
     mini_cluster.wait_until(lambda: slow.is_fenced, within="20s")
-    assert healed_ms(mini_cluster) is None
+    assert healed_ms(inside(mini_cluster)) is None
     mini_cluster.clock_skew(slow, drift=0)
     mini_cluster.wait_until(lambda: not slow.is_fenced, within="20s")
     mini_cluster.wait_until(orders[0].fully_in_sync, within="60s")
-    assert healed_ms(mini_cluster) == mini_cluster.disturbed_ms
+    assert healed_ms(inside(mini_cluster)) == inside(mini_cluster).disturbed_ms
 
 
 def test_a_request_that_a_slow_clock_lost_expires_soon_after_the_clock_goes_right(
@@ -71,16 +72,16 @@ def test_a_controller_with_a_fast_clock_fences_brokers_that_are_in_time(
     active = mini_cluster.active_controller
     mini_cluster.clock_skew(active, drift=9, lasting="10s")
     mini_cluster.wait_until(lambda: any(b.is_fenced for b in mini_cluster.brokers), within="10s")
-    mini_cluster.wait_until(lambda: healed_ms(mini_cluster) is not None, within="20s")
-    mini_cluster.wait_until(mini_cluster.all_unfenced, within="30s")
+    mini_cluster.wait_until(lambda: healed_ms(inside(mini_cluster)) is not None, within="20s")
+    mini_cluster.wait_until(inside(mini_cluster).all_unfenced, within="30s")
 
 
 def test_what_a_clock_is_ahead_stays_over_a_restart(mini_cluster: MiniCluster) -> None:
     mini_cluster.clock_skew(2, offset="1m")
     mini_cluster.restart(2)
-    mini_cluster.wait_until(mini_cluster.all_unfenced, within="30s")
-    assert mini_cluster.clocks[2].now_ms == mini_cluster.now_ms + 60_000
-    assert mini_cluster.clocks[1].now_ms == mini_cluster.now_ms
+    mini_cluster.wait_until(inside(mini_cluster).all_unfenced, within="30s")
+    assert inside(mini_cluster).clocks[2].now_ms == mini_cluster.now_ms + 60_000
+    assert inside(mini_cluster).clocks[1].now_ms == mini_cluster.now_ms
 
 
 def test_a_drift_has_bounds(mini_cluster: MiniCluster) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import RequestRejected, UserError, WaitTimeout
 from minicluster.protocol import ErrorCode
 from minicluster.trace import TABLES
@@ -46,7 +47,8 @@ def test_a_record_that_is_acknowledged_is_on_every_replica(cluster: MiniCluster)
     outcomes = cluster.produce(orders, count=5)
     assert [outcome.offset for outcome in outcomes] == [0, 1, 2, 3, 4]
     assert orders[0].high_watermark == 5
-    ends = [cluster.disks[broker.id].logs["orders-0"].end_offset for broker in cluster.brokers]
+    disks = [inside(cluster).disks[broker.id] for broker in cluster.brokers]
+    ends = [disk.logs["orders-0"].end_offset for disk in disks]
     assert ends == [5, 5, 5]
 
 
@@ -108,7 +110,8 @@ def test_another_controller_takes_over_and_the_cluster_goes_on(cluster: MiniClus
     cluster.create_topic("orders", min_isr=2)
     cluster.restart(active)
     cluster.run_for("5s")
-    logs = [cluster.disks[node.id].logs["__cluster_metadata-0"] for node in cluster.controllers]
+    disks = inside(cluster).disks
+    logs = [disks[node.id].logs["__cluster_metadata-0"] for node in cluster.controllers]
     assert max(log.end_offset for log in logs) - min(log.end_offset for log in logs) <= 1
 
 
@@ -138,7 +141,7 @@ def test_a_broker_whose_metadata_is_late_leads_by_an_old_image(cluster: MiniClus
     broker = cluster.brokers[0]
     cluster.publish_delay(broker, "5s")
     cluster.create_topic("orders", assignment=[[broker, 2, 3]])
-    publisher = cluster.processes[broker.id].publisher
+    publisher = inside(cluster).processes[broker.id].publisher
     assert publisher is not None
     cluster.run_for("3s")
     assert publisher.image.topics.named("orders") is None
@@ -182,7 +185,7 @@ def test_what_is_affected_already_is_left_alone_with_a_note(cluster: MiniCluster
     cluster.kill(broker)
     cluster.kill(broker)
     cluster.resume(broker)
-    notes = [row for row in cluster.recorder.table("fault") if row["phase"] == "note"]
+    notes = [row for row in inside(cluster).recorder.table("fault") if row["phase"] == "note"]
     assert [row["action"] for row in notes] == ["cut", "cut", "cut", "kill", "resume"]
 
 
@@ -198,9 +201,8 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
     assert header["brokers"] == [1, 2, 3]
     for controller in cluster.controllers:
         log, state, torn = read_controller_directory(run / f"controller-{controller.id}")
-        assert (
-            log.end_offset == cluster.disks[controller.id].logs["__cluster_metadata-0"].end_offset
-        )
+        disk = inside(cluster).disks[controller.id]
+        assert log.end_offset == disk.logs["__cluster_metadata-0"].end_offset
         assert state is not None and torn is None
     rpc = pq.read_table(run / "trace" / "rpc.parquet").to_pylist()
     [created] = [row for row in rpc if row["api"] == "CreateTopics"]
@@ -306,7 +308,7 @@ def test_the_rules_of_kafka_3_9_work_from_start_to_fail_over() -> None:
 @pytest.mark.parametrize(("brokers", "controllers"), [(1, 1), (5, 3), (0, 1), (3, 5)])
 def test_clusters_of_other_sizes_start(brokers: int, controllers: int) -> None:
     with MiniCluster(brokers=brokers, controllers=controllers, seed=2) as cluster:
-        assert cluster.all_unfenced()
+        assert inside(cluster).all_unfenced()
         assert cluster.active_controller is not None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.nodes.config import ClusterConfig
 
 ACTORS = Path(__file__).resolve().parents[2] / "actors"
@@ -33,5 +34,5 @@ def test_high_watermarks_are_written_as_often_as_configured(interval: str, known
         cluster.produce(orders, count=3)
         cluster.run_for("1200ms")
         for broker in cluster.brokers:
-            noted = cluster.disks[broker.id].files.get("replication-offset-checkpoint", {})
+            noted = inside(cluster).disks[broker.id].files.get("replication-offset-checkpoint", {})
             assert noted.get("orders-0", 0) == known

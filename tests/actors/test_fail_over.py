@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.actions.records import pause_load
 from minicluster.actors.cluster.client import AdminOperation
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.views import Node
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -37,14 +39,14 @@ def creation(name: str) -> m.CreateTopicsRequest:
 def send_request(cluster: MiniCluster, request: object) -> AdminOperation:
     """Send a request and do not wait for it."""
     operation = AdminOperation(deadline_ms=cluster.now_ms + 60_000, request=request, version=7)
-    cluster.own_client.deliver(operation)
+    inside(cluster).own_client.deliver(operation)
     return operation
 
 
 def errors_of(cluster: MiniCluster, api: str) -> list[str]:
     return [
         ErrorCode(row.response.topics[0].error_code).name
-        for row in cluster.recorder.exchanges
+        for row in inside(cluster).recorder.exchanges
         if row.api == api and row.response is not None
     ]
 
@@ -57,7 +59,7 @@ def test_what_is_pending_when_the_active_controller_is_isolated_fails_and_is_don
     pending = send_request(cluster, creation("orders"))
     cluster.run_for("500ms")
     assert not pending.done
-    controller = cluster.processes[deposed.id].controller
+    controller = inside(cluster).processes[deposed.id].controller
     assert controller is not None
     assert controller.controller.image.topics.named("orders") is not None  # decided, not committed
 
@@ -79,10 +81,10 @@ def test_a_deposed_controller_gives_up_its_soft_state(cluster: MiniCluster) -> N
     deposed = active(cluster)
     cluster.partition(deposed, others(cluster), lasting="8s")
     cluster.run_for("10s")
-    controller = cluster.processes[deposed.id].controller
+    controller = inside(cluster).processes[deposed.id].controller
     assert controller is not None
     assert controller.controller.state.heartbeats is None
-    leader = cluster.processes[active(cluster).id].controller
+    leader = inside(cluster).processes[active(cluster).id].controller
     assert leader is not None
     assert leader.controller.state.heartbeats is not None
 
@@ -106,7 +108,7 @@ def test_brokers_find_the_next_controller_and_stay_unfenced(cluster: MiniCluster
     cluster.kill(follower)  # the next controller sees to sessions and ISRs
     cluster.wait_until(lambda: follower.is_fenced, within="20s")
     assert follower not in orders[0].isr
-    cluster.pause_load()
+    pause_load(inside(cluster))
     cluster.run_for("1s")
     assert sum(not operation.ok for operation in load if operation.done) == 0
 
@@ -136,7 +138,8 @@ def test_fail_over_kills_the_active_controller_and_brings_it_back_as_a_follower(
     assert active(cluster) != before
     cluster.run_for("3s")
     assert active(cluster) != before
-    logs = [cluster.disks[node.id].logs["__cluster_metadata-0"] for node in cluster.controllers]
+    disks = inside(cluster).disks
+    logs = [disks[node.id].logs["__cluster_metadata-0"] for node in cluster.controllers]
     assert max(log.end_offset for log in logs) - min(log.end_offset for log in logs) <= 1
 
 
@@ -146,12 +149,12 @@ def test_the_only_controller_comes_back_by_itself() -> None:
         cluster.fail_over()
         cluster.wait_until(lambda: cluster.active_controller is not None, within="10s")
         cluster.run_for("10s")
-        assert cluster.all_unfenced()
+        assert inside(cluster).all_unfenced()
         assert cluster.topic("orders").fully_in_sync()
 
 
 def test_a_controller_that_resigns_makes_place_for_another_epoch(cluster: MiniCluster) -> None:
-    controller = cluster.processes[active(cluster).id].controller
+    controller = inside(cluster).processes[active(cluster).id].controller
     assert controller is not None
     epoch = controller.quorum.epoch
     cluster.resign()
@@ -179,14 +182,14 @@ def test_a_majority_that_loses_its_unflushed_tail_loses_nothing_committed(
     cluster: MiniCluster,
 ) -> None:
     cluster.create_topic("orders")
-    offset = cluster.committed.offset
+    offset = inside(cluster).committed.offset
     cluster.kill(cluster.controllers, lose_tail="unflushed")
     cluster.restart(cluster.controllers)
     cluster.wait_until(lambda: cluster.active_controller is not None, within="10s")
     cluster.run_for("2s")
-    assert cluster.committed.offset > offset
+    assert inside(cluster).committed.offset > offset
     for node in cluster.controllers:
-        controller = cluster.processes[node.id].controller
+        controller = inside(cluster).processes[node.id].controller
         assert controller is not None
         assert controller.controller.committed_image.topics.named("orders") is not None
 
@@ -194,16 +197,13 @@ def test_a_majority_that_loses_its_unflushed_tail_loses_nothing_committed(
 def test_a_disk_that_lies_loses_what_was_committed_with_its_majority() -> None:
     with MiniCluster(seed=5, brokers=0) as cluster:
         cluster.flush_off(cluster.controllers)
-        ends = [
-            cluster.disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers
-        ]
+        disks = inside(cluster).disks
+        ends = [disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers]
         cluster.run_for("5s")
         cluster.kill(cluster.controllers, lose_tail="unflushed")
-        left = [
-            cluster.disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers
-        ]
+        left = [disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers]
         assert left == ends
-        assert cluster.committed.offset > max(ends)
+        assert inside(cluster).committed.offset > max(ends)
 
 
 def test_a_controller_on_a_slow_disk_is_late_and_the_quorum_goes_on(cluster: MiniCluster) -> None:
@@ -211,11 +211,11 @@ def test_a_controller_on_a_slow_disk_is_late_and_the_quorum_goes_on(cluster: Min
     cluster.slow_disk(slow, "300ms", lasting="20s")
     cluster.create_topic("orders", within="2s")
     cluster.run_for("10s")
-    log = cluster.disks[slow.id].logs["__cluster_metadata-0"]
-    assert cluster.committed.offset - log.end_offset < 10
+    log = inside(cluster).disks[slow.id].logs["__cluster_metadata-0"]
+    assert inside(cluster).committed.offset - log.end_offset < 10
     cluster.run_for("15s")
-    assert cluster.disks[slow.id].write_ms == 0
-    assert abs(cluster.committed.offset + 1 - log.end_offset) <= 1
+    assert inside(cluster).disks[slow.id].write_ms == 0
+    assert abs(inside(cluster).committed.offset + 1 - log.end_offset) <= 1
 
 
 def test_a_leader_on_a_slow_disk_responds_as_late_as_it_writes(cluster: MiniCluster) -> None:

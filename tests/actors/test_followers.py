@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
@@ -105,7 +106,7 @@ def play_z05(online: bool) -> None:
         cluster.wait_until(lambda: broker.is_fenced, within="20s")
         cluster.create_topic("orders", assignment=[[1, 2, 3]])
         cluster.run_for("1s")
-        assert cluster.recorder.fault_hits == {"Z05": 1}
+        assert inside(cluster).recorder.fault_hits == {"Z05": 1}
 
 
 def test_a_bad_record_ends_the_run_at_once_and_names_its_rule() -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError
 from minicluster.log.checkpoint import Snapshot, checkpoint_name, encode_snapshot
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -36,7 +37,7 @@ def placement(image: MetadataImage) -> dict[tuple[str, int], tuple[int, ...]]:
 
 def in_sync(cluster: MiniCluster) -> bool:
     """Every partition that can has a leader, and all its replicas that run in the ISR."""
-    running = set(cluster.processes)
+    running = set(inside(cluster).processes)
     return all(
         state.leader >= 0 and set(state.isr) >= set(state.replicas) & running
         for _, _, state in cluster.image.topics.partitions()
@@ -52,7 +53,7 @@ def test_the_cluster_of_a_recorded_log_goes_on_where_the_log_ends(path: Path) ->
         assert placement(now) == placement(before)
         assert now.features == before.features
         assert now.configs == before.configs
-        assert cluster.committed.offset >= end.end_offset
+        assert inside(cluster).committed.offset >= end.end_offset
         assert 0 <= cluster.now_ms - end.time_ms < 30_000
         for broker in before.cluster.brokers.values():
             registered = now.cluster.broker(broker.id)
@@ -77,7 +78,7 @@ def test_the_cluster_of_a_recorded_log_serves_and_survives(path: Path) -> None:
             cluster.fail_over()
         cluster.run_for("12s")
         cluster.restart(first)
-        cluster.wait_until(cluster.all_unfenced, within="60s")
+        cluster.wait_until(inside(cluster).all_unfenced, within="60s")
         cluster.wait_until(lambda: in_sync(cluster), within="60s")
         cluster.produce("made-afterwards", count=3, acks="all")
 
@@ -290,7 +291,7 @@ def test_the_cluster_of_a_log_of_3_0_goes_on_at_the_first_metadata_version(
         cluster.fail_over()
         cluster.run_for("12s")
         cluster.restart(cluster.brokers[0])
-        cluster.wait_until(cluster.all_unfenced, within="60s")
+        cluster.wait_until(inside(cluster).all_unfenced, within="60s")
         cluster.wait_until(lambda: in_sync(cluster), within="60s")
         cluster.produce("made-afterwards", count=3, acks="all")
         assert read_log_end(cluster.save(tmp_path / "run")).image.topics.named("made-afterwards")
@@ -330,7 +331,7 @@ def test_a_path_without_a_cluster_is_refused_in_one_line(why: str, tmp_path: Pat
 def test_arguments_that_the_log_decides_are_refused() -> None:
     with pytest.raises(UserError, match="brokers: the log decides it"):
         MiniCluster.from_log(LOGS / "jbod", brokers=5)
-    with pytest.raises(UserError, match="is no path"):
+    with pytest.raises(UserError, match="is not a path"):
         MiniCluster.from_log(17)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="combined node"):
         MiniCluster.from_log(LOGS / "smoke", listeners=True)

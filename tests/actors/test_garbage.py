@@ -10,6 +10,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import RuntimeName
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.runtime import garbage
 
 
@@ -62,8 +63,8 @@ def test_after_many_nodes_have_ended_their_circles_are_freed(
 ) -> None:
     monkeypatch.setattr(garbage, "ENDED_MAX", 3)
     with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded") as cluster:
-        actors = cluster.processes[1].actors
-        references = [weakref.ref(cluster.rt.actor(name)) for name in actors]
+        actors = inside(cluster).processes[1].actors
+        references = [weakref.ref(inside(cluster).rt.actor(name)) for name in actors]
         gc.collect(1)
         cluster.restart(cluster.brokers[0])
         gc.collect()

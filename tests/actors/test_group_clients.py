@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.clients.client import GROUP, Client
 from minicluster.clients.consumer import GroupProtocol
 from minicluster.effects import Send, SetTimer
@@ -29,7 +30,7 @@ def test_members_share_the_partitions_and_the_next_ones_go_on_where_they_ended(
     cluster: MiniCluster, protocol: GroupProtocol
 ) -> None:
     cluster.consume("alpha", members=2, protocol=protocol)
-    (group,) = cluster.groups
+    (group,) = inside(cluster).groups
 
     def shares() -> list[int]:
         return sorted(len(member.client.committed) for member in group.actors)
@@ -53,7 +54,7 @@ def test_a_group_goes_on_when_its_coordinator_and_leaders_are_gone(
     cluster: MiniCluster, protocol: GroupProtocol
 ) -> None:
     cluster.consume("alpha", members=2, protocol=protocol)
-    (group,) = cluster.groups
+    (group,) = inside(cluster).groups
     cluster.produce("alpha", 0, count=3)
     cluster.wait_until(lambda: group.count == 3, within="30s")
     for broker in cluster.brokers:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError
 from minicluster.protocol.messages import DescribeLogDirsRequest
 
@@ -24,7 +25,7 @@ def test_nodes_compare_with_their_ids(cluster: MiniCluster) -> None:
     assert leader is not None
     assert leader == leader.id and leader != leader.id + 1 and leader != str(leader.id)
     assert leader in (leader.id,) and hash(leader) == hash(leader.id)
-    assert cluster.node(leader) == leader and cluster.is_running(leader)
+    assert cluster.node(leader) == leader and leader.is_running
 
 
 def test_replicas_compare_as_sets_and_keep_their_order(cluster: MiniCluster) -> None:
@@ -53,13 +54,10 @@ WRONG = {
     "cluster.kill(orders)": "orders-0 is not a selector",
     "cluster.kill(None)": "None was given",
     "cluster.kill(True)": "True is not a selector",
-    "cluster.is_running(orders[0])": "orders-0 is not a selector",
-    "cluster.is_running('1')": "'1' is text",
-    "cluster.is_running(77)": "there is no node 77",
     "cluster.node('1')": "'1' is not the id of a node",
     "cluster.node(None)": "None is not the id of a node",
     "cluster.topic(3)": "3 is not the name of a topic",
-    "cluster.client(3)": "3 is no client.id",
+    "cluster.client(3)": "3 is not a client.id",
     "cluster.create_topic('t', partitions='3')": "'3' is not a whole number",
     "cluster.create_topic('t', configs={'min.insync.replicas': [2]})": "[2] is not text or a num",
     "cluster.create_topic(['t'])": "['t'] is not text",
@@ -67,22 +65,20 @@ WRONG = {
     "cluster.cut(1, 2, apis='Fetch')": "unexpected keyword argument 'apis'",
     "cluster.run_for(10)": "10 is not a duration",
     "cluster.wait_until(lambda: True, within=10)": "10 is not a duration",
-    "cluster.wait_until(orders.fully_in_sync())": "True is no condition",
+    "cluster.wait_until(orders.fully_in_sync())": "True is not a condition",
     "cluster.wait_until(lambda: orders.fully_in_sync)": "gives a function, which is always true",
-    "cluster.wait_until(lambda: cluster.all_unfenced)": "call it: cluster.all_unfenced()",
-    "cluster.save(5)": "save: 5 is no path",
-    "cluster.verify(5)": "verify: 5 is no path",
-    "cluster.ingest(5)": "5 is no path",
-    "cluster.admin('CreateTopics')": "'CreateTopics' is no request",
+    "cluster.wait_until(lambda: orders[0].fully_in_sync)": "call it: orders-0.fully_in_sync()",
+    "cluster.save(5)": "save: 5 is not a path",
+    "cluster.verify(5)": "verify: 5 is not a path",
+    "cluster.ingest(5)": "5 is not a path",
+    "cluster.admin('CreateTopics')": "'CreateTopics' is not a request",
     "cluster.admin(DescribeLogDirsRequest(), to='1')": "'1' is not the id of a node",
     "cluster.admin(DescribeLogDirsRequest(), to=9)": "there is no node 9",
-    "cluster.ids(None)": "None is not a selector",
-    "cluster.partition_state('orders', '0')": "give a topic's name and a number",
-    "orders['0']": "'0' is no number of a partition",
-    "orders[0:1]": "is no number of a partition",
-    "'3' in orders[0].isr": "'3' is no node",
+    "orders['0']": "'0' is not the number of a partition",
+    "orders[0:1]": "is not the number of a partition",
+    "'3' in orders[0].isr": "'3' is not a node",
     "orders[0].isr == 2": "is compared with 2; it takes nodes or ids",
-    "orders[0].isr == ['1']": "'1' is no node",
+    "orders[0].isr == ['1']": "'1' is not a node",
 }
 
 
@@ -93,7 +89,7 @@ def test_a_wrong_type_is_one_line_and_harms_nothing(cluster: MiniCluster, expres
         names = {"DescribeLogDirsRequest": DescribeLogDirsRequest}
         eval(expression, {"cluster": cluster, "orders": orders, **names})
     assert WRONG[expression] in str(refused.value) and "\n" not in str(refused.value)
-    assert not cluster.rt.crashes and cluster.all_unfenced()
+    assert not inside(cluster).rt.crashes and inside(cluster).all_unfenced()
 
 
 def test_a_request_goes_to_the_node_that_is_named(cluster: MiniCluster) -> None:
@@ -107,7 +103,7 @@ def test_a_request_goes_to_the_node_that_is_named(cluster: MiniCluster) -> None:
     with pytest.raises(UserError, match=rf"no response of node {broker.id} came within 2s \("):
         cluster.admin(DescribeLogDirsRequest(topics=None), to=broker, within="2s")
     cluster.restart(broker)
-    cluster.wait_until(cluster.all_unfenced)
+    cluster.wait_until(inside(cluster).all_unfenced)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +147,7 @@ def test_a_wrong_argument_of_a_cluster_is_one_line(name: str, value: object) -> 
 def test_log_dirs_are_names(value: object) -> None:
     with pytest.raises(UserError, match="write 'd0,d1' for two directories"):
         MiniCluster(config={"log.dirs": value})
-    assert MiniCluster(config={"log.dirs": "d0, d1"}).config.log_dirs == ("d0", "d1")
+    assert inside(MiniCluster(config={"log.dirs": "d0, d1"})).config.log_dirs == ("d0", "d1")
 
 
 def test_a_partition_of_the_network_takes_its_groups_as_yaml_has_them_or_one_by_one(
@@ -160,7 +156,7 @@ def test_a_partition_of_the_network_takes_its_groups_as_yaml_has_them_or_one_by_
     links = []
     for given in (([1, 2], [3]), ()):
         cluster.partition(*given, **({} if given else {"groups": [[1, 2], [3]]}))
-        links.append([row["targets"] for *_, row in cluster.recorder.rows["fault"]][-1])
+        links.append([row["targets"] for *_, row in inside(cluster).recorder.rows["fault"]][-1])
         cluster.heal()
     assert links[0] == links[1] and {1, 3} <= {node for link in links[0] for node in link}
     with pytest.raises(UserError, match=r"partition: give groups=\[…\] or each group"):

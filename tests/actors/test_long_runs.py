@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.simulated import SimulatedRuntime
@@ -17,9 +18,9 @@ CHUNK = 64
 def long_run(rows_in_memory: int, fold_at: int = 500) -> MiniCluster:
     """A run under load, with requests that time out and responses that arrive late."""
     cluster = MiniCluster(seed=11)
-    cluster.recorder.fold_at = fold_at
-    cluster.recorder.rows_in_memory = rows_in_memory
-    cluster.recorder.chunk_rows = CHUNK
+    inside(cluster).recorder.fold_at = fold_at
+    inside(cluster).recorder.rows_in_memory = rows_in_memory
+    inside(cluster).recorder.chunk_rows = CHUNK
     cluster.start()
     orders = cluster.create_topic("orders", min_isr=1)
     cluster.produce(orders, rate=5)
@@ -45,10 +46,10 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_a_run_whose_rows_went_to_disk_saves_the_same_folder(tmp_path: Path) -> None:
     with long_run(2 * CHUNK) as spilled, long_run(1_000_000) as whole:
-        recorder = spilled.recorder
+        recorder = inside(spilled).recorder
         most = 3 * CHUNK + recorder.fold_at
         assert all(len(rows) < most for rows in (recorder.exchanges, *recorder.rows.values()))
-        assert len(whole.recorder.exchanges) > 2 * most
+        assert len(inside(whole).recorder.exchanges) > 2 * most
         assert spilled.trace_hash == whole.trace_hash
         left = files(spilled.save(tmp_path / "spilled"))
         right = files(whole.save(tmp_path / "whole"))
@@ -62,13 +63,14 @@ def test_a_run_whose_rows_went_to_disk_saves_the_same_folder(tmp_path: Path) -> 
 def test_rows_are_read_back_as_they_were_written() -> None:
     with long_run(2 * CHUNK) as spilled, long_run(1_000_000) as whole:
         for table in TABLES:
-            left = list(spilled.recorder.table(table))
-            assert len(left) == len(list(whole.recorder.table(table)))
+            left = list(inside(spilled).recorder.table(table))
+            assert len(left) == len(list(inside(whole).recorder.table(table)))
             assert [(row["seq"], row["vt"]) for row in left] == [
-                (row["seq"], row["vt"]) for row in whole.recorder.table(table)
+                (row["seq"], row["vt"]) for row in inside(whole).recorder.table(table)
             ]
-        assert list(spilled.recorder.table("rpc")) == list(whole.recorder.table("rpc"))
-        late = [row for row in spilled.recorder.table("rpc") if row["resp_seq"] is None]
+        exchanges = list(inside(spilled).recorder.table("rpc"))
+        assert exchanges == list(inside(whole).recorder.table("rpc"))
+        late = [row for row in exchanges if row["resp_seq"] is None]
         assert late, "each request has a response"
 
 

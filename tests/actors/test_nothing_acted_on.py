@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.time_bounds import healed_ms
 from minicluster.actors.play.player import play_once
 from minicluster.errors import UserError
@@ -21,13 +22,13 @@ EMPTY: tuple[Act, ...] = (
     lambda c: c.delete_topic([]),
     lambda c: c.elect([]),
     lambda c: c.create_topic("bills", assignment=[]),
-    lambda c: c.is_running([]),
+    lambda c: inside(c).is_running([]),
 )
 NO_LINK: tuple[Act, ...] = (
     lambda c: c.cut(1, 1),
     lambda c: c.partition([1], [1]),
     lambda c: c.partition([], [1]),
-    lambda c: c.isolate(c.node_ids),
+    lambda c: c.isolate(inside(c).node_ids),
     lambda c: c.delay(1, 1, mean="1s"),
     lambda c: c.loss(c.brokers[0], 1, p=0.5),
     lambda c: c.hold(1, 1),
@@ -43,7 +44,7 @@ def test_a_test_is_shown_that_nothing_was_acted_on() -> None:
             with pytest.raises(UserError, match="no link lies between these nodes"):
                 act(cluster)
         cluster.cut(1, [1, 2])  # one link is left
-        assert len(cluster.network.conditions) == 1
+        assert len(inside(cluster).network.conditions) == 1
 
 
 def test_a_step_that_names_one_node_by_its_id_twice_is_refused() -> None:
@@ -73,7 +74,7 @@ def test_the_promises_count_from_the_last_step_that_changed_the_cluster() -> Non
         cluster.cut(1, 2)
         cluster.publish_delay(1, "50ms")
         cluster.run_for("2s")
-        assert healed_ms(cluster) is None
+        assert healed_ms(inside(cluster)) is None
         cluster.publish_delay(1, "0ms")
         cluster.heal()
         since_ms = cluster.now_ms
@@ -82,6 +83,6 @@ def test_the_promises_count_from_the_last_step_that_changed_the_cluster() -> Non
         cluster.release()
         cluster.publish_delay(1, "0ms")
         cluster.run_for("1s")
-        assert healed_ms(cluster) == since_ms
+        assert healed_ms(inside(cluster)) == since_ms
         cluster.bounce(2)
-        assert healed_ms(cluster) is None
+        assert healed_ms(inside(cluster)) is None

@@ -15,6 +15,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import RuntimeName
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import WaitTimeout
 from tests.actors.many_clusters import one_cluster
 
@@ -38,7 +39,7 @@ def test_a_cluster_whose_wait_failed_is_not_kept_by_the_runtime() -> None:
 
     def waits_in_vain() -> None:
         with MiniCluster(seed=1) as cluster:
-            references.append(weakref.ref(cluster.rt))
+            references.append(weakref.ref(inside(cluster).rt))
             cluster.wait_until(lambda: False, within="1s")
 
     with pytest.raises(WaitTimeout) as failed:
@@ -54,8 +55,8 @@ def test_a_killed_process_is_not_kept_by_what_it_waited_for(runtime: RuntimeName
         orders = cluster.create_topic("orders", min_isr=2)
         for _ in range(2):
             for node in (cluster.brokers[0], cluster.controllers[0]):
-                names = cluster.processes[node.id].actors
-                references += [weakref.ref(cluster.rt.actor(name)) for name in names]
+                names = inside(cluster).processes[node.id].actors
+                references += [weakref.ref(inside(cluster).rt.actor(name)) for name in names]
                 cluster.restart(node)
             cluster.wait_until(orders.fully_in_sync, within="60s")
         assert alive(references) == []
@@ -82,9 +83,9 @@ def test_threads_of_killed_processes_are_forgotten() -> None:
         before = threading.active_count()
         for _ in range(5):
             cluster.restart(1)
-        cluster.wait_until(cluster.all_unfenced, within="60s")
+        cluster.wait_until(inside(cluster).all_unfenced, within="60s")
         assert threading.active_count() == before
-        assert len(cluster.rt._threads) <= before  # type: ignore[attr-defined]
+        assert len(inside(cluster).rt._threads) <= before  # type: ignore[attr-defined]
 
 
 def memory_growth_mb(runtime: str, count: int) -> float:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.runtime.runtime import ActorCrashed, ClusterActor
 from minicluster.errors import UserError
 
@@ -53,12 +54,13 @@ def test_a_cluster_that_clients_may_reach_runs_while_the_test_does_something_els
         cluster.bounce(orders[0].leader, down="2s")
         restarted = threading.Event()
         deadline_s = time.monotonic() + 60
-        while cluster.starts[1] + cluster.starts[2] + cluster.starts[3] < 4:
+        starts = inside(cluster).starts
+        while starts[1] + starts[2] + starts[3] < 4:
             assert not restarted.wait(0.01)
             assert time.monotonic() < deadline_s
         cluster.wait_until(orders.fully_in_sync, within="60s")
         cluster.produce(orders, count=5, acks="all")
-        assert cluster.high_watermark("orders", 0) == 5
+        assert inside(cluster).high_watermark("orders", 0) == 5
 
 
 def test_a_wait_may_look_at_a_client_meanwhile() -> None:
@@ -71,7 +73,7 @@ def test_a_wait_may_look_at_a_client_meanwhile() -> None:
             return cluster.now_ms - began_ms >= 1_000
 
         cluster.wait_until(a_while_has_passed, within="600s")
-        assert not cluster.run_until(lambda: False, 100)
+        assert not inside(cluster).run_until(lambda: False, 100)
 
 
 def test_actions_of_several_threads_take_place_one_after_the_other() -> None:
@@ -93,9 +95,9 @@ def test_a_crash_is_raised_by_the_next_wait() -> None:
 
     cluster = MiniCluster(seed=1, brokers=1, controllers=1, listeners=True, pace=1).start()
     assert cluster.bootstrap_servers
-    with cluster.rt.exclusive():
-        cluster.rt.spawn(Broken, "broken")
-        cluster.rt.actor("broken").deliver("a message")  # type: ignore[union-attr]
+    with inside(cluster).rt.exclusive():
+        inside(cluster).rt.spawn(Broken, "broken")
+        inside(cluster).rt.actor("broken").deliver("a message")  # type: ignore[union-attr]
     with pytest.raises(ActorCrashed, match="broken"):
         cluster.run_for("10s")
     cluster.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.requests.fetch import RACK_AWARE
@@ -18,7 +19,8 @@ def fetch(cluster: MiniCluster, topic_id: Any, leader: int, rack: str) -> Exchan
         partitions=(FetchRequest.FetchPartition(partition_max_bytes=1 << 20),),
     )
     request = FetchRequest(max_bytes=1 << 20, rack_id=rack, topics=(topic,))
-    exchange = cluster.network.request(src=-1, dst=leader, body=request, version=18, caller=None)
+    network = inside(cluster).network
+    exchange = network.request(src=-1, dst=leader, body=request, version=18, caller=None)
     cluster.run_for("100ms")
     return exchange
 
@@ -30,7 +32,7 @@ def test_each_broker_has_its_rack_and_consumers_read_nearby() -> None:
         cluster.create_topic("orders", partitions=1, replicas=3)
         cluster.run_for("2s")
         topic = cluster.image.topics.named("orders")
-        leader = cluster.leader_id("orders", 0)
+        leader = inside(cluster).leader_id("orders", 0)
         assert topic is not None and leader is not None
         found = {}
         for broker, rack in racks.items():

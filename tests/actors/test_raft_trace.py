@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.protocol.uuids import format_uuid
 
 LOG = "__cluster_metadata-0"
@@ -21,12 +22,12 @@ def cluster() -> Iterator[MiniCluster]:
 
 
 def rows(cluster: MiniCluster, kind: str, node: int) -> list[dict[str, Any]]:
-    table = cluster.recorder.table("raft_event")
+    table = inside(cluster).recorder.table("raft_event")
     return [row for row in table if row["kind"] == kind and row["node"] == node]
 
 
 def text(cluster: MiniCluster, *ids: int) -> str:
-    return ",".join(f"{i}@{format_uuid(cluster.disks[i].directory_ids[0])}" for i in ids)
+    return ",".join(f"{i}@{format_uuid(inside(cluster).disks[i].directory_ids[0])}" for i in ids)
 
 
 def test_whoever_can_vote_flushes_what_it_appends_before_the_leader_commits_it(
@@ -35,7 +36,7 @@ def test_whoever_can_vote_flushes_what_it_appends_before_the_leader_commits_it(
     cluster.create_topic("orders", replicas=2)
     for node in cluster.controllers:
         appended, flushed = rows(cluster, "append", node.id), rows(cluster, "flush", node.id)
-        assert flushed[-1]["offset"] == cluster.disks[node.id].logs[LOG].flushed_offset
+        assert flushed[-1]["offset"] == inside(cluster).disks[node.id].logs[LOG].flushed_offset
         assert len(flushed) <= len(appended) and flushed[-1]["seq"] > appended[-1]["seq"]
     leader = cluster.active_controller
     for reported in rows(cluster, "hw", leader.id):
@@ -70,7 +71,7 @@ def test_a_node_that_begins_again_traces_where_and_with_which_voters(cluster: Mi
     cluster.add_voter(104)
     node = next(n for n in cluster.controllers if n != cluster.active_controller)
     cluster.kill(node)
-    log = cluster.disks[node.id].logs[LOG]
+    log = inside(cluster).disks[node.id].logs[LOG]
     end, epoch = log.end_offset, log.last_epoch
     cluster.restart(node)
     cluster.run_for("1s")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError
 
 DISTURBANCES = 12
@@ -61,7 +62,7 @@ def mend(cluster: MiniCluster) -> None:
         if not node.is_running:
             cluster.restart(node)
         cluster.resume(node)
-    cluster.wait_until(cluster.all_unfenced, within="120s")
+    cluster.wait_until(inside(cluster).all_unfenced, within="120s")
     orders = cluster.topic("orders")
     cluster.wait_until(orders.fully_in_sync, within="180s")
 

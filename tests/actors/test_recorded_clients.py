@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster, trace
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
 from minicluster.actors.recording.followers import LogChecks
@@ -40,9 +41,9 @@ class Producer:
         return self.send_encoded(encoded(values), part=part, acks=acks)
 
     def send_encoded(self, records: bytes, *, part: int = 0, acks: int = -1) -> Exchange:
-        leader = self.cluster.leader_id(self.topic, part)
+        leader = inside(self.cluster).leader_id(self.topic, part)
         assert leader is not None
-        return self.cluster.network.request(
+        return inside(self.cluster).network.request(
             src=OWN_CLIENT,
             dst=leader,
             body=produce(self.topic, part, records, acks=acks),
@@ -93,14 +94,14 @@ def test_an_ordinary_producer_of_large_records_passes_both_limits() -> None:
         [responded] = producer.responses[-1].responses[0].partition_responses
         assert responded.error_code == ErrorCode.NONE
         assert responded.base_offset == trace.CLIENT_ROWS_MAX
-        rows = list(cluster.recorder.table("client_record"))
+        rows = list(inside(cluster).recorder.table("client_record"))
         assert len(rows) == trace.CLIENT_ROWS_MAX
         assert [rows[0]["value"], rows[-1]["value"]] == ["0", "9999"]
-        assert isinstance(cluster.live_checks, LogChecks)
-        judged = cluster.live_checks.judge._clients._partitions
+        assert isinstance(inside(cluster).live_checks, LogChecks)
+        judged = inside(cluster).live_checks.judge._clients._partitions
         highest = max(p.acknowledged for p in judged.values() if p.topic == "orders")
         assert highest == trace.CLIENT_ROWS_MAX, "the late response was not judged"
-        assert not cluster.recorder.problems
+        assert not inside(cluster).recorder.problems
 
 
 def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:
@@ -108,8 +109,8 @@ def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:
     rows = []
     for fold_at_bytes in (1, 1 << 30):
         with MiniCluster(seed=3, controllers=1) as cluster:
-            cluster.recorder.fold_at_bytes = fold_at_bytes
-            cluster.recorder.fold_events = 1_000_000
+            inside(cluster).recorder.fold_at_bytes = fold_at_bytes
+            inside(cluster).recorder.fold_events = 1_000_000
             orders = cluster.create_topic("orders", min_isr=2)
             cluster.wait_until(lambda: orders[0].high_watermark == 0)  # noqa: B023
             producer = Producer(cluster, "orders")
@@ -119,7 +120,7 @@ def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:
             assert waits.open
             cluster.release()
             cluster.wait_until(lambda: not waits.open, within="30s")  # noqa: B023
-            rows.append([*cluster.recorder.table("client_record")])
+            rows.append([*inside(cluster).recorder.table("client_record")])
     assert [(row["offset"], row["value"]) for row in rows[0]] == [
         (2, "third"),
         (0, "first"),

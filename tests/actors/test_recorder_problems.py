@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play_once
 from minicluster.actors.recording.problems import RecorderWarning, one_line
@@ -97,9 +98,10 @@ def test_a_crash_of_the_live_checks_leaves_the_cluster(
         producer = Producer(cluster, "orders")
         offsets = [producer.send_and_wait([b"first"]), producer.send_and_wait([b"second"])]
         assert offsets == [0, 1]
-        assert cluster.live_checks is not None and cluster.live_checks.crashed
-    assert not cluster.rt.crashes
-    [problem] = cluster.recorder.problems
+        checks = inside(cluster).live_checks
+        assert checks is not None and checks.crashed
+    assert not inside(cluster).rt.crashes
+    [problem] = inside(cluster).recorder.problems
     assert problem.lacks is None and "\n" not in problem.why
     assert "ZeroDivisionError: planted (test_recorder_problems.py:" in problem.why
 
@@ -122,12 +124,12 @@ def test_a_crash_of_the_committed_fold_leaves_the_cluster(runtime: Any) -> None:
     expected = "the fold of the committed log crashed at .*ZeroDivisionError"
     with pytest.warns(RecorderWarning, match=expected), cluster:
         cluster.create_topic("orders", min_isr=2)
-        cluster.committed._folds = FoldsNoConfig()
+        inside(cluster).committed._folds = FoldsNoConfig()
         cluster.set_config("retention.ms", 86_400_000, topic="orders")
         cluster.create_topic("later")
         cluster.produce("later", count=1)
-    assert not cluster.rt.crashes
-    [problem] = cluster.recorder.problems
+    assert not inside(cluster).rt.crashes
+    [problem] = inside(cluster).recorder.problems
     assert problem.lacks is None and "\n" not in problem.why
 
 
@@ -163,7 +165,7 @@ def test_rows_that_the_disk_does_not_take_are_missing_and_named(tmp_path: Path) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecorderWarning)
         with MiniCluster(seed=3, controllers=1) as cluster:
-            recorder = cluster.recorder
+            recorder = inside(cluster).recorder
             recorder._shelf = Full()
             recorder.fold_at, recorder.rows_in_memory, recorder.chunk_rows = 200, 100, 50
             orders = cluster.create_topic("orders", min_isr=2)
@@ -189,11 +191,12 @@ def test_a_row_that_is_no_row_of_its_table_is_missing_and_named(tmp_path: Path) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecorderWarning)
         with MiniCluster(seed=3, controllers=1) as cluster:
-            cluster.recorder.trace("refusal", {"node": 1, "no_such_column": 1})
-            cluster.recorder.trace("fault", {"step": "three", "action": "cut", "phase": "start"})
-            cluster.recorder.trace("no_such_table", {"node": 1})
+            recorder = inside(cluster).recorder
+            recorder.trace("refusal", {"node": 1, "no_such_column": 1})
+            recorder.trace("fault", {"step": "three", "action": "cut", "phase": "start"})
+            recorder.trace("no_such_table", {"node": 1})
             cluster.create_topic("orders")
-            cluster.recorder.trace("partition_event", {"broker": 1, "kind": "hw"})
+            inside(cluster).recorder.trace("partition_event", {"broker": 1, "kind": "hw"})
             cluster.run_for("5s")
             path = cluster.save(tmp_path / "run")
             cluster.run_for("5s")
@@ -209,9 +212,10 @@ def test_a_message_without_a_canonical_form_is_named(tmp_path: Path) -> None:
         warnings.simplefilter("ignore", RecorderWarning)
         with MiniCluster(seed=3, controllers=1) as cluster:
             cluster.create_topic("orders")
-            cluster.recorder.event("note", {1: "one", "two": 2})  # keys that nobody can sort
+            unsortable = {1: "one", "two": 2}
+            inside(cluster).recorder.event("note", unsortable)
             assert cluster.trace_hash
-            [problem] = cluster.recorder.problems
+            [problem] = inside(cluster).recorder.problems
     assert "the hash of an event crashed" in problem.why
 
 
@@ -237,9 +241,10 @@ def test_a_body_that_cannot_be_read_is_a_problem_of_client_records(
             cluster.wait_until(lambda: not exchange.open)
             assert producer.responses
             assert producer.send_and_wait([b"second"]) == 1
-            found = [(row["f"], row["value"]) for row in cluster.recorder.table("client_record")]
-    assert found == [("send", "second")]
-    [problem] = cluster.recorder.problems
+            rows = inside(cluster).recorder.table("client_record")
+            received = [(row["f"], row["value"]) for row in rows]
+    assert received == [("send", "second")]
+    [problem] = inside(cluster).recorder.problems
     assert problem.lacks == "client_record" and "IndexError" in problem.why
 
 
@@ -250,8 +255,8 @@ def test_a_znode_of_bytes_that_are_no_text_is_missing_and_named(tmp_path: Path) 
         with MiniCluster(seed=3, mode="zookeeper") as cluster:
             operation = SetData("/config", b"\xff\xfe", -1)
             change = Change("set", "/config", 1, 1, b"\xff\xfe")
-            last = cluster.zookeeper_log.lines[-1]["zxid"]
-            cluster.zookeeper_log.append(
+            last = inside(cluster).zookeeper_log.lines[-1]["zxid"]
+            inside(cluster).zookeeper_log.append(
                 LogTransaction(
                     last, cluster.now_ms, 1, "write", (operation,), (Code.OK,), (change,)
                 ),

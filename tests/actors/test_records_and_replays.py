@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import RequestRejected
 
 
@@ -15,7 +16,7 @@ def test_records_of_one_batch_have_offsets_of_their_own() -> None:
         again = cluster.produce(orders, count=4, batch=2, idempotent=True)
         leader = orders[0].leader
         assert leader is not None
-        batches = cluster.disks[leader.id].log("orders-0").batches
+        batches = inside(cluster).disks[leader.id].log("orders-0").batches
         assert [batch.count for batch in batches] == [3, 3, 1, 2, 2]
         held = {record.offset: record.value for batch in batches for record in batch.records}
         produced = [*sent, *again]
@@ -37,7 +38,8 @@ def test_records_below_an_offset_are_deleted_on_every_replica() -> None:
         cluster.produce(orders, count=10, batch=4)
         cluster.run_for("1s")
         assert cluster.delete_records(orders[0], 6) == {"orders-0": 6}
-        starts = {cluster.disks[n].log("orders-0").start_offset for n in cluster.broker_ids}
+        disks = [inside(cluster).disks[broker.id] for broker in cluster.brokers]
+        starts = {disk.log("orders-0").start_offset for disk in disks}
         assert starts == {6}
         with pytest.raises(RequestRejected, match="orders-0: OFFSET_OUT_OF_RANGE"):
             cluster.delete_records("orders-0", 11)
@@ -51,21 +53,21 @@ def test_a_request_that_was_recorded_comes_again_under_the_old_broker_epoch() ->
         cluster.run_for("3s")
         cluster.bounce(2, down="200ms")
         cluster.run_for("15s")
-        stale = [one for one in cluster.recorder.exchanges if one.api == "BrokerHeartbeat"]
+        stale = [one for one in inside(cluster).recorder.exchanges if one.api == "BrokerHeartbeat"]
         responses = [one.response for one in stale]
-        before = len(list(cluster.recorder.in_memory("refusal")))
+        before = len(list(inside(cluster).recorder.in_memory("refusal")))
         cluster.replay(2)
         cluster.run_for("1s")
-        refused = list(cluster.recorder.in_memory("refusal"))[before:]
+        refused = list(inside(cluster).recorder.in_memory("refusal"))[before:]
         assert {(row["api"], row["reason"]) for row in refused} == {
             ("BrokerHeartbeat", "broker epoch mismatch")
         }
         assert [one.response for one in stale] == responses
-        assert not cluster.network.conditions
-        before = len(list(cluster.recorder.in_memory("refusal")))
+        assert not inside(cluster).network.conditions
+        before = len(list(inside(cluster).recorder.in_memory("refusal")))
         cluster.replay()
         cluster.run_for("1s")
-        assert len(list(cluster.recorder.in_memory("refusal"))) == before
+        assert len(list(inside(cluster).recorder.in_memory("refusal"))) == before
 
 
 def test_what_was_recorded_is_forgotten_where_the_network_heals() -> None:

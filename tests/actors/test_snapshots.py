@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.log import Log
 from minicluster.metadata.snapshot import image_from_records
@@ -22,13 +23,13 @@ LOG = "__cluster_metadata-0"
 
 
 def metadata_log(cluster: MiniCluster, node: Any) -> Log:
-    return cluster.disks[getattr(node, "id", node)].logs[LOG]
+    return inside(cluster).disks[getattr(node, "id", node)].logs[LOG]
 
 
 def folds(cluster: MiniCluster) -> dict[int, str]:
     """The digest of the image before each offset at which a batch begins."""
     fold, found = CommittedFold.EMPTY, {}
-    for batch in cluster.committed.batches:
+    for batch in inside(cluster).committed.batches:
         fold = fold.apply_batch(batch)
         found[batch.next_offset] = fold.image.digest()
     return found
@@ -37,7 +38,7 @@ def folds(cluster: MiniCluster) -> dict[int, str]:
 def check_snapshots(cluster: MiniCluster) -> int:
     """Every snapshot on every disk is the fold of the log before it; -> how many there are."""
     expected, count = folds(cluster), 0
-    for node_id in cluster.node_ids:
+    for node_id in inside(cluster).node_ids:
         log = metadata_log(cluster, node_id)
         for (end_offset, epoch), content in log.snapshots.items():
             snapshot = decode_snapshot(content)
@@ -60,7 +61,7 @@ def test_nodes_write_a_snapshot_every_so_many_bytes(tmp_path: Path) -> None:
     with MiniCluster(seed=4, config=every) as cluster:
         busy(cluster)
         cluster.run_for("1s")
-        assert check_snapshots(cluster) > 2 * len(cluster.node_ids)
+        assert check_snapshots(cluster) > 2 * len(inside(cluster).node_ids)
         run = cluster.save(tmp_path / "run")
         for node in cluster.controllers:
             log, _, torn = read_controller_directory(run / f"controller-{node.id}")
@@ -86,7 +87,7 @@ def test_what_retention_does_not_keep_is_cleaned_up_to_the_next_snapshot() -> No
         busy(cluster)
         before = len(metadata_log(cluster, 101).snapshots)
         cluster.run_for("70s")
-        for node_id in cluster.node_ids:
+        for node_id in inside(cluster).node_ids:
             log = metadata_log(cluster, node_id)
             assert 0 < log.start_offset == min(log.snapshots)[0]
             assert 1 <= len(log.snapshots) < before
@@ -112,7 +113,7 @@ def test_a_controller_that_was_down_for_too_long_loads_the_snapshot_and_the_tail
         cluster.run_for("3s")
         log = metadata_log(cluster, lagging)
         assert end < log.start_offset == log.latest_snapshot[0]  # type: ignore[index]
-        controller = cluster.processes[lagging.id].controller
+        controller = inside(cluster).processes[lagging.id].controller
         assert controller is not None
         assert controller.controller.committed_image.digest() == cluster.image.digest()
 
@@ -139,15 +140,14 @@ def test_a_broker_that_was_down_for_too_long_deletes_what_the_snapshot_lacks() -
         cluster.produce(kept, count=2)
         cluster.resume(broker)
         cluster.wait_until(kept.fully_in_sync, within="60s")
-        publisher = cluster.processes[broker.id].publisher
+        publisher = inside(cluster).processes[broker.id].publisher
         assert publisher is not None
         assert publisher.image.topics.named("gone") is None
-        manifests = [
-            row["manifest"] for row in cluster.recorder.table("publish") if row["node"] == broker.id
-        ]
+        rows = inside(cluster).recorder.table("publish")
+        manifests = [row["manifest"] for row in rows if row["node"] == broker.id]
         assert "snapshot" in manifests[1:]
-        assert "gone-0" not in cluster.disks[broker.id].logs
-        assert cluster.disks[broker.id].logs["kept-0"].end_offset == 5
+        assert "gone-0" not in inside(cluster).disks[broker.id].logs
+        assert inside(cluster).disks[broker.id].logs["kept-0"].end_offset == 5
 
 
 def test_a_node_starts_from_its_own_snapshot_and_tail() -> None:
@@ -162,7 +162,7 @@ def test_a_node_starts_from_its_own_snapshot_and_tail() -> None:
         cluster.wait_until(lambda: cluster.active_controller is not None, within="10s")
         cluster.run_for("3s")
         for node in cluster.controllers:
-            controller = cluster.processes[node.id].controller
+            controller = inside(cluster).processes[node.id].controller
             assert controller is not None
             assert controller.controller.committed_image.digest() == cluster.image.digest()
         cluster.delete_topic("tail")
@@ -178,9 +178,9 @@ def test_a_broker_that_loses_its_log_below_its_snapshot_begins_at_the_snapshot()
         assert log.latest_snapshot is not None
         assert log.end_offset < log.latest_snapshot[0]
         cluster.restart(broker)
-        cluster.wait_until(cluster.all_unfenced, within="60s")
+        cluster.wait_until(inside(cluster).all_unfenced, within="60s")
         cluster.run_for("2s")
         assert log.start_offset > 0
-        publisher = cluster.processes[broker.id].publisher
+        publisher = inside(cluster).processes[broker.id].publisher
         assert publisher is not None
         assert publisher.image.digest() == cluster.image.digest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.runtime import paced
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.runtime import Runtime
@@ -24,9 +25,9 @@ def stalled(monkeypatch: pytest.MonkeyPatch, by_ms: int) -> None:
 
 
 def timestamps(cluster: MiniCluster, topic: str) -> list[int]:
-    leader = cluster.leader_id(topic, 0)
+    leader = inside(cluster).leader_id(topic, 0)
     assert leader is not None
-    log = cluster.disks[leader].log(f"{topic}-0")
+    log = inside(cluster).disks[leader].log(f"{topic}-0")
     return [batch.max_timestamp for batch in log.batches]
 
 
@@ -41,11 +42,11 @@ def test_after_a_stall_records_have_the_date_and_no_session_has_expired(
             "appended", configs={"message.timestamp.type": "LogAppendTime"}
         )
         cluster.consume("orders", group="readers")
-        (group,) = cluster.groups
+        (group,) = inside(cluster).groups
         cluster.produce(orders)
         cluster.wait_until(lambda: group.count == 1)
         leader_epochs = orders[0].leader_epoch, appended[0].leader_epoch
-        joined = [row for row in cluster.recorder.table("rpc") if row["api"] == "JoinGroup"]
+        joined = [row for row in inside(cluster).recorder.table("rpc") if row["api"] == "JoinGroup"]
 
         stalled(monkeypatch, 2 * HOUR_MS)
         outcomes = [cluster.produce(topic)[0] for topic in (orders, appended)]
@@ -57,7 +58,7 @@ def test_after_a_stall_records_have_the_date_and_no_session_has_expired(
         assert group.count == 2 and orders[0].isr == [1, 2, 3]
         assert (orders[0].leader_epoch, appended[0].leader_epoch) == leader_epochs
         assert not any(broker.is_fenced for broker in cluster.brokers)
-        again = [row for row in cluster.recorder.table("rpc") if row["api"] == "JoinGroup"]
+        again = [row for row in inside(cluster).recorder.table("rpc") if row["api"] == "JoinGroup"]
         assert len(again) == len(joined)
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.metadata_sink import MetadataSink
 
 QUICK = {"broker.heartbeat.interval.ms": "200ms", "broker.session.timeout.ms": "1500ms"}
@@ -45,11 +46,11 @@ def test_a_threaded_broker_can_be_paused_and_cut_and_shut_down() -> None:
 
 def test_what_ended_a_wait_is_in_the_image_though_the_sink_is_slow() -> None:
     with MiniCluster(seed=4, runtime="threaded", brokers=1, controllers=1) as cluster:
-        sink = cluster.rt.actor("metadata-sink")
+        sink = inside(cluster).rt.actor("metadata-sink")
         assert isinstance(sink, MetadataSink)
-        cluster.rt.pause((sink.name,))
-        cluster.rt.schedule(
-            cluster.now_ms + 400, lambda name: cluster.rt.resume((name,)), sink.name
+        inside(cluster).rt.pause((sink.name,))
+        inside(cluster).rt.schedule(
+            cluster.now_ms + 400, lambda name: inside(cluster).rt.resume((name,)), sink.name
         )
         [broker] = cluster.brokers
         cluster.controlled_shutdown(broker)
@@ -69,7 +70,7 @@ def test_a_stall_of_the_machine_ends_no_session() -> None:
     """The machine did not run the process for a minute: no broker was slow, and no controller."""
     with MiniCluster(seed=5, runtime="threaded") as cluster:
         active, began_ms = cluster.active_controller, cluster.now_ms
-        cluster.rt.clock.monotonic_s = lambda: time.monotonic() + 60  # type: ignore[attr-defined]
+        inside(cluster).rt.clock.monotonic_s = lambda: time.monotonic() + 60  # type: ignore[attr-defined]
         assert cluster.now_ms < began_ms + 60_000
-        changed = lambda: cluster.active_controller != active or not cluster.all_unfenced()  # noqa: E731
-        assert not cluster.run_until(changed, 500)
+        changed = lambda: cluster.active_controller != active or not inside(cluster).all_unfenced()  # noqa: E731
+        assert not inside(cluster).run_until(changed, 500)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import RequestRejected
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.control import control_records
@@ -39,7 +40,7 @@ def test_the_first_voters_are_in_the_bootstrap_checkpoint(
     control = decode_snapshot(log.snapshots[0, 0]).control
     [voters] = [record for record in control if isinstance(record, VotersRecord)]
     assert [voter.voter_id for voter in voters.voters] == [101, 102, 103]
-    assert (0, 0) not in cluster.disks[104].logs["__cluster_metadata-0"].snapshots
+    assert (0, 0) not in inside(cluster).disks[104].logs["__cluster_metadata-0"].snapshots
 
 
 def test_a_controller_that_observes_is_added_and_votes(cluster: MiniCluster) -> None:
@@ -61,7 +62,7 @@ def test_a_removed_voter_only_observes_and_the_rest_goes_on(cluster: MiniCluster
     cluster.create_topic("orders")
     cluster.restart(gone)
     cluster.run_for("3s")
-    controller = cluster.processes[gone.id].controller
+    controller = inside(cluster).processes[gone.id].controller
     assert controller is not None
     assert not controller.quorum.is_voter
     assert controller.controller.committed_image.digest() == cluster.image.digest()
@@ -84,7 +85,7 @@ def test_a_controller_with_a_new_disk_takes_its_old_place(cluster: MiniCluster) 
     cluster.wipe(lost)
     cluster.restart(lost)
     cluster.run_for("5s")
-    controller = cluster.processes[lost.id].controller
+    controller = inside(cluster).processes[lost.id].controller
     assert controller is not None
     assert not controller.quorum.is_voter  # the voter of this id had another directory
     cluster.remove_voter(lost)
@@ -102,7 +103,7 @@ def test_a_controller_joins_by_itself_where_it_may() -> None:
         cluster.wipe(103)
         cluster.restart(103)
         cluster.run_for("30s")
-        controller = cluster.processes[103].controller
+        controller = inside(cluster).processes[103].controller
         assert controller is not None and controller.quorum.is_voter
         cluster.create_topic("orders")
 
@@ -119,7 +120,7 @@ def test_a_static_quorum_is_upgraded_and_then_takes_another_voter() -> None:
         assert refusal.value.error is ErrorCode.INVALID_UPDATE_VERSION
         cluster.run_for("5s")
         cluster.upgrade_kraft_version()
-        log = cluster.disks[cluster.active_controller.id].logs["__cluster_metadata-0"]
+        log = inside(cluster).disks[cluster.active_controller.id].logs["__cluster_metadata-0"]
         upgrade, carrier = next(
             (batch, log.batches[index + 1])
             for index, batch in enumerate(log.batches)

@@ -163,7 +163,8 @@ def held():
     return tracemalloc.get_traced_memory()[0]
 
 cluster = started(1)
-recorder = cluster.recorder
+from minicluster.actors.cluster.mini_cluster import inside
+recorder = inside(cluster).recorder
 recorder.rows_in_memory = recorder.chunk_rows = int(sys.argv[1])
 recorder.fold_at, recorder.fold_events = 1_000, 500
 cluster.produce("orders", rate=10)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.metadata.image.configs import TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import MetadataRequest
@@ -60,7 +61,7 @@ def created(cluster: MiniCluster) -> list[tuple[str, ...]]:
     """The names in each CreateTopics since the one of the fixture."""
     return [
         names
-        for exchange in cluster.recorder.exchanges
+        for exchange in inside(cluster).recorder.exchanges
         if exchange.api == "CreateTopics"
         and (names := tuple(topic.name for topic in exchange.request.topics)) != ("there",)
     ]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from tests.clients.adapters import ADAPTERS, ClientUnderTest
 
 pytestmark = pytest.mark.clients
@@ -95,7 +96,7 @@ def played(request: pytest.FixtureRequest) -> Iterator[dict[str, Traffic]]:
                 cluster.kill(node)
                 progress(cluster, running)
                 cluster.restart(node)
-                cluster.wait_until(cluster.all_unfenced, within="60s")
+                cluster.wait_until(inside(cluster).all_unfenced, within="60s")
                 for name in running:
                     cluster.wait_until(cluster.topic(name).fully_in_sync, within="60s")
         yield running

@@ -11,6 +11,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.controller.mutation_quotas import QuotaClient
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -160,7 +161,7 @@ def test_a_client_of_a_broker_is_throttled_and_another_is_not() -> None:
     def creates(name: str, client_id: str) -> tuple[int, int]:
         kind, caller = m.CreateTopicsRequest, Sender()
         topic = kind.CreatableTopic(name=name, num_partitions=20, replication_factor=1)
-        cluster.network.request(
+        inside(cluster).network.request(
             src=CLIENT_ID,
             dst=1,
             body=kind(topics=(topic,)),

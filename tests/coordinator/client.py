@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.exchange import Exchange
 
@@ -25,10 +26,10 @@ def exchange(
 ) -> Any:
     """The response of a broker to a request."""
     client = _Client()
-    sent: Exchange = cluster.network.request(
+    sent: Exchange = inside(cluster).network.request(
         src=CLIENT, dst=broker, body=request, version=version, caller=client, client_id=client_id
     )
-    cluster.run_until(lambda: client.completion is not None, WITHIN_MS)
+    inside(cluster).run_until(lambda: client.completion is not None, WITHIN_MS)
     assert client.completion is not None, f"no response to {sent}"
     assert client.completion.failure is None, f"{sent}: {client.completion.failure}"
     return client.completion.response

@@ -7,6 +7,7 @@ import sys
 from typing import Any, get_type_hints
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
 from minicluster.coordinator.group.machine import HANDLERS as OF_GROUPS
 from minicluster.coordinator.transaction.machine import HANDLERS as OF_TRANSACTIONS
@@ -43,7 +44,7 @@ def test_a_cluster_without_groups_loads_no_coordinator() -> None:
 def test_a_coordinator_is_made_by_the_first_group_on_the_brokers_that_need_it() -> None:
     with MiniCluster(seed=1, brokers=3, config={"offsets.topic.num.partitions": "1"}) as cluster:
         cluster.create_topic("orders", partitions=1)
-        replicas = [cluster.processes[broker].replicas for broker in cluster.broker_ids]
+        replicas = [inside(cluster).processes[broker.id].replicas for broker in cluster.brokers]
         assert not any(each._coordinators for each in replicas)
         cluster.produce("orders", count=2)
         assert len(cluster.consume("orders", group="g", count=2)) == 2

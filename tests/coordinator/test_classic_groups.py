@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.errors import UserError
 from minicluster.log.format.compression import Codec
@@ -160,7 +161,7 @@ def test_a_group_reads_what_its_last_coordinator_has_compressed() -> None:
         cluster.run_for("5s")
         group = Group(cluster)
         assert group.commit(7) == ErrorCode.NONE
-        log = cluster.leading(OFFSETS, partition_of("g", PARTITIONS)).log
+        log = inside(cluster).leading(OFFSETS, partition_of("g", PARTITIONS)).log
         assert {batch.codec for batch in log.batches} == {Codec.ZSTD}
         before = group.coordinator
         cluster.kill(before)
@@ -256,7 +257,7 @@ def first_members(group: Group) -> Any:
 
 def send_later(cluster: MiniCluster, broker: int, request: Any) -> None:
     """Send a request whose response is not awaited."""
-    cluster.network.request(src=-8, dst=broker, body=request, version=9, caller=None)
+    inside(cluster).network.request(src=-8, dst=broker, body=request, version=9, caller=None)
 
 
 def test_several_groups_are_described_and_deleted_by_the_partitions_that_hold_them(

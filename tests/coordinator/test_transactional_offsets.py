@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.coordinator.group.requests.offset_commit import TopicToCommit, offset_records
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.log import Record, RecordBatch
@@ -95,7 +96,7 @@ class Client:
 
     def produce(self, value: bytes) -> ErrorCode:
         batch = RecordBatch.of(
-            [Record(0, self.cluster.rt.now_ms, None, value)],
+            [Record(0, inside(self.cluster).rt.now_ms, None, value)],
             leader_epoch=-1,
             producer_id=self.producer[0],
             producer_epoch=self.producer[1],

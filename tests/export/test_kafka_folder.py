@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.export.kafka_folder import Exported, export_run
 from minicluster.cli import run as command
 from minicluster.cli.exit_codes import EXIT_FILES
@@ -120,7 +121,7 @@ def test_server_properties_of_a_controller(story: Story) -> None:
 
 
 def test_each_directory_has_the_identity_of_the_run(story: Story) -> None:
-    for node_id, disk in story.cluster.disks.items():
+    for node_id, disk in inside(story.cluster).disks.items():
         for number, directory_id in enumerate(disk.directory_ids):
             is_broker = node_id < 100
             if not is_broker and number:
@@ -130,7 +131,7 @@ def test_each_directory_has_the_identity_of_the_run(story: Story) -> None:
                 "node.id": str(node_id),
                 "directory.id": format_uuid(directory_id),
                 "version": "1",
-                "cluster.id": story.cluster.plan.cluster_id,
+                "cluster.id": inside(story.cluster).plan.cluster_id,
             }
 
 
@@ -182,8 +183,8 @@ def test_the_voters_in_every_checkpoint_have_real_addresses(story: Story) -> Non
 
 def test_each_log_lies_in_its_directory_with_the_same_records(story: Story) -> None:
     checked = 0
-    for broker_id in story.cluster.broker_ids:
-        disk = story.cluster.disks[broker_id]
+    for broker_id in inside(story.cluster).broker_ids:
+        disk = inside(story.cluster).disks[broker_id]
         for stored in ReplicaStore(disk).stored_logs():
             directory = f"d{disk.directory_ids.index(stored.directory)}"
             name = f"{stored.topic}-{stored.index}"
@@ -206,10 +207,11 @@ def test_each_log_lies_in_its_directory_with_the_same_records(story: Story) -> N
 
 
 def test_producers_and_aborted_transactions_of_a_partition(story: Story) -> None:
-    partition = story.cluster.leading("orders", 0)
+    partition = inside(story.cluster).leading("orders", 0)
     assert partition is not None
     leader = partition.replica_log
-    (folder,) = story.kafka.glob(f"broker-{story.cluster.leader_id('orders', 0)}/d*/orders-0")
+    leader_id = inside(story.cluster).leader_id("orders", 0)
+    (folder,) = story.kafka.glob(f"broker-{leader_id}/d*/orders-0")
     end = leader.log.end_offset
     (entry,) = decode_producers((folder / f"{end:020d}.snapshot").read_bytes())
     (producer,) = leader.producers.snapshot()
@@ -220,7 +222,7 @@ def test_producers_and_aborted_transactions_of_a_partition(story: Story) -> None
 
 
 def test_checkpoints_and_the_clean_end_of_a_broker_that_runs(story: Story) -> None:
-    state = story.cluster.processes[1].replicas
+    state = inside(story.cluster).processes[1].replicas
     assert state is not None
     for number in (0, 1):
         folder = story.kafka / "broker-1" / f"d{number}"

@@ -14,6 +14,8 @@ import minicluster
 import minicluster.protocol
 import minicluster.verify
 from minicluster import MiniCluster
+from minicluster.actors.cluster.views import ClientNode, Node, NodeSet, Partition, Topic
+from minicluster.fixtures import plugin
 from minicluster.scenario import ACTIONS
 from tests.house.pages import DOCS
 
@@ -83,6 +85,33 @@ def test_the_face_of_a_package_is_public(package: Any) -> None:
 
 def _is_hashable(value: Any) -> bool:
     return value.__class__.__hash__ is not None
+
+
+def test_a_cluster_shows_what_is_public_and_nothing_else() -> None:
+    cluster = MiniCluster()
+    shown = {name for name in dir(MiniCluster) if not name.startswith("_")}
+    assert shown == {name for name in dir(cluster) if not name.startswith("_")}
+    face = "minicluster.MiniCluster."
+    assert shown == {name.removeprefix(face) for name in NAMES if name.startswith(face)}
+
+
+@pytest.mark.parametrize("handle", [Topic, Partition, Node, NodeSet, ClientNode])
+def test_a_handle_shows_what_is_public_and_nothing_else(handle: type) -> None:
+    shown = {name for name in dir(handle) if not name.startswith("_")}
+    inherited = set(dir(tuple)) if issubclass(handle, tuple) else set()
+    assert shown - inherited == set(NAMES[f"{handle.__module__}.{handle.__name__}"])
+
+
+def test_the_fixtures_are_public_and_nothing_else() -> None:
+    shown = {
+        name
+        for name, value in vars(plugin).items()
+        if callable(value) and getattr(value, "__module__", "") == plugin.__name__
+        if not name.startswith(("_", "pytest_"))
+    }
+    of_plugin = f"{plugin.__name__}."
+    documented = {name.removeprefix(of_plugin) for name in NAMES if name.startswith(of_plugin)}
+    assert shown == documented | {"mini_cluster_fixture"}, "that one is of the package as well"
 
 
 def test_the_page_names_no_private_thing() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.campaign import broken_at_end
 from minicluster.actors.play.player import play, play_once, run_name
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -194,11 +194,12 @@ def _seed(draw: Callable[[int], Scenario], seed: int, folder: Path) -> Evidence:
     return Evidence(path, live_cases(cluster))
 
 
-def live_cases(cluster: MiniCluster) -> dict[str, int]:
+def live_cases(cluster: RunningCluster) -> dict[str, int]:
     """The cases of each rule in the checkers of a cluster that has ended.
 
     The first finding of a checker ends the run, and is the failure of its scenario.
     """
-    assert cluster.live_checks is not None
-    cases = {rule: number for rule, number in cluster.live_checks.looked_at.items() if number}
+    checks = cluster.live_checks
+    assert checks is not None
+    cases = {rule: number for rule, number in checks.looked_at.items() if number}
     return dict(sorted(cases.items()))

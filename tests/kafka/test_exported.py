@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.export.kafka_folder import Exported
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.coordinator_records.framing import (
@@ -112,7 +113,7 @@ def committed_here(cluster: MiniCluster, group: str) -> dict[int, int]:
     topic = cluster.image.topics.named("__consumer_offsets")
     assert topic is not None
     for index in topic.partitions:
-        partition = cluster.leading("__consumer_offsets", index)
+        partition = inside(cluster).leading("__consumer_offsets", index)
         assert partition is not None
         for batch in partition.replica_log.log.batches:
             for record in batch.records:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError
 from tests.kafka.clients import PATIENT, consumed, produced
 from tests.kafka.process import BROKER, LOOPBACK, KafkaProcess, free_port
@@ -26,11 +27,11 @@ class Joined:
         self.cluster = cluster
         self.port = free_port()
         here = f"PLAINTEXT://{LOOPBACK}:{self.port}"
-        plan = cluster.plan
+        plan = inside(cluster).plan
         if plan.kraft_version:
             quorum = {"controller.quorum.bootstrap.servers": cluster.bootstrap_controllers}
         else:
-            voters = (f"{n}@{plan.host(n)}:{plan.port(n)}" for n in cluster.controller_ids)
+            voters = (f"{n}@{plan.host(n)}:{plan.port(n)}" for n in inside(cluster).controller_ids)
             quorum = {"controller.quorum.voters": ",".join(voters)}
         own = {"node.id": KAFKA, "listeners": here, "advertised.listeners": here}
         self.kafka = KafkaProcess(folder, plan.cluster_id, {**BROKER, **quorum, **own})
@@ -51,7 +52,7 @@ class Joined:
         return [set(topic.partitions[index].isr) for index in range(PARTITIONS)]
 
     def leaders(self) -> set[int | None]:
-        return {self.cluster.leader_id("orders", index) for index in range(PARTITIONS)}
+        return {inside(self.cluster).leader_id("orders", index) for index in range(PARTITIONS)}
 
 
 @pytest.fixture(params=[0, 1], ids=["static-voters", "voters-in-the-log"])
@@ -67,7 +68,7 @@ def joined(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Joined]:
         built.kafka.start()
         try:
             cluster.wait_until(built.is_unfenced, within=WITHIN)
-            fetched = {e.api for e in cluster.recorder.exchanges if e.src == KAFKA}
+            fetched = {e.api for e in inside(cluster).recorder.exchanges if e.src == KAFKA}
             assert ("FetchSnapshot" in fetched) == bool(request.param)
             yield built
         finally:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.protocol import decode, decode_prefix, encode
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.messages import ApiVersionsRequest, RequestHeader, ResponseHeader
@@ -59,9 +60,9 @@ class RawClient:
         receive_buffer: int = 0,
     ) -> None:
         assert cluster.bootstrap_servers  # a paced cluster runs by itself from now on
-        assert cluster.listeners is not None
+        assert inside(cluster).listeners is not None
         self.client_id = client_id
-        self.address = cluster.listeners.endpoints.nodes[node_id]
+        self.address = inside(cluster).listeners.endpoints.nodes[node_id]
         self._sent: dict[int, tuple[Any, int]] = {}
         self.socket = socket.socket()
         self.socket.settimeout(LIMIT_S)

@@ -12,6 +12,7 @@ import confluent_kafka
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.player import play_once
 from minicluster.errors import UserError
 from minicluster.log.batch import Record, RecordBatch
@@ -170,8 +171,9 @@ def test_the_connections_of_a_killed_broker_end_as_wanted(
     with RawClient(cluster, 1, "idle") as idle, RawClient(cluster, 1, "busy") as busy:
         assert has_response(idle)
         cluster.pause(1)
-        assert cluster.listeners is not None
-        listeners, before = cluster.listeners, cluster.listeners.requests
+        listeners = inside(cluster).listeners
+        assert listeners is not None
+        before = listeners.requests
         busy.send(METADATA, VERSION)
         cluster.wait_until(lambda: listeners.requests > before)  # bytes that nobody read: RST
         assert busy.is_silent()
@@ -232,7 +234,8 @@ def test_a_producer_goes_on_after_its_connections_were_lost(cluster: MiniCluster
 def test_the_trace_has_the_requests_of_clients(cluster: MiniCluster, tmp_path: Path) -> None:
     with RawClient(cluster, 1, "app-1") as app, RawClient(cluster, 2, "app-1") as second:
         assert has_response(app) and has_response(second) and has_response(app)
-        rows = [row for row in cluster.recorder.table("rpc") if row["client_id"] is not None]
+        exchanges = inside(cluster).recorder.table("rpc")
+        rows = [row for row in exchanges if row["client_id"] is not None]
     assert [(r["client_id"], r["api"], r["version"], r["dst"]) for r in rows] == [
         ("app-1", "Metadata", VERSION, 1),
         ("app-1", "Metadata", VERSION, 2),
@@ -241,7 +244,7 @@ def test_the_trace_has_the_requests_of_clients(cluster: MiniCluster, tmp_path: P
     assert rows[0]["connection"] == rows[2]["connection"] != rows[1]["connection"]
     assert all(r["sent_ms"] <= r["handled_ms"] <= r["completed_ms"] for r in rows)
     assert all(r["src"] == cluster.client("app-1").id for r in rows)
-    nodes = [r for r in cluster.recorder.table("rpc") if r["client_id"] is None]
+    nodes = [r for r in inside(cluster).recorder.table("rpc") if r["client_id"] is None]
     assert nodes and all(r["connection"] is None for r in nodes)
 
 
@@ -299,8 +302,8 @@ def test_the_trace_has_responses_to_clients(cluster: MiniCluster) -> None:
     consumer.close()
 
     def recorded() -> list[Mapping[str, Any]]:
-        with cluster.rt.exclusive():
-            return list(cluster.recorder.table("client_record"))
+        with inside(cluster).rt.exclusive():
+            return list(inside(cluster).recorder.table("client_record"))
 
     # A client may have its response before the broker's thread has recorded it.
     cluster.wait_until(lambda: {"send", "read", "list"} <= {r["f"] for r in recorded()})
@@ -320,11 +323,11 @@ def test_the_real_address_of_the_leader_is_beside_a_refusal(cluster: MiniCluster
     """KIP-951: a client goes on without another Metadata request."""
     orders = cluster.create_topic("orders", replicas=1)
     leader = orders[0].leader
-    assert leader is not None and cluster.listeners is not None
+    assert leader is not None and inside(cluster).listeners is not None
     [other] = [broker for broker in cluster.brokers if broker != leader]
     found = cluster.image.topics.named("orders")
     assert found is not None
-    apis = cluster.processes[other.id].broker.apis
+    apis = inside(cluster).processes[other.id].broker.apis
     cluster.wait_until(lambda: apis.state.image.topics.named("orders"))
     with RawClient(cluster, other.id, "app-1") as app:
         if api == "Produce":
@@ -339,5 +342,5 @@ def test_the_real_address_of_the_leader_is_beside_a_refusal(cluster: MiniCluster
     assert refused.current_leader.leader_id == leader.id
     assert refused.current_leader.leader_epoch == 0
     [endpoint] = response.node_endpoints
-    real = cluster.listeners.endpoints.advertised[leader.id]
+    real = inside(cluster).listeners.endpoints.advertised[leader.id]
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (leader.id, *real)

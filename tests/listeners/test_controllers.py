@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.broker.controller_listener import controller_versions
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode, encode
@@ -48,8 +49,8 @@ def cluster() -> Iterator[MiniCluster]:
 
 
 def active_id(cluster: MiniCluster) -> int:
-    cluster.wait_until(cluster.active_controller_id)
-    return cluster.active_controller_id() or 0
+    cluster.wait_until(inside(cluster).active_controller_id)
+    return inside(cluster).active_controller_id() or 0
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def active(cluster: MiniCluster) -> Iterator[RawClient]:
 @pytest.fixture
 def standby(cluster: MiniCluster) -> Iterator[RawClient]:
     """A client of a controller that is not active."""
-    other = next(i for i in cluster.controller_ids if i != active_id(cluster))
+    other = next(i for i in inside(cluster).controller_ids if i != active_id(cluster))
     yield from client_of(cluster, other)
 
 
@@ -110,7 +111,7 @@ def test_the_metadata_log_comes_as_batches_with_the_real_endpoints(
         current_leader_epoch=active_epoch(cluster), last_fetched_epoch=0, fetch_offset=0
     )
     request = m.FetchRequest(
-        cluster_id=cluster.plan.cluster_id,
+        cluster_id=inside(cluster).plan.cluster_id,
         max_wait_ms=0,
         max_bytes=1_000_000,
         topics=(m.FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
@@ -126,7 +127,7 @@ def test_the_metadata_log_comes_as_batches_with_the_real_endpoints(
 
 
 def active_epoch(cluster: MiniCluster) -> int:
-    process = cluster.processes[active_id(cluster)]
+    process = inside(cluster).processes[active_id(cluster)]
     assert process.controller is not None
     return process.controller.quorum.epoch
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, is_loopback
 from minicluster.errors import UserError
@@ -54,7 +55,7 @@ def test_a_port_in_use_is_one_line_and_nothing_is_left(taken: socket.socket) -> 
     cluster = MiniCluster(listeners=ListenAddress(port=port), brokers=1, controllers=1)
     with pytest.raises(AddressUnavailable) as refused:
         cluster.start()
-    cluster.rt.close()
+    inside(cluster).rt.close()
     assert str(refused.value).startswith(f"127.0.0.1:{port}: is in use by another program; ")
     assert "\n" not in str(refused.value)
     assert set(threading.enumerate()) <= before
@@ -120,7 +121,8 @@ def test_a_cluster_that_other_machines_reach_warns_in_one_line(
 ) -> None:
     at = ListenAddress(host=host, advertised="127.0.0.1")
     with MiniCluster(listeners=at, brokers=1, controllers=1) as cluster:
-        logged = [e["reason"] for e in cluster.log.entries if e["event"] == "listeners.open"]
+        entries = inside(cluster).log.entries
+        logged = [entry["reason"] for entry in entries if entry["event"] == "listeners.open"]
     line = f"listening on {host}: every machine that reaches it reads and writes"
     assert logged == [line] * warns
     assert capsys.readouterr().err.splitlines() == logged

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.protocol.messages import ListOffsetsRequest
 from tests.listeners.frames import Frames
@@ -41,7 +42,7 @@ def check(cluster: MiniCluster, bystander: RawClient) -> None:
     )
     bystander.write(frame(request, 5, 9))
     bystander.response(request, 5)
-    cluster.rt.check()
+    inside(cluster).rt.check()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +51,9 @@ def check(cluster: MiniCluster, bystander: RawClient) -> None:
 def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: int) -> None:
     topics = cluster.image.topics
     ids = tuple(topics.named(name).id for name in ("orders", "compacted"))  # type: ignore[union-attr]
-    frames = Frames(seed, supported_versions(cluster.rules), ids)
-    assert cluster.listeners is not None
-    before = cluster.listeners.requests
+    frames = Frames(seed, supported_versions(inside(cluster).rules), ids)
+    assert inside(cluster).listeners is not None
+    before = inside(cluster).listeners.requests
     with RawClient(cluster) as bystander:
         for number, some in enumerate(frames.connections(count, FRAMES_PER_CONNECTION)):
             with RawClient(cluster) as fuzzing:
@@ -64,9 +65,9 @@ def test_no_frame_disturbs_the_cluster(cluster: MiniCluster, seed: int, count: i
                 except ConnectionError:
                     pass
                 except TimeoutError:
-                    cluster.rt.check()  # an actor that has failed ends no connection
+                    inside(cluster).rt.check()  # an actor that has failed ends no connection
                     raise
             if number % CONNECTIONS_PER_CHECK == 0:
                 check(cluster, bystander)
         check(cluster, bystander)
-    assert cluster.listeners.requests - before > count // 3  # the others are no requests
+    assert inside(cluster).listeners.requests - before > count // 3  # the others are no requests

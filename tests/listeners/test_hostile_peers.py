@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.listeners.connection import READ_AHEAD_BYTES, RECEIVE_BYTES
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode, decode, encode
@@ -48,11 +49,11 @@ def bystander(cluster: MiniCluster) -> Iterator[RawClient]:
         client.round_trip()
         yield client
         client.round_trip()
-        cluster.rt.check()
+        inside(cluster).rt.check()
 
 
 def lines(cluster: MiniCluster, event: str) -> list[str]:
-    return [str(e.get("reason", "")) for e in cluster.log.entries if e["event"] == event]
+    return [str(e.get("reason", "")) for e in inside(cluster).log.entries if e["event"] == event]
 
 
 def header(key: int, version: int) -> bytes:
@@ -152,9 +153,9 @@ def test_a_client_that_never_reads_costs_one_response(
     )
     count = 100  # some 100 KB each: more than the kernel keeps for a socket
     data = b"".join(frame(request, 4, number) for number in range(count))
-    assert cluster.listeners is not None
-    before = set(cluster.listeners._connections)
-    listeners = cluster.listeners
+    assert inside(cluster).listeners is not None
+    before = set(inside(cluster).listeners._connections)
+    listeners = inside(cluster).listeners
     with RawClient(cluster, receive_buffer=4_096) as deaf:
         sender = threading.Thread(target=deaf.write, args=(data,))
         sender.start()
@@ -182,15 +183,15 @@ def test_a_thousand_idle_connections_disturb_nobody(
     if soft < 2_500:
         pytest.skip("this process may not open 2,000 sockets")
     threads = threading.active_count()
-    assert cluster.listeners is not None
-    before = cluster.listeners.connections
+    assert inside(cluster).listeners is not None
+    before = inside(cluster).listeners.connections
     with ExitStack() as idle:
         for _ in range(1_000):
             idle.enter_context(RawClient(cluster))
-        cluster.wait_until(lambda: cluster.listeners.connections == before + 1_000)
+        cluster.wait_until(lambda: inside(cluster).listeners.connections == before + 1_000)
         bystander.round_trip()
         assert threading.active_count() == threads
-    cluster.wait_until(lambda: cluster.listeners.connections == before)
+    cluster.wait_until(lambda: inside(cluster).listeners.connections == before)
 
 
 def test_a_process_without_free_descriptors_accepts_again_when_there_are_some(
@@ -253,7 +254,7 @@ def test_an_address_with_all_its_connections_gets_no_further_one() -> None:
 
 def limit_of(cluster: MiniCluster, name: str) -> str | None:
     """A config as broker 1 has published it."""
-    broker = cluster.processes[1].broker
+    broker = inside(cluster).processes[1].broker
     assert broker is not None
     return broker.apis.state.broker_levels.value(name)
 

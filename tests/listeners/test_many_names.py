@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.links import PEER_LINKS_MAX, Condition, Links
 from minicluster.actors.listeners.client_nodes import LEFT_CLIENTS_MAX, ClientNodes
 from minicluster.protocol.messages import ListOffsetsRequest
@@ -44,34 +45,34 @@ def flood(
 
 
 def test_ten_thousand_client_ids_over_a_few_connections(cluster: MiniCluster) -> None:
-    own_links = len(cluster.network.links)
+    own_links = len(inside(cluster).network.links)
     named = cluster.client("named")
     with RawClient(cluster, 1, "live") as live:
         with RawClient(cluster, 1, "gone") as gone:
             gone.request(SOFTWARE, 3)
             live.request(SOFTWARE, 3)
             cluster.delay("clients", cluster.brokers, mean="1ms")
-            before = cluster.client_nodes.known
+            before = inside(cluster).client_nodes.known
         request = ListOffsetsRequest(replica_id=-1)
         flood(cluster, 10_000, 5, lambda number: (request, f"app-{number}"))
-        known = cluster.client_nodes.known
+        known = inside(cluster).client_nodes.known
         assert before.items() <= known.items()  # connected, named by a test, or disturbed
         assert cluster.client("named") == named
         assert len(known) <= LEFT_CLIENTS_MAX + len(before) + CONNECTIONS
         assert len(cluster.clients) <= len(known)
-        assert len(cluster.network.links) <= own_links + PEER_LINKS_MAX + len(before)
+        assert len(inside(cluster).network.links) <= own_links + PEER_LINKS_MAX + len(before)
         for node_id, client_id in before.items():
-            link = cluster.network.links.get(node_id, 1)
+            link = inside(cluster).network.links.get(node_id, 1)
             assert (link is not None and bool(link.conditions)) is (client_id != "named")
         live.request(SOFTWARE, 3)
         assert cluster.client("live").is_connected and not cluster.client("gone").is_connected
 
 
 def test_as_many_replica_ids_as_a_peer_likes(cluster: MiniCluster) -> None:
-    own_links = len(cluster.network.links)
+    own_links = len(inside(cluster).network.links)
     request = lambda number: ListOffsetsRequest(replica_id=1_000 + number)  # noqa: E731
     flood(cluster, 6_000, 5, lambda number: (request(number), "raw"))
-    assert len(cluster.network.links) <= own_links + PEER_LINKS_MAX
+    assert len(inside(cluster).network.links) <= own_links + PEER_LINKS_MAX
 
 
 def test_a_link_that_is_used_or_disturbed_is_kept() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.views import Partition
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.log.batch import Record, RecordBatch
@@ -73,8 +74,8 @@ def test_clients_of_two_leaders_receive_nothing_wrong() -> None:
         with led_by(cluster, orders[0]) as app:
             assert produce(app, b"third", acks=-1) == 2
             assert fetch(app).high_watermark == list_latest(app) == 3
-        assert cluster.live_checks is not None
-        looked_at = {rule: cluster.live_checks.looked_at[rule] for rule in OF_CLIENTS}
+        assert inside(cluster).live_checks is not None
+        looked_at = {rule: inside(cluster).live_checks.looked_at[rule] for rule in OF_CLIENTS}
     not_looked_at = [rule for rule, cases in looked_at.items() if not cases]
     assert not_looked_at == ["H7"], looked_at  # no client of this test has a producer id
 
@@ -119,8 +120,8 @@ def test_topics_of_one_name_are_judged_each_by_itself(tmp_path: Path) -> None:
                 assert fetch(app).high_watermark == list_latest(app) == 1
             topic_ids.append(format_uuid(cluster.image.topics.ids_by_name["orders"]))
             cluster.delete_topic("orders")
-        cluster.check_clients()
-        rows = list(cluster.recorder.table("client_record"))
+        inside(cluster).check_clients()
+        rows = list(inside(cluster).recorder.table("client_record"))
         run = cluster.save(tmp_path / "run")
     assert len({*topic_ids}) == len(rounds)
     for kind in ("send", "fetch", "read", "list"):

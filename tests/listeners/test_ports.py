@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 
 LIMIT_S = 60.0
 
@@ -52,11 +53,11 @@ def test_every_broker_knows_all_of_them_before_the_first_client_comes(
 ) -> None:
     """Otherwise a Metadata response of the first second names a part of the cluster."""
     assert cluster.bootstrap_servers
-    for process in cluster.processes.values():
+    for process in inside(cluster).processes.values():
         if process.publisher is not None:
             brokers = process.publisher.image.cluster.brokers.rows.values()
             unfenced = sorted(broker.id for broker in brokers if not broker.fenced)
-            assert unfenced == list(cluster.broker_ids)
+            assert unfenced == list(inside(cluster).broker_ids)
 
 
 def test_threads_sockets_and_ports_are_free_after_the_stop() -> None:

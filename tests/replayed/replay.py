@@ -16,6 +16,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.actions.requests import refuse
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import NoResponse, RequestRejected
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
@@ -297,7 +298,7 @@ class Replay:
         life = self.lives[name] = self.lives.get(name, -1) + 1
         lives = self.placed.get(name) or [{}]  # none of a topic that was deleted before
         recorded = lives[min(life, len(lives) - 1)]
-        anywhere = self.cluster.broker_ids[: int(count)]
+        anywhere = inside(self.cluster).broker_ids[: int(count)]
         replicas = [list(recorded.get(index, anywhere)) for index in range(int(partitions))]
         self._create_with(name, replicas, configs)
 
@@ -370,7 +371,7 @@ class Replay:
         refuse(f"config of {topic}", response.error_code, response.error_message)
 
     def _unregister(self, broker: str) -> None:
-        if int(broker) in self.cluster.broker_ids:
+        if int(broker) in inside(self.cluster).broker_ids:
             self.cluster.unregister(int(broker))
             return
         response = self.cluster.admin(m.UnregisterBrokerRequest(broker_id=int(broker)))
@@ -412,13 +413,13 @@ class Replay:
             has = found[2] == "a"
             cluster.wait_until(lambda: (leader.leader is not None) is has, WITHIN)
         elif text.startswith(("until a controller leads", "until controller")):
-            cluster.wait_until(lambda: cluster.active_controller_id() is not None, WITHIN)
+            cluster.wait_until(lambda: inside(cluster).active_controller_id() is not None, WITHIN)
             unfinished, self.unfinished = self.unfinished, []
             for again in unfinished:
                 self._perform(again)
         else:
             raise AssertionError(f"no way to wait: {text}")
-        cluster.run_until(lambda: self._is_as_far(step.out), CATCH_UP_MS)
+        inside(cluster).run_until(lambda: self._is_as_far(step.out), CATCH_UP_MS)
 
     def _is_as_far(self, out: Any) -> bool:
         """Every partition that the step described has its ISR; Kafka may be ahead of others."""
@@ -433,7 +434,7 @@ class Replay:
 
 def lead(cluster: MiniCluster, controller: int) -> None:
     """Let the controllers elect until a certain one leads, as it did where the run was recorded."""
-    while (active := cluster.active_controller_id()) != controller:
+    while (active := inside(cluster).active_controller_id()) != controller:
         if active is not None:
             cluster.resign(active)
         cluster.run_for("3s")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.replica.sessions import skipped
 from minicluster.scenario.nemesis.generating import generate
@@ -41,7 +42,7 @@ def play(cluster: MiniCluster) -> str:
         cluster.restart(leader)
         cluster.wait_until(orders.fully_in_sync, within="60s")
         cluster.run_for("2s")
-        return cluster.recorder.trace_hash
+        return inside(cluster).recorder.trace_hash
 
 
 def test_a_run_is_the_same_whether_partitions_are_skipped_or_read_at_each_fetch(
@@ -69,7 +70,7 @@ def test_a_fetch_that_waits_ends_alike_when_its_topic_is_deleted(
             cluster.run_for("2s")
             cluster.delete_topic("orders")
             cluster.run_for("2s")
-            hashes.append(cluster.recorder.trace_hash)
+            hashes.append(inside(cluster).recorder.trace_hash)
             assert (settling.count > 10) == allowed
     assert hashes[0] == hashes[1]
 

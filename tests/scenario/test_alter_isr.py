@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 
 
 @pytest.mark.parametrize("text", ["alter_isr_of_kip_497", "alter_isr_of_kip_704"])
@@ -21,5 +21,5 @@ def test_isrs_shrink_and_grow_and_survive_a_change_of_controller(text: str) -> N
         cluster.wait_until(lambda: cluster.active_controller not in (None, active), within="30s")
         cluster.heal()
         cluster.wait_until(orders[0].fully_in_sync, within="60s")
-        requested = {row["api"] for row in cluster.recorder.table("rpc")}
+        requested = {row["api"] for row in inside(cluster).recorder.table("rpc")}
         assert "AlterIsr" in requested and "AlterPartition" not in requested

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 
 
 def lies(cluster: MiniCluster, broker: int, topic: str) -> uuid.UUID:
     """The directory of a broker's replica of partition 0."""
-    directory: uuid.UUID = cluster.disks[broker].files[f"{topic}-0/partition.metadata"].directory
+    directory: uuid.UUID = (
+        inside(cluster).disks[broker].files[f"{topic}-0/partition.metadata"].directory
+    )
     return directory
 
 
@@ -22,7 +24,7 @@ def known(cluster: MiniCluster, broker: int) -> tuple[uuid.UUID, ...] | None:
 def test_a_cordoned_directory_gets_nothing_new_and_a_cordoned_broker_no_replica() -> None:
     with MiniCluster(brokers=2, seed=1066, config={"log.dirs": "d0,d1"}) as cluster:
         cluster.run_for("3s")
-        first, second = cluster.disks[1].directory_ids
+        first, second = inside(cluster).disks[1].directory_ids
         assert known(cluster, 1) == ()
         cluster.set_config("cordoned.log.dirs", "d0", broker=1)
         cluster.wait_until(lambda: known(cluster, 1) == (first,), within="5s")
@@ -31,7 +33,7 @@ def test_a_cordoned_directory_gets_nothing_new_and_a_cordoned_broker_no_replica(
             cluster.run_for("1s")
         assert {lies(cluster, 1, name) for name in ("a", "b", "c")} == {second}
         assert {lies(cluster, 2, name) for name in ("a", "b")} == set(
-            cluster.disks[2].directory_ids
+            inside(cluster).disks[2].directory_ids
         )
 
         cluster.set_config("cordoned.log.dirs", "*", broker=1)
@@ -47,5 +49,6 @@ def test_below_4_3_cordoned_directories_are_not_reported() -> None:
     with MiniCluster(brokers=1, controllers=1, seed=1, metadata_version="4.2-IV1") as cluster:
         cluster.run_for("5s")
         assert known(cluster, 1) is None
-        reported = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
-        assert reported and not any("cordonedLogDirs" in r["request"] for r in reported)
+        rows = inside(cluster).recorder.table("rpc")
+        reported = [row for row in rows if row["api"] == "BrokerHeartbeat"]
+        assert reported and not any("cordonedLogDirs" in row["request"] for row in reported)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.actors.play.player import play
 from minicluster.errors import UserError
 from minicluster.scenario import load_scenario
@@ -35,7 +35,7 @@ def started(rules: str, **options: Any) -> MiniCluster:
 
 
 def rpcs(cluster: MiniCluster, api: str) -> list[dict[str, Any]]:
-    return [row for row in cluster.recorder.table("rpc") if row["api"] == api]
+    return [row for row in inside(cluster).recorder.table("rpc") if row["api"] == api]
 
 
 @pytest.mark.parametrize("rules", [BY_HEARTBEAT, BY_REPORT])
@@ -61,14 +61,14 @@ def test_an_unreachable_leader_stops_itself_as_shipped_and_stays_in_kip_589() ->
         cluster.cut(1, cluster.controllers, api="BrokerHeartbeat")
         cluster.fail_dir(1)
         cluster.run_for("4s")
-        assert cluster.is_running(1)
-        cluster.wait_until(lambda: not cluster.is_running(1), within="5s")
+        assert inside(cluster).is_running(1)
+        cluster.wait_until(lambda: not inside(cluster).is_running(1), within="5s")
     with started(BY_REPORT, config=config) as cluster:
         orders = cluster.topic("orders")
         cluster.cut(1, cluster.controllers, api="AlterReplicaState")
         cluster.fail_dir(1)
         cluster.run_for("30s")
-        assert cluster.is_running(1) and orders[0].leader == cluster.node(1)
+        assert inside(cluster).is_running(1) and orders[0].leader == cluster.node(1)
         cluster.heal()
         cluster.wait_until(lambda: orders[0].leader == cluster.node(2), within="60s")
 
@@ -105,7 +105,7 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
         cluster.fail_dir(1)
         cluster.kill(2)
         cluster.fail_dir(2, dir=1)
-        notes = [(r["action"], r["phase"]) for r in cluster.recorder.table("fault")]
+        notes = [(r["action"], r["phase"]) for r in inside(cluster).recorder.table("fault")]
         assert notes == [
             ("repair_dir", "note"), ("fail_dir", "start"),
             ("fail_dir", "note"),  # of the broker, once it is offline there

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.actors.cluster.actions.records import pause_load
 from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.clients.transactional_producer import Transaction
 from minicluster.clients.transformer import written_value
 from minicluster.errors import UserError
@@ -65,8 +66,8 @@ def play(seed: int, disturbances: int) -> None:
             disturb(cluster, draws, number)
         cluster.heal()
         cluster.wait_until(cluster.topic("alpha").fully_in_sync, within="180s")
-        cluster.pause_load()
-        producers = cluster.producers.values()
+        pause_load(inside(cluster))
+        producers = inside(cluster).producers.values()
         cluster.wait_until(lambda: all(p.client.is_idle for p in producers), within="120s")
         for load in loads:
             written += load
@@ -74,10 +75,10 @@ def play(seed: int, disturbances: int) -> None:
 
 
 def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
-    group, *transforms = cluster.groups
+    group, *transforms = inside(cluster).groups
     sure = {value for t in written if t.outcome == "committed" for _, value in t.records}
     cluster.consume("alpha", group="last", isolation="read_committed")
-    last = cluster.groups[-1]
+    last = inside(cluster).groups[-1]
     cluster.wait_until(lambda: {r.value for r in last.records} >= sure, within="120s")
     cluster.run_for("2s")
     values = [record.value for record in last.records]
@@ -99,7 +100,7 @@ def _judge_transform(cluster: MiniCluster, transform: ConsumerGroup, places: lis
     """Each committed record is in the other topic, once."""
     cluster.wait_until(lambda: len({*transform.records}) >= len(places), within="180s")
     cluster.consume("beta", group="of beta", isolation="read_committed")
-    written = cluster.groups[-1]
+    written = inside(cluster).groups[-1]
     cluster.wait_until(lambda: written.count >= len(places), within="120s")
     cluster.run_for("2s")
     assert sorted(record.value for record in written.records) == places

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.errors import UserError
 
 BOTH_WAYS = ["kafka-4.3", "kafka-4.3 failed_replicas_reported_by=alter_replica_state"]
@@ -23,7 +23,7 @@ def started(config: dict[str, Any], **options: Any) -> MiniCluster:
 
 
 def reported(cluster: MiniCluster) -> Sequence[tuple[str, str, Any]]:
-    rows = cluster.recorder.table("fault")
+    rows = inside(cluster).recorder.table("fault")
     return [(r["action"], r["phase"], r["detail"]) for r in rows if r["action"] != "produce"]
 
 
@@ -35,12 +35,12 @@ def test_a_broker_without_a_directory_halts_and_another_leads_when_its_session_e
         orders = cluster.topic("orders")
         cluster.fail_dir(1, dir=1)
         cluster.run_for("3s")
-        assert cluster.is_running(1)
+        assert inside(cluster).is_running(1)
         cluster.fail_dir(1, dir=0)
         cluster.run_for("10ms")
-        assert not cluster.is_running(1)
+        assert not inside(cluster).is_running(1)
         assert reported(cluster)[-1] == ("exit", "note", "all log directories have failed")
-        rows = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
+        rows = [r for r in inside(cluster).recorder.table("rpc") if r["api"] == "BrokerHeartbeat"]
         offline = [r["request"].get("offlineLogDirs", []) for r in rows if r["src"] == 1]
         assert max(map(len, offline)) < 2, "it halted before it could report the last one"
         cluster.wait_until(lambda: cluster.node(1).is_fenced, within="20s")
@@ -52,7 +52,7 @@ def test_a_broker_halts_with_the_directory_of_its_metadata_log_though_another_wo
         cluster.fail_dir(1, dir=0)
         cluster.fail_dir(2, dir=1)
         cluster.run_for("1s")
-        assert cluster.is_running(1) and not cluster.is_running(2)
+        assert cluster.brokers[0].is_running and not cluster.brokers[1].is_running
         why = "the directory of the metadata log has failed"
         assert reported(cluster)[-1] == ("exit", "note", why)
 

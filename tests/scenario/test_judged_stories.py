@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.actors.play.player import play
 from minicluster.scenario import load_scenario
 from minicluster.verify import Report, verify
@@ -55,11 +55,11 @@ def a_halted_broker_does_not_start_before_its_directory_is_mended(cluster: MiniC
     cluster.wait_until(lambda: cluster.node(1).is_fenced, within="20s")
     cluster.restart(1)
     cluster.run_for("1s")
-    assert not cluster.is_running(1)
+    assert not inside(cluster).is_running(1)
     cluster.repair_dir(1, dir=1)
     cluster.restart(1)
     cluster.wait_until(orders.fully_in_sync, within="60s")
-    rows = [r for r in cluster.recorder.table("rpc") if r["api"] == "BrokerRegistration"]
+    rows = [r for r in inside(cluster).recorder.table("rpc") if r["api"] == "BrokerRegistration"]
     assert {r["request"]["previousBrokerEpoch"] for r in rows if r["src"] == 1} == {-1}
 
 

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.actions.disks import repair_all_dirs
+from minicluster.actors.cluster.actions.records import pause_load
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 
 TEXTS = (
     "failed_replicas_reported_by=alter_replica_state",
@@ -17,8 +19,8 @@ TEXTS = (
 
 def disturb(cluster: MiniCluster, chance: random.Random) -> None:
     """One disturbance: a crash, lost fetches, a failed directory, another controller."""
-    broker = chance.choice(cluster.broker_ids)
-    others = [other for other in cluster.broker_ids if other != broker]
+    broker = chance.choice(inside(cluster).broker_ids)
+    others = [other for other in inside(cluster).broker_ids if other != broker]
     match chance.randrange(5):
         case 0:
             cluster.kill(broker, lose_tail="unflushed")
@@ -51,19 +53,20 @@ def test_the_cluster_converges_and_no_acknowledged_record_is_lost(seed: int, tex
             cluster.produce("orders", index, rate=10)
         for _ in range(6):
             disturb(cluster, chance)
-        cluster.pause_load()
+        pause_load(inside(cluster))
         cluster.heal()
-        cluster.repair_all_dirs()
-        for node in cluster.node_ids:
-            if not cluster.is_running(node):
+        repair_all_dirs(inside(cluster))
+        for node in inside(cluster).node_ids:
+            if not inside(cluster).is_running(node):
                 cluster.restart(node)
-        cluster.wait_until(lambda: cluster.all_unfenced() and orders.fully_in_sync(), within="180s")
+        running = inside(cluster)
+        cluster.wait_until(lambda: running.all_unfenced() and orders.fully_in_sync(), "180s")
         promised: dict[int, int] = {}
-        for row in cluster.recorder.table("history"):
+        for row in inside(cluster).recorder.table("history"):
             if (row["f"], row["type"], row["acks"]) == ("send", "ok", -1):
                 promised[row["part"]] = max(promised.get(row["part"], -1), row["offset"])
         assert len(promised) == 4
         for index, offset in promised.items():
             leader = orders[index].leader
             assert leader is not None
-            assert cluster.disks[leader.id].logs[f"orders-{index}"].end_offset > offset
+            assert inside(cluster).disks[leader.id].logs[f"orders-{index}"].end_offset > offset

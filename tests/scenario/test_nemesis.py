@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from minicluster.actors.cluster.actions.processes import kill
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.play import liveness
 from minicluster.actors.play.campaign import (
@@ -246,13 +247,13 @@ def test_liveness_looks_again_at_what_came_true_before() -> None:
     assert "broker 3 is down" in failure.text
 
 
-def converged(cluster: MiniCluster) -> ScenarioFailure | None:
+def converged(cluster: RunningCluster) -> ScenarioFailure | None:
     looked: list[str] = []
 
     def stuck_at_first(_: Cluster) -> list[str]:
         looked.append("last")
         if len(looked) == 1:
-            cluster.kill(3)
+            kill(cluster, 3)
             return ["not yet"]
         return []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from minicluster.actors.cluster.actions.controllers import voters
 from minicluster.actors.play.player import Played, play, play_once
 from minicluster.scenario import load_scenario, parse_scenario
 
@@ -52,4 +53,4 @@ steps:
 """
     cluster, failure = play_once(parse_scenario(text))
     assert failure is None, failure
-    assert [node.id for node in cluster.voters] == [101, 102, 103, 104]
+    assert [node.id for node in voters(cluster)] == [101, 102, 103, 104]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 
 SHIPPED = "kafka-4.3"
 TEXT = "kafka-4.3 unclean_leader_recovers=reported"
@@ -31,7 +31,8 @@ def test_alone_a_leader_stays_recovering_as_shipped_and_reports_in_kip_704s_text
             assert orders[0].is_recovering and orders[0].partition_epoch == epoch
         else:
             assert not orders[0].is_recovering
-        requested = [r for r in cluster.recorder.table("rpc") if r["api"] == "AlterPartition"]
+        rows = inside(cluster).recorder.table("rpc")
+        requested = [row for row in rows if row["api"] == "AlterPartition"]
         sizes = [
             len(part["newIsrWithEpochs"])
             for r in requested

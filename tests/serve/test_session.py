@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.serve.control import Command
 from minicluster.actors.serve.control_lines import Response
 from minicluster.actors.serve.session import ENDS, Session
@@ -87,7 +88,7 @@ def play(session: Session, *script: str) -> list[Response]:
 
 def test_each_step_prints_what_it_named_and_what_came(cluster: MiniCluster) -> None:
     responses = play(
-        Session(cluster, Scenario()),
+        Session(inside(cluster), Scenario()),
         CREATE,
         "produce orders count=3",
         "kill leader(orders-0)",
@@ -114,7 +115,7 @@ def test_each_step_prints_what_it_named_and_what_came(cluster: MiniCluster) -> N
 
 
 def test_the_steps_are_a_scenario_that_can_be_played(cluster: MiniCluster) -> None:
-    session = Session(cluster, Scenario())
+    session = Session(inside(cluster), Scenario())
     play(session, "wait", CREATE, "expect isr(orders-0) == 9", "kill broker(1)")
     assert [step.text for step in session.played] == [
         "wait",
@@ -128,14 +129,14 @@ def test_the_steps_are_a_scenario_that_can_be_played(cluster: MiniCluster) -> No
 
 
 def test_an_expectation_that_does_not_hold_is_1_and_one_line(cluster: MiniCluster) -> None:
-    [response] = play(Session(cluster, Scenario()), "expect fenced(broker(1))")
+    [response] = play(Session(inside(cluster), Scenario()), "expect fenced(broker(1))")
     assert response.exit_code == 1 and "\n" not in response.text
     assert response.text.startswith("step 1: expected fenced(broker(1)), but active controller")
 
 
 def test_a_step_that_waits_lets_others_go_on(cluster: MiniCluster) -> None:
     cluster.create_topic("orders", replicas=2)
-    session = Session(cluster, scenario("until isr(orders-0) == 1 within=60s"))
+    session = Session(inside(cluster), scenario("until isr(orders-0) == 1 within=60s"))
     responses = play(
         session,
         "until fully_in_sync(orders-0)",
@@ -147,7 +148,7 @@ def test_a_step_that_waits_lets_others_go_on(cluster: MiniCluster) -> None:
 
 
 def test_a_wait_that_is_too_long_is_2(cluster: MiniCluster) -> None:
-    [response] = play(Session(cluster, Scenario()), "until fenced(broker(1)) within=50ms")
+    [response] = play(Session(inside(cluster), Scenario()), "until fenced(broker(1)) within=50ms")
     assert response.exit_code == 2 and "timed out after 50ms waiting for " in response.text
 
 
@@ -155,7 +156,7 @@ def test_a_scenario_that_fails_ends_and_the_cluster_goes_on(cluster: MiniCluster
     lines: list[str] = []
     cluster.create_topic("orders", replicas=2)
     session = Session(
-        cluster,
+        inside(cluster),
         scenario("heal", "expect isr(orders-0) == 1", "kill brokers"),
         on_failure=lines.append,
     )
@@ -174,7 +175,9 @@ def test_a_scenario_begins_anew(cluster: MiniCluster) -> None:
         if len(begun) == 5:
             session.stop()
 
-    session = Session(cluster, scenario("heal", "resume brokers"), again=True, on_step=on_step)
+    session = Session(
+        inside(cluster), scenario("heal", "resume brokers"), again=True, on_step=on_step
+    )
     session.run()
     assert begun == ["heal", "resume node=brokers"] * 2 + ["heal"]
     # a round lasts a second from its begin, which its first step may follow late
@@ -195,13 +198,13 @@ def test_steps_fire_at_their_times() -> None:
                 session.stop()
 
         look = lambda: cluster.run_for("10ms")  # noqa: E731
-        session = Session(cluster, Scenario(steps=timed), on_step=on_step, on_look=look)
+        session = Session(inside(cluster), Scenario(steps=timed), on_step=on_step, on_look=look)
         session.run()
     assert fired == [0, 30, 70]
 
 
 def test_the_end_responds_to_what_still_waits(cluster: MiniCluster) -> None:
-    session = Session(cluster, Scenario())
+    session = Session(inside(cluster), Scenario())
     shell = Shell(session)
     waiting = shell.submit("until fenced(broker(1)) within=60s")
     stopper = threading.Timer(0.3, session.stop)
@@ -218,4 +221,4 @@ def test_a_topic_that_the_cluster_refuses_is_an_error_before_anything(
     cluster: MiniCluster,
 ) -> None:
     with pytest.raises(UserError, match="INVALID_REPLICATION_FACTOR"):
-        Session(cluster, Scenario()).perform(parse_step("create_topic orders replicas=9"))
+        Session(inside(cluster), Scenario()).perform(parse_step("create_topic orders replicas=9"))

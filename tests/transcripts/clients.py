@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.actors.links import Condition
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.config import OWN
@@ -144,8 +144,8 @@ def _cluster(settings: Mapping[str, Any]) -> MiniCluster:
     known = {n: v for n, v in settings.items() if n in broker_configs() and n not in OWN}
     config = {**UNLISTED, **known}
     cluster = MiniCluster(brokers=1, controllers=1, wire=True, online=False, config=config)
-    cluster.rt.now_ms = START_MS  # type: ignore[attr-defined]
-    cluster.network.add(MARKERS_TAKE)
+    inside(cluster).rt.now_ms = START_MS  # type: ignore[attr-defined]
+    inside(cluster).network.add(MARKERS_TAKE)
     return cluster
 
 
@@ -155,9 +155,9 @@ class _Player:
         self.workload = workload
         self.cluster = cluster
         self.names = Names()
-        self.offered = supported_versions(cluster.rules)
-        cluster.rt.spawn(RecordedClients, "recorded-clients", cluster.network)
-        clients = cluster.rt.actor("recorded-clients")
+        self.offered = supported_versions(inside(cluster).rules)
+        inside(cluster).rt.spawn(RecordedClients, "recorded-clients", inside(cluster).network)
+        clients = inside(cluster).rt.actor("recorded-clients")
         assert isinstance(clients, RecordedClients)
         self.clients = clients
         self.sent: dict[int, Sent] = {}
@@ -178,7 +178,7 @@ class _Player:
         if self.workload in WORKED_ON_LATE:
             steps = list(_worked_on_late(steps))
         leaders = self._follow_recorded_leaders(steps)
-        replicas = cluster.processes[BROKER].replicas
+        replicas = inside(cluster).processes[BROKER].replicas
         assert replicas is not None
         replicas.set_timer(RETENTION_TIMER, start_ms + first_retention_ms(steps))
         for step in steps:
@@ -191,13 +191,13 @@ class _Player:
                 self._send(step)
             # These responses may bind names in the next request, so the step ends with them.
             responded = partial(self._responded, step)
-            cluster.run_until(responded, LATE_MS)
+            inside(cluster).run_until(responded, LATE_MS)
             for response in step["answers"]:
                 yield self._compare(step, response)
 
     def _follow_recorded_leaders(self, steps: Sequence[Mapping[str, Any]]) -> RecordedLeaders:
         leaders = RecordedLeaders(self.names, steps)
-        replicas = self.cluster.processes[BROKER].replicas
+        replicas = inside(self.cluster).processes[BROKER].replicas
         assert replicas is not None
         groups = replicas.coordinators.groups.state
         groups.member_order = leaders.order
@@ -295,7 +295,7 @@ def _worked_on_late(steps: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 def _make_one_node(cluster: MiniCluster) -> None:
     """Give the controller the number of the recorded node, whose configs are its own as well."""
-    shell = cluster.processes[FIRST_CONTROLLER].controller
+    shell = inside(cluster).processes[FIRST_CONTROLLER].controller
     assert shell is not None
     state = shell.controller.state
     state.settings = replace(state.settings, node_id=BROKER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.verify import LiveJudge
 from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
@@ -33,7 +34,7 @@ def test_a_single_controller_that_does_not_flush_is_found(monkeypatch: pytest.Mo
     """No other node has its log, and every image is the fold of it."""
     with MiniCluster(controllers=1, brokers=1, seed=3) as cluster:
         cluster.create_topic("orders", replicas=1)
-        assert cluster.live_checks.looked_at["E06"] > 9
+        assert inside(cluster).live_checks.looked_at["E06"] > 9
 
     cluster = MiniCluster(controllers=1, brokers=1, seed=3).start()
     monkeypatch.setattr("minicluster.quorum.state.node.QuorumNode.flush", lambda node: None)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.actions.records import pause_load
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.followers import InvariantViolated
@@ -68,7 +70,7 @@ def clean_restart(cluster: MiniCluster) -> None:
     cluster.run_for("20s")
     cluster.wait_until(orders[0].fully_in_sync, within="60s")
     cluster.run_for("1s")
-    cluster.pause_load()
+    pause_load(inside(cluster))
     cluster.run_for("1s")
 
 

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.player import place_of, play_once
 from minicluster.actors.recording.followers import ZnodeChecks
@@ -72,6 +73,6 @@ def test_a_topic_made_and_written_just_before_the_end(tmp_path: Path) -> None:
         cluster.run_for("10s")
         cluster.create_topic("orders", replicas=3)
         cluster.produce("orders", count=1)
-        run = write_run(cluster, tmp_path / "run")
+        run = write_run(inside(cluster), tmp_path / "run")
     report = verified(run)
     assert report.verdict is Verdict.VALID, report.to_text()

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from minicluster.actors.cluster.mini_cluster import MiniCluster
 from minicluster.actors.cluster.run_folder import write_run
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.campaign import broken_at_end
 from minicluster.actors.play.player import play_once
 from minicluster.rules import Rules
@@ -97,7 +97,7 @@ def results() -> dict[str, Found]:
 class Played:
     """A run of a seed with some faults: those that acted, and what broke while it ran."""
 
-    cluster: MiniCluster
+    cluster: RunningCluster
     failure: ScenarioFailure | None
     hits: frozenset[str]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.zookeeper.liveness import behind
 from minicluster.errors import UserError
 from minicluster.metadata.topic_partition import TopicPartition
@@ -131,10 +132,10 @@ def test_the_release_follows_from_the_level(
         cluster.cut(follower, leader, api="Fetch")
         cluster.produce("orders", count=2, acks=1)
         cluster.wait_until(lambda: follower not in orders[0].isr, within="30s")
-        requests = cluster.recorder.table("rpc")
+        requests = inside(cluster).recorder.table("rpc")
         sent = {one["version"] for one in requests if one["api"] == "AlterPartition"}
         assert sent == {alter_partition}
-        lines = cluster.zookeeper_log.lines
+        lines = inside(cluster).zookeeper_log.lines
         (created,) = [one for one in lines if one.get("path") == "/controller" and "json" in one]
         assert created["json"]["version"] == controller_znode
 
@@ -165,7 +166,7 @@ def test_a_lost_directory_moves_the_leader(as_written: bool) -> None:
         cluster.run_for("20s")
         led_elsewhere = [p for p in range(4) if leader not in orders[p].isr]
         assert led_elsewhere
-        written = [line.get("path", "") for line in cluster.zookeeper_log.lines]
+        written = [line.get("path", "") for line in inside(cluster).zookeeper_log.lines]
         assert any("log_dir_event_0" in path for path in written) is not as_written
 
 
@@ -243,10 +244,10 @@ def test_a_broker_that_was_away_when_it_left_an_assignment_keeps_its_replica() -
         cluster.heal()
         cluster.run_for("60s")
 
-        requests = cluster.processes[1].zk_broker.requests
+        requests = inside(cluster).processes[1].zk_broker.requests
         assert TopicPartition("moved", 0) in requests.hosted
         assert requests.cache.topics.named("moved").partitions[0].replicas == (2, 3)
-        assert behind(cluster) == []
+        assert behind(inside(cluster)) == []
 
 
 @pytest.mark.parametrize("percentage", [10, 100])

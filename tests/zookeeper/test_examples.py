@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from minicluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.player import idle_faults, play, play_once
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.scenario import load_scenario
@@ -70,7 +70,7 @@ def test_a_lost_directory_is_an_event(story: str, tmp_path: Path) -> None:
     assert any("log_dir_event_0" in one.get("path", "") for one in lines)
 
 
-def played(story: str, level: str, *faults: str) -> tuple[MiniCluster, str | None]:
+def played(story: str, level: str, *faults: str) -> tuple[RunningCluster, str | None]:
     """The cluster at the end of a story at a level, and the rule that it breaks."""
     scenario = load_scenario(EXAMPLES / f"{story}.yaml")
     cluster, failure = play_once(replace(scenario, inter_broker_protocol=level, faults=faults))
@@ -78,7 +78,7 @@ def played(story: str, level: str, *faults: str) -> tuple[MiniCluster, str | Non
     return cluster, None if failure is None else failure.rule
 
 
-def failed_writes(cluster: MiniCluster) -> list[dict[str, Any]]:
+def failed_writes(cluster: RunningCluster) -> list[dict[str, Any]]:
     return [one for one in cluster.zookeeper_log.lines if one.get("error") == "BADVERSION"]
 
 
@@ -94,7 +94,7 @@ def test_the_writes_of_leader_and_controller_cross() -> None:
         assert idle_faults(cluster) == faults
 
 
-def seen_isr(cluster: MiniCluster, broker: int) -> tuple[int, ...]:
+def seen_isr(cluster: RunningCluster, broker: int) -> tuple[int, ...]:
     """The ISR of orders-0 that a broker shows to clients."""
     process = cluster.processes[broker]
     assert process.zk_broker is not None

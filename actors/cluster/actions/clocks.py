@@ -45,7 +45,7 @@ def _ends(cluster: ClusterRoles, node_id: int) -> None:
         _skew(cluster, node_id, 0, USUAL_RATE)
 
 
-def mend_clocks(cluster: ClusterRoles) -> None:
+def repair_clocks(cluster: ClusterRoles) -> None:
     """Let every clock go as fast as the cluster's; what it is ahead or behind stays."""
     for node_id in cluster.node_ids:
         _ends(cluster, node_id)

@@ -85,7 +85,7 @@ def _directories(
 # Repair.
 
 
-def mend_disks(cluster: ClusterRoles) -> None:
+def repair_disks(cluster: ClusterRoles) -> None:
     """End slow writes and lost flushes on every disk."""
     for node_id in cluster.node_ids:
         _set_write_ms(cluster, (node_id, 0))

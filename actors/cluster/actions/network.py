@@ -49,7 +49,7 @@ def partition(cluster: ClusterRoles, do: declared.Partition) -> None:
 @performs(declared.Isolate)
 def isolate(cluster: ClusterRoles, do: declared.Isolate) -> None:
     inside = cluster.ids_with_clients(do.node)
-    everyone = (*cluster.node_ids, *(client.id for client in cluster.clients))
+    everyone = (*cluster.node_ids, *cluster.client_ids())
     outside = [other for other in everyone if other not in inside]
     pairs = [(a, b) for a in inside for b in outside]
     pairs += [(b, a) for a, b in pairs]

@@ -5,8 +5,8 @@
     @performs(Pause)
     def pause(cluster: ClusterRoles, do: Pause) -> None: ...
 
-    class MiniCluster(ClusterRoles):
-        pause = pause
+    class MiniCluster:
+        pause = _face(pause)
 
     cluster.pause(leader, lasting="5s")  # the step {do: pause, node: …, lasting: 5s}
 """

@@ -35,8 +35,10 @@ def admin(
     """
     what = type(request).__name__
     if not hasattr(request, "api_key"):
-        raise UserError(f"admin: {shown(request)} is no request, such as DescribeQuorumRequest()")
-    node_id = None if to is None else cluster.node(to).id
+        raise UserError(
+            f"admin: {shown(request)} is not a request, such as DescribeQuorumRequest()"
+        )
+    node_id = None if to is None else cluster.node_id(to)
     return send(cluster, what, request, read_duration(within, f"{what}: within"), to=node_id)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import LeaderAndIsrRequest, UpdateMetadataRequest
@@ -93,7 +94,7 @@ def test_a_request_for_the_process_before_is_not_taken() -> None:
         cluster.wait_until(orders.fully_in_sync, within="30s")
         requests = [
             (one["error"], one["handled_ms"])
-            for one in cluster.recorder.table("rpc")
+            for one in inside(cluster).recorder.table("rpc")
             if one["api"] == "LeaderAndIsr" and one["dst"] == other.id
         ]
         errors = [error for error, handled_ms in requests if handled_ms is not None]

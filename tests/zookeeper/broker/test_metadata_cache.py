@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.effects import Respond
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
@@ -124,7 +125,7 @@ def test_a_request_without_partitions_brings_brokers_and_controller() -> None:
 
 
 def of_client(cluster: MiniCluster, broker: int, request: Any, version: int) -> Any:
-    process = cluster.processes[broker].zk_broker
+    process = inside(cluster).processes[broker].zk_broker
     assert process is not None
     [respond] = process.apis.on_request("client", request, version, 0)
     assert isinstance(respond, Respond)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.zookeeper import server as zookeeper_server
 from minicluster.zookeeper.server.operations import GetChildren, GetData
 from tests.zookeeper.real.kazoo_machine import KazooMachine
@@ -53,10 +54,10 @@ class Story:
                 self.a_topic_is_deleted,
             ):
                 step(cluster)
-                server = cluster.processes[201].zookeeper
+                server = inside(cluster).processes[201].zookeeper
                 assert server is not None
                 self.steps.append((step.__name__, dict(znodes_of(server.machine.tree))))
-            self.log = list(cluster.zookeeper_log.lines)
+            self.log = list(inside(cluster).zookeeper_log.lines)
             self.trace_hash = cluster.trace_hash
 
     def wait(self, condition: Callable[[], bool]) -> None:

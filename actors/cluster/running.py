@@ -1,0 +1,173 @@
+"""A cluster that lives: it starts, runs, is waited for, and stops.
+
+``MiniCluster`` is its face for tests; scenarios, campaigns and ``serve`` use it itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from minicluster.actors.cluster.client import Client, Directory
+from minicluster.actors.cluster.conditions import describe, place_of, state_lines
+from minicluster.actors.cluster.incarnations import start_process
+from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.recording.followers import (
+    LogChecks,
+    ThreadedLogChecks,
+    ZnodeChecks,
+)
+from minicluster.actors.recording.metadata_sink import CommitFollower, MetadataSink
+from minicluster.actors.recording.problems import warn_of
+from minicluster.actors.runtime.paced import PacedRuntime
+from minicluster.actors.runtime.simulated import SimulatedRuntime
+from minicluster.errors import UserError, WaitTimeout
+from minicluster.scenario.actions.arguments import Duration, read_duration
+
+if TYPE_CHECKING:
+    from minicluster.actors.listeners.endpoints import Endpoints
+    from minicluster.actors.listeners.server import Listeners
+    from minicluster.verify import Report
+
+START_WITHIN_MS = 120_000
+KNOWN_WITHIN_MS = 10_000  # a broker that sees metadata late (publish_delay) holds nobody up longer
+
+
+class RunningCluster(ClusterRoles):
+    """A cluster with a life."""
+
+    listeners: Listeners | None = None
+    live_checks: LogChecks | ZnodeChecks | None = None  # None: nothing is judged while it runs
+    report: Report | None = None  # of the latest verify()
+    up_ms = 0  # when its start was over; failure reports begin there
+    _is_open_to_clients = False  # somebody has asked for the addresses
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start every node, and wait until every broker is unfenced."""
+        if self.is_started:
+            raise UserError("this cluster has been started already")
+        self.is_started = True
+        if self.listen_address is not None:
+            from minicluster.actors.cluster.listening import open_listeners
+
+            self.listeners = open_listeners(self, self.listen_address)
+        with self.rt.exclusive():
+            self._start_nodes()
+        if wait:
+            self.wait(self.is_up, START_WITHIN_MS)
+            self.up_ms = self.now_ms
+        if isinstance(self.rt, PacedRuntime):
+            self.rt.begin_pace()
+
+    def _start_nodes(self) -> None:
+        followers: list[CommitFollower] = [self.committed]
+        if self.online:
+            kind = ThreadedLogChecks if self.rt.mode == "threaded" else LogChecks
+            problems = self.recorder.found
+            checks = kind(self.rt, self.run_id, rules=self.rules, problems=problems)
+            if self.adopted is not None:
+                checks.begin_after(self.adopted.end)
+            followers.append(checks)
+            self.recorder.follower = self.live_checks = checks
+        elif self.znodes_judged:
+            of_znodes = ZnodeChecks(
+                self.rt, self.run_id, self.protocol, problems=self.recorder.found
+            )
+            self.zookeeper_log.follower = of_znodes.on_line
+            self.live_checks = of_znodes
+        followers += self.checks
+        self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers, self.committed))
+        directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
+        self.rt.spawn(Client, "client", self.network, self.recorder, directory)
+        client = self.rt.actor("client")
+        assert isinstance(client, Client)
+        self.own_client = client
+        self._format()
+        others = [node_id for node_id in self.node_ids if node_id not in self.broker_ids]
+        combined = [node_id for node_id in self.broker_ids if node_id in self.controller_ids]
+        for node_id in dict.fromkeys((*others, *combined, *self.starting)):
+            start_process(self, node_id)
+
+    def open_to_clients(self, what: str) -> Endpoints:
+        """Where clients connect; from now on a paced cluster runs by itself.
+
+        The first client may ask any broker, and one with an older image would answer with a part
+        of the cluster: they all know each other first.
+
+        Shapes:  what: the name that an error begins with.
+        Errors:  UserError for a cluster without listeners, or before its start.
+        """
+        if self.listeners is None:
+            raise UserError(f"{what}: start the cluster with listeners=True")
+        if not self._is_open_to_clients and self.is_up():
+            self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
+        self._is_open_to_clients = True
+        if isinstance(self.rt, PacedRuntime):
+            self.rt.run_alone()
+        return self.listeners.endpoints
+
+    def stop(self) -> None:
+        """Stop everything.
+
+        Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread;
+                 InvariantViolated for what clients received. What the recorder and the live checks
+                 failed to see is a warning.
+        """
+        crashes = list(self.rt.crashes)
+        self.rt.close()
+        if crashes and not self.rt.raised:
+            self.rt.check()
+        self.check_clients(at_rest=True)
+        warn_of(self.recorder.problems)
+
+    def check_clients(self, *, at_rest: bool = False) -> None:
+        """Judge what clients sent and received in the whole run up to now.
+
+        Shapes:  at_rest: the cluster has ended. Actors on threads that still run would change the
+                 logs meanwhile, so that nothing is judged then.
+        Errors:  InvariantViolated.
+        """
+        checks = self.live_checks
+        if not isinstance(checks, LogChecks) or checks.crashed:
+            return
+        if at_rest or type(self.rt) is SimulatedRuntime:
+            from minicluster.actors.cluster.judged_at_end import findings_about_clients
+
+            checks.judged_at_end(findings_about_clients(self))
+
+    def run_for(self, duration: Duration) -> None:
+        """Let the cluster run for a while."""
+        self.check_started("run_for")
+        self.rt.run_for(read_duration(duration, "run_for"))
+        self.see_commits()
+
+    def wait(self, condition: Callable[[], Any], within_ms: int) -> None:
+        """Let the cluster run until a condition holds.
+
+        Errors:  WaitTimeout; UserError for a condition that gives a function.
+        """
+
+        def holds() -> bool:
+            outcome = condition()
+            if callable(outcome):
+                # A method that is not called is true at once: the wait would end before it began.
+                what = f"{describe(condition)} gives a function, which is always true"
+                raise UserError(f"wait_until: {what}; call it: {describe(outcome)}()")
+            return bool(outcome)
+
+        if not self.run_until(holds, within_ms):
+            lines = "\n  ".join(self.state())
+            raise WaitTimeout(
+                f"timed out after {within_ms / 1000:g}s waiting for {describe(condition)}"
+                f"{place_of(condition)} (seed {self.seed}, cluster time "
+                f"{(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
+            )
+
+    def state(self) -> list[str]:
+        """The cluster in a few lines, for people."""
+        return state_lines(
+            self.image,
+            active_controller=self.active_controller_id(),
+            running=self.processes,
+            brokers=self.broker_ids,
+        )
