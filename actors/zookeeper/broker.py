@@ -345,8 +345,8 @@ class ZkBroker(Shell):
         if known:
             self._own.run(read_configs(known), self._take_configs)
 
-    def _take_configs(self, configs: dict[str, dict[str, str]]) -> None:
-        for topic, values in configs.items():
+    def _take_configs(self, configs: dict[str, dict[str, str]] | None) -> None:
+        for topic, values in (configs or {}).items():
             self.requests.set_configs(topic, values)
             if values.get("unclean.leader.election.enable", "").lower() == "true":
                 self.perform(self.controller.on_unclean_enabled(topic, self.now()))

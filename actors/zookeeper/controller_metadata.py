@@ -47,9 +47,13 @@ class ControllerMetadata:
         self._publications = 0
 
     def lead(
-        self, request: LeaderAndIsrRequest, version: int, configs: Configs
+        self, request: LeaderAndIsrRequest, version: int, configs: Configs | None
     ) -> LeaderAndIsrResponse:
-        """Become leader and follower; the configs are those of the request's new topics."""
+        """Become leader and follower; the configs are those of the request's new topics, or None
+        if the session expired before they were read.
+        """
+        if configs is None:
+            return self.requests.leader_and_isr_failed(request, version)
         response = self.requests.leader_and_isr(request, version, self._is_offline)
         for topic, values in configs.items():
             if self.requests.image.topics.named(topic) is not None:

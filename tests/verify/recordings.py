@@ -17,9 +17,10 @@ def recorded(name: str, folder: Path) -> Path:
     kept = [line for line in text.splitlines() if "/topics/probe" not in line]
     (folder / "zookeeper").mkdir(parents=True)
     (folder / "zookeeper" / "log.jsonl").write_text("\n".join(kept))
+    releases = (summary.get("releases") or {"": summary["release"]}).values()
     header = {
         "inter_broker_protocol": summary["inter.broker.protocol.version"],
-        "ineligible_members_refused": summary["release"] > "3.3",
+        "ineligible_members_refused": min(releases) > "3.3",
         "ended_at_ms": json.loads(kept[-1])["ms"],
     }
     (folder / "run.json").write_text(json.dumps(header))

@@ -113,6 +113,21 @@ class ControlRequests:
                 )
         return self._response(request, version, ErrorCode.NONE, errors, None)
 
+    def leader_and_isr_failed(
+        self, request: LeaderAndIsrRequest, version: int
+    ) -> LeaderAndIsrResponse:
+        """The configs of a new topic could not be read: no partition changes.
+
+        Source:  kafka.server.ReplicaManager.becomeLeaderOrFollower, whose exception
+                 LeaderAndIsrRequest.getErrorResponse tells of each partition.
+        """
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        if request.controller_epoch < self.controller_epoch:
+            error = ErrorCode.STALE_CONTROLLER_EPOCH
+        else:
+            self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        return self._response(request, version, error, {}, error)
+
     def _become(
         self, partition: TopicPartition, topic_id: UUID, state: _State, offline: bool
     ) -> ErrorCode:

@@ -57,11 +57,13 @@ def create_recursively(path: str, data: bytes | None = None) -> Process[None]:
         yield (Create(path, data),)
 
 
-def read_configs(topics: list[str]) -> Process[dict[str, dict[str, str]]]:
-    """The configs of topics."""
+def read_configs(topics: list[str]) -> Process[dict[str, dict[str, str]] | None]:
+    """The configs of topics; None if the session expired before they were read."""
     if not topics:
         return {}
     results = yield tuple(GetData(paths.topic_config(topic)) for topic in topics)
+    if any(result.code == Code.SESSIONEXPIRED for result in results):
+        return None
     return {
         topic: decode_config(result.data) if result.ok else {}
         for topic, result in zip(topics, results, strict=True)

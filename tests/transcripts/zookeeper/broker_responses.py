@@ -1,7 +1,9 @@
 """The responses of each broker to control requests, of the controller and of the script.
 
 A broker's log directories are not in a recording: which replicas are lost is taken from the first
-KAFKA_STORAGE_ERROR of each, until the broker is started again.
+KAFKA_STORAGE_ERROR of each, until the broker is started again. Whether a broker that
+was busy with a request when its session ended had read the configs of new topics by then is taken
+from the response as well.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from tests.transcripts.report import AGREE, DIFFER, Outcome
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording
 
+FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
+
 
 def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
     """One outcome for each response to LeaderAndIsr, StopReplica and UpdateMetadata."""
@@ -37,6 +41,10 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
     for one in recording.requests:
         if one.api in CONTROL_APIS and one.response is not None:
             events.append((one.ms, 2, one.number, one))
+    ends: dict[int | None, list[int]] = {}  # of each broker's sessions
+    for transaction in recording.transactions:
+        if transaction.kind == "close_session":
+            ends.setdefault(transaction.broker, []).append(transaction.ms)
     brokers: dict[int, tuple[ControlRequests, set[TopicPartition]]] = {}
     for _, _, _, event in sorted(events, key=lambda one: one[:3]):
         if isinstance(event, int):
@@ -47,11 +55,18 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
             if broker in brokers:
                 brokers[broker][0].broker_epoch = epoch
         elif event.broker in brokers:
-            yield _compare(recording, event, *brokers[event.broker])
+            ended = ends.get(event.broker, ())
+            expired = any(event.received_ms < ms <= event.ms for ms in ended)
+            yield _compare(recording, event, *brokers[event.broker], expired=expired)
 
 
 def _compare(
-    recording: Recording, one: Recorded, broker: ControlRequests, lost: set[TopicPartition]
+    recording: Recording,
+    one: Recorded,
+    broker: ControlRequests,
+    lost: set[TopicPartition],
+    *,
+    expired: bool,
 ) -> Outcome:
     request = read_message(one.api, "Request", one.version, one.request)
     assert one.response is not None
@@ -59,6 +74,8 @@ def _compare(
     lost |= _lost(request, wanted)
     given: Any
     match request:
+        case LeaderAndIsrRequest() if expired and wanted.error_code == FAILED:
+            given = broker.leader_and_isr_failed(request, one.version)
         case LeaderAndIsrRequest():
             given = broker.leader_and_isr(request, one.version, lost.__contains__)
         case StopReplicaRequest():

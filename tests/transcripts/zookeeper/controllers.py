@@ -47,6 +47,8 @@ class Waiting:
     deadline_ms: int
     recorded: Recorded | None = None
     """A request that the controller decides; None for a watch, a response or a config."""
+    seen: tuple[str, tuple[str, ...]] | None = None
+    """The path of a watch of children, and those that were there when it fired."""
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class Controller:
         self.responses: dict[Any, Any] = {}
         self.requested: list[Request] = []
         self.results: dict[int, Result] = {}
+        self.seen: dict[str, tuple[str, ...]] = {}  # children that an event read before they grew
         self._znodes = znodes
 
     @property
@@ -85,6 +88,17 @@ class Controller:
     def waits_for_write(self) -> bool:
         """Its event has sent ZooKeeper writes that the recording has not shown yet."""
         return bool(self.requested)
+
+    def comes_first(self, place: int) -> bool:
+        """No earlier request of its sender waits whose response had come before it was sent."""
+        this = self.waiting[place].recorded
+        return this is None or not any(
+            (one.client, one.api) == (this.client, this.api)
+            and one.response is not None
+            and one.ms <= this.received_ms
+            for one in (event.recorded for event in self.waiting[:place])
+            if one is not None
+        )
 
     def pump(self, effects: list[Effect], now_ms: int) -> None:
         """Carry effects out; reads are done at once, writes wait for the recording."""
@@ -106,13 +120,18 @@ class Controller:
             self.pump(self.machine.on_zookeeper(gone, now_ms), now_ms)
         elif all(isinstance(one, GetData | Exists | GetChildren) for one in effect.requests):
             results = [
-                self._znodes.read(one, self.session)
+                self._read(one)
                 for one in effect.requests
                 if isinstance(one, GetData | Exists | GetChildren)
             ]
             self.pump(self.machine.on_zookeeper(results, now_ms), now_ms)
         else:
             self.requested, self.results = list(effect.requests), {}
+
+    def _read(self, request: GetData | Exists | GetChildren) -> Result:
+        if isinstance(request, GetChildren) and request.path in self.seen:
+            return Result(children=self.seen[request.path])
+        return self._znodes.read(request, self.session)
 
     def take(self, transaction: Transaction) -> bool:
         """Match a recorded transaction with one of the writes that wait."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 from uuid import UUID
@@ -20,7 +21,7 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import GetChildren
-from minicluster.zookeeper.server.state.watches import WatchEvent
+from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome
@@ -136,6 +137,8 @@ class Player:
         """Process one event without writes; the order of arrival is a guess as well."""
         paused = self.recording.is_paused(controller.broker, now_ms)
         for place, event in enumerate(list(controller.waiting)):
+            if not controller.comes_first(place):
+                continue
             due = place == 0 and event.deadline_ms <= now_ms - SLACK_MS
             if (due or not paused) and self._without_writes(controller, place, now_ms, due=due):
                 return True
@@ -219,6 +222,8 @@ class Player:
             for place, event in enumerate(controller.waiting)
             if event.arrived_ms <= transaction.ms + SLACK_MS
         ]
+        if self._find_early_read(controller, transaction, ready):
+            return
         for first in ready:
             if self._try(controller, first, transaction, in_order=True):
                 return
@@ -244,6 +249,33 @@ class Player:
             if controller.would_take(transaction):
                 return
             controller.restore(snapshot)
+
+    def _find_early_read(
+        self, controller: Controller, transaction: Transaction, ready: list[int]
+    ) -> bool:
+        """Process the watch of children that were read at once, before others came beside them.
+
+        The brokers have logged what was sent for those alone. The read has set the watch again,
+        which the others have fired.
+        """
+        snapshot = controller.snapshot()
+        for place in ready:
+            event = controller.waiting[place]
+            if event.seen is None or event.seen == self._children(event.seen[0]):
+                continue
+            path, children = event.seen
+            controller.seen = {path: children}
+            before = len(controller.sent)
+            taken = self._try(controller, place, transaction, in_order=True)
+            controller.seen = {}
+            if taken and self.logged.has_next(controller, before):
+                controller.waiting.append(replace(event, seen=None))
+                return True
+            controller.restore(snapshot)
+        return False
+
+    def _children(self, path: str) -> tuple[str, tuple[str, ...]]:
+        return path, self.znodes.tree.read(GetChildren(path)).children
 
     def _try(
         self, controller: Controller, place: int, transaction: Transaction, *, in_order: bool
@@ -334,6 +366,9 @@ class Player:
             if controller is not None and not controller.expired:
                 self._wait(controller, f"watch {watched.kind.value} {watched.path}",
                            _watch(watched), now_ms, now_ms + WATCH_DEADLINE_MS)  # fmt: skip
+                if watched.kind is WatchKind.NODE_CHILDREN_CHANGED:
+                    event = controller.waiting[-1]
+                    controller.waiting[-1] = replace(event, seen=self._children(watched.path))
 
     def _notice_configs(self, transaction: Transaction) -> None:
         """Brokers read a config change; the controller's own enables unclean elections."""

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from minicluster.protocol.messages import (
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.broker.control_requests import ControlRequests
+from minicluster.zookeeper.controller.state.settings import ReleaseRules
 
 ORDERS = UUID(int=7)
 
@@ -22,10 +29,8 @@ def alive(*brokers: int) -> UpdateMetadataRequest:
     )
 
 
-def led(
-    requests: ControlRequests, leader: int, leader_epoch: int, topic_id: UUID = ORDERS
-) -> ErrorCode:
-    """The outcome of a LeaderAndIsr v7 for broker 1, and replicas 1, 2, 3."""
+def leading(leader: int, leader_epoch: int, topic_id: UUID = ORDERS) -> LeaderAndIsrRequest:
+    """A LeaderAndIsr of replicas 1, 2, 3."""
     state = LeaderAndIsrRequest.LeaderAndIsrPartitionState(
         partition_index=0, leader=leader, leader_epoch=leader_epoch, isr=(leader,),
         partition_epoch=leader_epoch, replicas=(1, 2, 3),
@@ -33,9 +38,16 @@ def led(
     topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(
         topic_name="orders", topic_id=topic_id, partition_states=(state,)
     )
-    request = LeaderAndIsrRequest(
+    return LeaderAndIsrRequest(
         controller_id=1, controller_epoch=1, broker_epoch=9, topic_states=(topic,)
     )
+
+
+def led(
+    requests: ControlRequests, leader: int, leader_epoch: int, topic_id: UUID = ORDERS
+) -> ErrorCode:
+    """The outcome of a LeaderAndIsr v7 for broker 1."""
+    request = leading(leader, leader_epoch, topic_id)
     response = requests.leader_and_isr(request, 7, lambda _: False)
     return ErrorCode(response.topics[0].partition_errors[0].error_code)
 
@@ -79,6 +91,38 @@ def test_a_topic_id_is_taken_in_the_same_leader_epoch() -> None:
     assert led(requests, 1, 2, UUID(int=8)) is ErrorCode.INCONSISTENT_TOPIC_ID
     assert led(requests, 1, 1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert led(requests, 2, 1, ZERO_UUID) is ErrorCode.NONE
+
+
+def test_a_request_whose_configs_could_not_be_read_changes_nothing() -> None:
+    """The session expired while a broker was paused (`deposed-1` of the run mixed-3.2)."""
+    requests = ControlRequests(1)
+    response = requests.leader_and_isr_failed(leading(1, 1), 7)
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    (topic,) = response.topics
+    assert [one.error_code for one in topic.partition_errors] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert requests.image.topics.named("orders") is None
+    assert requests.controller_epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "same_epoch"),
+    [("3.3", ErrorCode.FENCED_LEADER_EPOCH), ("3.4", ErrorCode.FENCED_LEADER_EPOCH),
+     ("3.5", ErrorCode.NONE)],
+)  # fmt: skip
+def test_a_replica_is_stopped_in_its_own_leader_epoch(release: str, same_epoch: ErrorCode) -> None:
+    """Since 3.5 (KAFKA-13972), so that a cancelled reassignment removes what it had added."""
+    requests = ControlRequests(1, ReleaseRules.of(release))
+    assert led(requests, 1, 5) is ErrorCode.NONE
+    for epoch, expected in ((4, ErrorCode.FENCED_LEADER_EPOCH), (5, same_epoch)):
+        state = StopReplicaRequest.StopReplicaPartitionState(partition_index=0, leader_epoch=epoch)
+        topic = StopReplicaRequest.StopReplicaTopicState(
+            topic_name="orders", partition_states=(state,)
+        )
+        request = StopReplicaRequest(
+            controller_id=1, controller_epoch=1, broker_epoch=9, topic_states=(topic,)
+        )
+        response, _ = requests.stop_replica(request, lambda _: False)
+        assert [one.error_code for one in response.partition_errors] == [expected]
 
 
 def test_a_request_for_the_process_before_is_not_taken() -> None:

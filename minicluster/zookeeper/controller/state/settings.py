@@ -27,7 +27,8 @@ class ReleaseRules:
     controller_checked_for_configs: bool = True
     """Configs are set in a multi with a check of /controller (KIP-866)."""
     stops_in_same_epoch: bool = True
-    """StopReplica of the leader epoch that a broker has stops it; else only of a newer one."""
+    """StopReplica of the leader epoch that a broker has stops it; else only of a newer one
+    (KAFKA-13972)."""
     marked_topics_refused: bool = True
     """A topic that waits for its deletion is rejected with an error of its own."""
 
@@ -38,7 +39,9 @@ class ReleaseRules:
         if (major, minor) >= (3, 3):
             since_3_4 = (major, minor) >= (3, 4)
             return cls(
-                kraft_epoch_in_controller_znode=since_3_4, controller_checked_for_configs=since_3_4
+                kraft_epoch_in_controller_znode=since_3_4,
+                controller_checked_for_configs=since_3_4,
+                stops_in_same_epoch=(major, minor) >= (3, 5),
             )
         return cls(
             newer_epochs_refused=False,
