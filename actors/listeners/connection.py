@@ -4,6 +4,10 @@ One request of a connection is in progress at a time, from its last byte until t
 response has left, as behind Kafka's muted channel. So responses leave in the order of the requests,
 and a client that never reads costs one response.
 
+One thread serves all connections, and a request of some megabytes may take seconds to decode. So
+the machine passes large requests and responses on (``Decode``, ``Encode``), for another thread to
+read or write their bytes.
+
 Source:  Selector, SocketServer.Processor, RequestContext.parseRequest, KafkaApis (KIP-511).
 """
 
@@ -16,11 +20,14 @@ from typing import Any
 from minicluster.protocol import ErrorCode, ProtocolError, encode
 from minicluster.protocol.api import API_VERSIONS
 from minicluster.protocol.api_keys import APIS
-from minicluster.protocol.codec import decode, decode_prefix
+from minicluster.protocol.codec import decode_limited, decode_prefix, has_many_elements
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
 
 RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress
+LARGE_BYTES = 64 * 1024  # of a request
+MANY_ELEMENTS = 2_000  # of a response
+ELEMENTS_MAX = 50_000  # of a request: more than a cluster in a test has topics and partitions
 _SIZE = 4
 _FIRST = 8  # api key, version, correlation id
 
@@ -49,14 +56,41 @@ class Close:
     reason: str | None
 
 
-Effect = Deliver | Write | Close
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """A large request, to be read outside of the thread of I/O; then ``on_decoded``."""
+
+    served: Mapping[int, range]
+    frame: bytes
+
+    def result(self) -> Deliver | Write | Close:
+        """What the request leads to; it takes long."""
+        return read_request(self.served, self.frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Encode:
+    """A large response, to be written outside of the thread of I/O; then ``on_encoded``."""
+
+    response: Any
+    deliver: Deliver
+
+    def result(self) -> Write | Close:
+        """The bytes of the response; it takes long."""
+        try:
+            return write_response(self.response, self.deliver)
+        except ProtocolError as error:
+            return Close(str(error))
+
+
+Effect = Deliver | Write | Close | Decode | Encode
 
 
 class ClientConnection:
     """The machine.
 
     Inputs:  ``on_bytes``, ``on_end_of_stream``, ``on_response``, ``on_no_response``,
-             ``on_written``.
+             ``on_written``, ``on_decoded``, ``on_encoded``.
     """
 
     def __init__(self, served: Mapping[int, range], max_request_bytes: int) -> None:
@@ -89,14 +123,19 @@ class ClientConnection:
 
         Errors:  ProtocolError for a response that the request's version cannot carry.
         """
-        deliver = self._in_progress
+        deliver, self._in_progress = self._in_progress, None
         assert deliver is not None
-        api = APIS[deliver.request.api_key]
-        header_version = api.response_header_version(deliver.version)
-        header = encode(ResponseHeader(correlation_id=deliver.correlation_id), header_version)
-        body = encode(response, deliver.version)
-        self._in_progress = None
-        return [_framed(header + body)]
+        if has_many_elements(response, MANY_ELEMENTS):
+            return [Encode(response, deliver)]
+        return [write_response(response, deliver)]
+
+    def on_decoded(self, effect: Deliver | Write | Close) -> list[Effect]:
+        """What a large request has led to."""
+        return [] if self._closed else [self._requested(effect)]
+
+    def on_encoded(self, effect: Write | Close) -> list[Effect]:
+        """The bytes of a large response."""
+        return [] if self._closed else [effect]
 
     def on_no_response(self) -> list[Effect]:
         """The request in progress gets none (Produce with acks=0)."""
@@ -120,34 +159,54 @@ class ClientConnection:
                 frame = bytes(memoryview(received)[_SIZE : _SIZE + size])
                 del received[: _SIZE + size]
                 self._muted = True
-                return [self._request(frame)]
+                if size > LARGE_BYTES:
+                    return [Decode(self._served, frame)]
+                return [self._requested(read_request(self._served, frame))]
         return [self._close(None)] if self._ended else []
 
-    def _request(self, frame: bytes) -> Effect:
-        if len(frame) < _FIRST:
-            return self._close(f"a header of {len(frame)} bytes")
-        key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
-        served = self._served.get(key)
-        if served is None:
-            return self._close(f"api key {key}, which is not served")
-        if version not in served:
-            if key == API_VERSIONS:
-                return _unsupported_api_versions(int.from_bytes(frame[4:8], "big"), served)
-            return self._close(f"{APIS[key].name} v{version}, which is not served")
-        api = APIS[key]
-        try:
-            header, end = decode_prefix(RequestHeader, frame, api.request_header_version(version))
-            request = decode(api.request, frame[end:], version, rest_allowed=True)
-        except ProtocolError as error:
-            return self._close(str(error))
-        client_id = header.client_id or ""
-        self._in_progress = Deliver(request, version, header.correlation_id, client_id)
-        return self._in_progress
+    def _requested(self, effect: Deliver | Write | Close) -> Effect:
+        """Take note of a request that was read, or that is none."""
+        if isinstance(effect, Deliver):
+            self._in_progress = effect
+        elif isinstance(effect, Close):
+            return self._close(effect.reason)
+        return effect
 
     def _close(self, reason: str | None) -> Close:
         self._closed = True
         self._received.clear()
         return Close(reason)
+
+
+def read_request(served: Mapping[int, range], frame: bytes) -> Deliver | Write | Close:
+    """A request in bytes, the response to one in an unknown version, or why it is not served."""
+    if len(frame) < _FIRST:
+        return Close(f"a header of {len(frame)} bytes")
+    key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
+    versions = served.get(key)
+    if versions is None:
+        return Close(f"api key {key}, which is not served")
+    if version not in versions:
+        if key == API_VERSIONS:
+            return _unsupported_api_versions(int.from_bytes(frame[4:8], "big"), versions)
+        return Close(f"{APIS[key].name} v{version}, which is not served")
+    api = APIS[key]
+    try:
+        header, end = decode_prefix(RequestHeader, frame, api.request_header_version(version))
+        request = decode_limited(api.request, frame, version, end, ELEMENTS_MAX)
+    except ProtocolError as error:
+        return Close(str(error))
+    return Deliver(request, version, header.correlation_id, header.client_id or "")
+
+
+def write_response(response: Any, deliver: Deliver) -> Write:
+    """A response in bytes.
+
+    Errors:  ProtocolError for one that the request's version cannot carry.
+    """
+    header_version = APIS[deliver.request.api_key].response_header_version(deliver.version)
+    header = encode(ResponseHeader(correlation_id=deliver.correlation_id), header_version)
+    return _framed(header + encode(response, deliver.version))
 
 
 def _framed(data: bytes) -> Write:

@@ -26,12 +26,15 @@ from minicluster.actors.listeners.connection import (
     RECEIVE_BYTES,
     ClientConnection,
     Close,
+    Decode,
     Deliver,
     Effect,
+    Encode,
     Write,
 )
 from minicluster.actors.listeners.endpoints import Endpoints
 from minicluster.actors.listeners.idle import IdleExpiry
+from minicluster.actors.listeners.large_messages import LargeMessages
 from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
 from minicluster.actors.listeners.outside import OutgoingConnection, OutsideNodes
 from minicluster.actors.listeners.senders import sending_node
@@ -122,6 +125,7 @@ class Listeners:
         self._quotas = ConnectionQuotas()
         self._full: set[int] = set()  # brokers whose port accepts nobody until one has left
         self._idle = IdleExpiry[Connection](network.rt, lambda: self._call(self._drop_idle))
+        self._large = LargeMessages(network.rt.interrupted)
         self._listening: dict[int, Listener] = {}
         self._calls: deque[Callable[[], None]] = deque()
         self._selector = selectors.DefaultSelector()
@@ -168,6 +172,7 @@ class Listeners:
         self._closed = True
         self._wake()
         self._thread.join(STOP_TIMEOUT_S)
+        self._large.close(STOP_TIMEOUT_S)
         self.endpoints.close()
 
     # In the thread of I/O.
@@ -311,11 +316,24 @@ class Listeners:
                         effects = connection.machine.on_written()
                 case Deliver():
                     self._deliver(connection, effect)
+                case Decode() | Encode():
+                    self._work(connection, effect)
                 case Close(reason):
                     if reason is not None:
                         self._log_close(connection, reason)
                     self._drop(connection)
         self._watch(connection)
+
+    def _work(self, connection: Connection, effect: Decode | Encode) -> None:
+        """Have a large message read or written in another thread, then continue."""
+        machine = connection.machine
+        take = machine.on_decoded if isinstance(effect, Decode) else machine.on_encoded
+
+        def continue_(result: Any) -> None:
+            if connection.socket is not None:
+                self._perform(connection, take(result))
+
+        self._large.put(effect, lambda result: self._call(partial(continue_, result)))
 
     def _log_close(self, connection: Connection, reason: str) -> None:
         node, address = connection.node_id, connection.address

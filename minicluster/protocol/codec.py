@@ -6,7 +6,8 @@ for each version when it is first used.
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from minicluster.protocol.decoder import compile_decoder
 from minicluster.protocol.encoder import compile_encoder
@@ -83,3 +84,50 @@ def decode(
             f"{cls.__name__} v{version}", "", f"{len(buffer) - end} bytes are left over", offset=end
         )
     return message
+
+
+def decode_limited(cls: type[_M], data: bytes, version: int, offset: int, elements_max: int) -> _M:
+    """The message at an offset of what a stranger has sent; a rest is allowed.
+
+    Source:  Kafka limits the bytes alone (socket.request.max.bytes).
+    Errors:  as ``decode``, and ProtocolError for more elements.
+    """
+    check_version(cls, version)
+    size = len(data)
+    try:
+        decoder = _limited_decoder(cls, version, elements_max)  # type: ignore[arg-type]
+        message, _ = decoder(data, offset, size)
+    except BAD_BYTES as error:
+        raise explain_decoding(cls, version, size, error) from error
+    return cast("_M", message)
+
+
+_limited_decoder = cache(compile_decoder)
+
+
+def has_many_elements(message: Message, many: int) -> bool:
+    """True if the arrays of a message have more elements than that, all together."""
+    return _elements_left(message, _plan(message.__class__), many) < 0  # type: ignore[arg-type]
+
+
+def _elements_left(value: Any, plan: Any, left: int) -> int:
+    for name, inner in plan:
+        elements = getattr(value, name)
+        if elements:
+            left -= len(elements)
+            if inner is not None:
+                for element in elements:
+                    if left < 0:
+                        break
+                    left = _elements_left(element, inner, left)
+    return left
+
+
+@cache
+def _plan(cls: type[Any]) -> Any:
+    """The arrays of a structure, each with those of its elements, if they can have some."""
+    return tuple(
+        (spec.name, None if spec.struct is None else _plan(spec.struct) or None)
+        for spec in cls.schema
+        if spec.type_ == "array"
+    )

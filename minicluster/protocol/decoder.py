@@ -2,6 +2,9 @@
 
 A length is compared with what is left of the buffer before anything is made of it, so that memory
 grows with the buffer and never with a number in it. Unknown tags are skipped.
+
+An element may take two bytes and cost a hundred. So what strangers send is decoded with a limit to
+all elements of a message; of a set those count that differ.
 """
 
 from __future__ import annotations
@@ -58,8 +61,9 @@ def _smallest(cls: type[Struct], version: int, flexible: bool) -> int:
 
 
 class _Decoder:
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[Message], version: int, elements_max: int | None) -> None:
         self.version = version
+        self.elements_max = elements_max
         self.flexible = version in cls.flexible_versions
         self.source = Source(f"{cls.__name__} v{version} decode", _CONSTANTS)
         self.run: list[Part] = []
@@ -237,6 +241,9 @@ class _Decoder:
         smallest = max(1, smallest)
         add(f"if {size} * {smallest} > e - p:", path)
         add(f" raise Bad(f'{{{size}}} elements, but {{e - p}} bytes are left')", path)
+        counts_once = spec.is_set and self.elements_max is not None
+        if not counts_once:
+            self.count(size, path)
         if spec.element in FORMATS:
             values = f"array_{spec.element}[{size}](b, p)"
             add(f"{target} = {f'tuple(map(uid, {values}))' if smallest == 16 else values}", path)
@@ -244,8 +251,13 @@ class _Decoder:
             return
         values, item = self.name("l"), self.name("o")
         add(f"{values} = []", path)
+        if counts_once:
+            seen, start = self.name("s"), self.name("q")
+            add(f"{seen} = set()", path)
         add(f"for _ in range({size}):", path)
         self.source.depth += 1
+        if counts_once:
+            add(f"{start} = p", path)
         if spec.struct is not None:
             self.struct(spec.struct, item, path + ".")
         else:
@@ -254,19 +266,37 @@ class _Decoder:
             add(f"if {inner} < 0:", path)
             add(" raise Bad('it must not be null')", path)
             self.blob(spec.element, item, inner, path)
+        if counts_once:
+            add(f"if b[{start}:p] in {seen}:", path)
+            add(" continue", path)
+            add(f"{seen}.add(b[{start}:p])", path)
+            self.count("1", path)
         add(f"{values}.append({item})", path)
         self.source.depth -= 1
         add(f"{target} = tuple({values})", path)
 
+    def count(self, more: str, path: str) -> None:
+        """Count elements, if they are limited."""
+        most = self.elements_max
+        if most is not None:
+            self.source.add(f"c += {more}", path)
+            self.source.add(f"if c > {most}:", path)
+            self.source.add(f" raise Bad(f'{{c}} elements or more; at most {most} are read')", path)
+
 
 def compile_decoder(
-    cls: type[Message], version: int
+    cls: type[Message], version: int, elements_max: int | None = None
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
-    """The function that reads a message of this version out of a buffer, from p to before e."""
-    decoder = _Decoder(cls, version)
+    """The function that reads a message of this version out of a buffer, from p to before e.
+
+    Shapes:  elements_max: of all its arrays.
+    """
+    decoder = _Decoder(cls, version, elements_max)
     source = decoder.source
     source.add("def run(b, p, e):")
     source.depth = 1
+    if elements_max is not None:
+        source.add("c = 0")
     decoder.struct(cls, "m", "")
     source.add("return m, p")
     return source.function("run")

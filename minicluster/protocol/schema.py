@@ -108,6 +108,8 @@ class FieldSpec:
     entity: str
     former: str
     """The JSON name that an earlier release had for it."""
+    is_set: bool
+    """An array of which Kafka makes a set: elements that are repeated count once."""
 
 
 def _camel(name: str) -> str:
@@ -128,6 +130,7 @@ def _field(
     json: str = "",
     flexible: str | None = None,
     former: str = "",
+    is_set: bool = False,
 ) -> Any:
     if tag is not None and tagged is None:
         tagged = versions
@@ -143,6 +146,7 @@ def _field(
         "flexible": parse_versions(flexible) if flexible else None,
         "entity": entity,
         "former": former,
+        "is_set": is_set,
     }
     return dataclasses.field(default=default, metadata=partial)
 

@@ -52,7 +52,8 @@ def watch_handlers() -> HandlerTimes:
         times.add(f"socket {type(data).__name__}", began_s)
 
     def _call(self: Any, function: Callable[[], None]) -> None:
-        call(self, partial(_timed, times, f"socket {function.__qualname__}", function))
+        name = getattr(function, "func", function).__qualname__
+        call(self, partial(_timed, times, f"socket {name}", function))
 
     def _post(self: Any, when_ms: int, function: Callable[[Any], None], argument: Any) -> None:
         name = f"timer {getattr(function, '__qualname__', function)}"

@@ -26,7 +26,7 @@ class DescribeTopicPartitionsRequest(s.Message):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partition_index: int = s.int32("0+", default=0)
 
-    topics: tuple[TopicRequest, ...] = s.array("TopicRequest", "0+", default=())
+    topics: tuple[TopicRequest, ...] = s.array("TopicRequest", "0+", default=(), is_set=True)
     response_partition_limit: int = s.int32("0+", default=2000)
     cursor: Cursor | None = s.nested("Cursor", "0+", default=None, nullable="0+")
 

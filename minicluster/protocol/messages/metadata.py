@@ -38,7 +38,7 @@ class MetadataRequest(s.Message):
         name: str | None = s.string("0+", default="", nullable="10+", entity="topicName")
 
     topics: tuple[MetadataRequestTopic, ...] | None = s.array(
-        "MetadataRequestTopic", "0+", default=(), nullable="1+"
+        "MetadataRequestTopic", "0+", default=(), nullable="1+", is_set=True
     )
     allow_auto_topic_creation: bool = s.boolean("4+", default=True)
     include_cluster_authorized_operations: bool = s.boolean("8-10", default=False)

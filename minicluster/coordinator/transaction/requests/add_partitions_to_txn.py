@@ -188,7 +188,7 @@ def _add_or_verify(
     now_ms: int,
 ) -> None:
     partitions = [(t.name, index) for t in transaction.topics for index in t.partitions]
-    unknown = [p for p in partitions if not _exists(state, p)]
+    unknown = {p for p in partitions if not _exists(state, p)}
     producer = transaction.producer_id, transaction.producer_epoch
     if unknown:
         missing, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
