@@ -51,7 +51,7 @@ def read_bytes(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 
 def check_regular(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
-    """Refuse what cannot be read to its end.
+    """Reject what cannot be read to its end.
 
     Errors:  as ``read_bytes``.
     """

@@ -95,7 +95,7 @@ class Rules:
     last_known_leader_goes_with_isr: bool = False
     # PreviousBrokerEpoch marks a clean restart (4.x; KIP-966).
     previous_broker_epoch_counts: bool = True
-    # A broker without metadata.version is refused (4.x), or has the first level (3.9).
+    # A broker without metadata.version is rejected (4.x), or has the first level (3.9).
     registration_needs_metadata_version: bool = True
     # Background tasks run at fixed periods (4.x), or when there is something to do (3.9).
     tasks_are_periodic: bool = True
@@ -154,7 +154,7 @@ class Rules:
     # KIP-841: no fenced or stopping replica is in any ISR. As shipped the last member stays, since
     # without it only an unclean election could bring the partition back.
     allow_empty_isr_without_elr: bool = False
-    # KIP-841: one ineligible member refuses the request. As shipped, its partition only.
+    # KIP-841: one ineligible member rejects the request. As shipped, its partition only.
     ineligible_member_refuses_all_partitions: bool = False
     # KIP-841: NEW_LEADER_ELECTED means that a reassignment has ended without the leader. As
     # shipped, it means that the change names another leader, for any reason.
@@ -223,7 +223,7 @@ class Rules:
     # An operation whose records fill batches of 10,000 to the last place ends with an empty batch,
     # over which the controller resigns (QuorumController.appendRecords; not where it is atomic).
     full_batches_are_fatal: bool = field(default=False, metadata={"bug": True})
-    # CreatePartitions that is refused writes the partitions it had placed by then.
+    # CreatePartitions that is rejected writes the partitions it had placed by then.
     refused_create_partitions_writes: bool = field(default=False, metadata={"bug": True})
     # A new reassignment leaves an adding or removing list that it does not need as it was.
     reassignment_keeps_old_lists: bool = field(default=False, metadata={"bug": True})
@@ -244,7 +244,7 @@ class Rules:
     # A subscription of a classic member with a length beyond its end keeps the generation from
     # beginning, and the sessions of those who wait do not end (ClassicGroup.initNextGeneration).
     unreadable_subscription_hangs_group: bool = field(default=False, metadata={"bug": True})
-    # A classic join that an empty consumer group refuses removes that group from memory, and from
+    # A classic join that an empty consumer group rejects removes that group from memory, and from
     # memory alone (GroupMetadataManager.classicGroupJoinToClassicGroup).
     refused_join_forgets_empty_group: bool = field(default=False, metadata={"bug": True})
 
@@ -265,7 +265,7 @@ class Rules:
     reader_keeps_position_after_truncation: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z61"}
     )
-    # A refused FetchSnapshot has no records field at all, which cannot be written.
+    # A rejected FetchSnapshot has no records field at all, which cannot be written.
     refused_fetch_snapshot_has_no_records: bool = field(default=False, metadata={"bug": True})
     # A request that contradicts the state of its epoch ends the node: another leader of the same
     # epoch, the receiver as leader, candidate or fetcher, an invalid vote.

@@ -18,7 +18,7 @@ from typing import Any
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
-from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
+from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
 from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.protocol import ErrorCode, Message
@@ -54,12 +54,12 @@ def _describe_cluster(
     return describe_controllers(state, request, version, state.leader_id)
 
 
-def _refuse_sasl(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
+def _reject_sasl(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
     """ILLEGAL_SASL_STATE: the listener is PLAINTEXT."""
     return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, version=version)
 
 
-def _refuse_unknown(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
+def _reject_unknown(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
     """UNKNOWN_SERVER_ERROR: Kafka's controllers advertise these APIs and do not handle them."""
     message = f"Unsupported ApiKey {_API_KEYS[type(request)]}"
     return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, message, version=version)
@@ -72,17 +72,17 @@ _API_KEYS = {
 
 RESPONDERS: Mapping[type[Message], Responder] = {
     m.ApiVersionsRequest: _api_versions,
-    m.SaslHandshakeRequest: _refuse_sasl,
-    m.SaslAuthenticateRequest: _refuse_sasl,
-    m.DescribeAclsRequest: refuse_acls,
-    m.CreateAclsRequest: refuse_acls,
-    m.DeleteAclsRequest: refuse_acls,
+    m.SaslHandshakeRequest: _reject_sasl,
+    m.SaslAuthenticateRequest: _reject_sasl,
+    m.DescribeAclsRequest: reject_acls,
+    m.CreateAclsRequest: reject_acls,
+    m.DeleteAclsRequest: reject_acls,
     m.DescribeConfigsRequest: describe_configs,
-    m.CreateDelegationTokenRequest: refuse_delegation_tokens,
-    m.RenewDelegationTokenRequest: refuse_delegation_tokens,
-    m.ExpireDelegationTokenRequest: refuse_delegation_tokens,
-    m.DescribeDelegationTokenRequest: _refuse_unknown,
-    m.DescribeUserScramCredentialsRequest: _refuse_unknown,
+    m.CreateDelegationTokenRequest: reject_delegation_tokens,
+    m.RenewDelegationTokenRequest: reject_delegation_tokens,
+    m.ExpireDelegationTokenRequest: reject_delegation_tokens,
+    m.DescribeDelegationTokenRequest: _reject_unknown,
+    m.DescribeUserScramCredentialsRequest: _reject_unknown,
     m.DescribeClusterRequest: _describe_cluster,
 }
 

@@ -59,9 +59,9 @@ class ControllerRegistrationManager:
     def on_metadata(self, image: MetadataImage, now_ms: int) -> list[Effect]:
         """A newer image is committed."""
         before = self._version, self._registered
-        found = image.cluster.controllers.get(self._config.node_id)
+        registration = image.cluster.controllers.get(self._config.node_id)
         self._version = image.features.metadata_version
-        self._registered = None if found is None else found.incarnation_id
+        self._registered = None if registration is None else registration.incarnation_id
         if (self._version, self._registered) == before:
             return []
         return self._maybe_register(now_ms)

@@ -35,7 +35,7 @@ from minicluster.broker.requests.find_coordinator import (
 )
 from minicluster.broker.requests.list_config_resources import list_config_resources
 from minicluster.broker.requests.metadata import metadata, missing_topics
-from minicluster.broker.requests.security import refuse_acls, refuse_delegation_tokens
+from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
 from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
@@ -150,7 +150,7 @@ class KafkaApis:
         return [ToReplicas(token, request, version)]
 
     def alter_configs(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Forward what this broker does not refuse itself."""
+        """Forward what this broker does not reject itself."""
         preprocessed = preprocess(self.state, request)
         if not preprocessed.request.resources:
             return [Respond(token, preprocessed.whole_response(None))]
@@ -194,16 +194,16 @@ class KafkaApis:
         return [Respond(token, api_versions(self.state, request, version, served))]
 
     def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        for done in self.channel.take_ended():
-            response = done.response
-            match done.token:
+        for ended in self.channel.take_ended():
+            response = ended.response
+            match ended.token:
                 case _AutoCreation(names):
                     self._creating.difference_update(names)
                     effects += self._end_of_creation(names, response)
                 case _OfClient(token, preprocessed):
                     if response is None:
                         timed_out = ErrorCode.REQUEST_TIMED_OUT
-                        response = error_response(done.request, timed_out, version=done.version)
+                        response = error_response(ended.request, timed_out, version=ended.version)
                     if preprocessed is not None:
                         response = preprocessed.whole_response(response)
                     effects.append(Respond(token, response))
@@ -211,8 +211,8 @@ class KafkaApis:
 
     def _end_of_creation(self, names: tuple[str, ...], response: Any) -> list[Effect]:
         """A topic that was not made ends the wait for it; one that was comes with the metadata."""
-        made = () if response is None else response.topics
-        failed = {topic.name for topic in made if topic.error_code not in _MADE}
+        topics = () if response is None else response.topics
+        failed = {topic.name for topic in topics if topic.error_code not in _MADE}
         failed.update(names if response is None else ())
         return self._lookups.respond(failed.__contains__)
 
@@ -246,16 +246,16 @@ _OWN: Mapping[type[Message], Api] = {
     m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
     m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
     m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
-    m.DescribeAclsRequest: _from_image(refuse_acls),
-    m.CreateAclsRequest: _from_image(refuse_acls),
-    m.DeleteAclsRequest: _from_image(refuse_acls),
+    m.DescribeAclsRequest: _from_image(reject_acls),
+    m.CreateAclsRequest: _from_image(reject_acls),
+    m.DeleteAclsRequest: _from_image(reject_acls),
     m.DescribeConfigsRequest: _from_image(describe_configs),
     m.AlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
     m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
-    m.CreateDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.RenewDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.ExpireDelegationTokenRequest: _from_image(refuse_delegation_tokens),
-    m.DescribeDelegationTokenRequest: _from_image(refuse_delegation_tokens),
+    m.CreateDelegationTokenRequest: _from_image(reject_delegation_tokens),
+    m.RenewDelegationTokenRequest: _from_image(reject_delegation_tokens),
+    m.ExpireDelegationTokenRequest: _from_image(reject_delegation_tokens),
+    m.DescribeDelegationTokenRequest: _from_image(reject_delegation_tokens),
     m.DescribeClientQuotasRequest: _from_image(describe_client_quotas),
     m.DescribeUserScramCredentialsRequest: _from_image(describe_user_scram_credentials),
     m.DescribeClusterRequest: _from_image(describe_cluster),

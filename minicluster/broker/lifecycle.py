@@ -2,6 +2,21 @@
 
     NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
 
+| state | the broker sends | until a response says |
+|---|---|---|
+| STARTING | BrokerRegistration, then WantFence heartbeats | that it has read its registration |
+| RECOVERY | the same until an image is published | that it is unfenced |
+| RUNNING | heartbeats | |
+| PENDING_… | heartbeats with WantShutDown | ShouldShutDown: it leads nothing, and all know that |
+
+One request is under way at a time. A registration that fails is repeated until
+initial.broker.registration.timeout.ms have passed; after a quick restart it is rejected until the
+session of the incarnation before has run out.
+
+A log directory that has failed is named in every heartbeat until one with it was acknowledged. The
+broker stops if that takes too long: the controller would leave it leader of partitions whose log it
+has lost (KIP-858).
+
 Leaves out: authentication, migration from ZooKeeper.
 Source:  KIP-631, KIP-841, KIP-858; BrokerLifecycleManager.
 """
@@ -317,17 +332,17 @@ class BrokerLifecycle:
         )
 
     def _complete(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        for done in self.channel.take_ended():
+        for ended in self.channel.take_ended():
             self._communicating = False
             if self.state is BrokerState.SHUTTING_DOWN:
                 return effects
-            response = done.response
+            response = ended.response
             if response is None or response.error_code != ErrorCode.NONE:
                 effects += self._after_failure(now_ms)
-            elif isinstance(done.request, BrokerRegistrationRequest):
+            elif isinstance(ended.request, BrokerRegistrationRequest):
                 effects += self._registration_done(response.broker_epoch, now_ms)
             else:
-                effects += self._heartbeat_done(response, done.token, now_ms)
+                effects += self._heartbeat_done(response, ended.token, now_ms)
         return effects
 
     def _registration_done(self, broker_epoch: int, now_ms: int) -> list[Effect]:

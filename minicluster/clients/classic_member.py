@@ -2,7 +2,9 @@
 
     join ──generation──▶ sync ──assignment──▶ beats … ──REBALANCE_IN_PROGRESS──▶ join
 
-The leader of the group assigns. On a rebalance a member gives up all of its partitions.
+The leader of the group assigns. On a rebalance a member gives up all of its partitions, before it
+joins: the assignment of the next generation may give any of them to another. The generation fences
+a member that has missed the rebalance: its commits are rejected.
 
 Source:  AbstractCoordinator, ConsumerCoordinator, RangeAssignor.
 """
@@ -117,9 +119,9 @@ class ClassicMember(Member):
             self._client.forget_coordinators()
             self._client.after("heartbeat", BACKOFF_MS, self._beat, now_ms)
         else:
-            self.on_refused(error, now_ms)
+            self.on_rejected(error, now_ms)
 
-    def on_refused(self, error: ErrorCode, now_ms: int) -> None:
+    def on_rejected(self, error: ErrorCode, now_ms: int) -> None:
         if error == ErrorCode.REBALANCE_IN_PROGRESS:
             self._on_revoked(lambda at_ms: self._again(error, at_ms), now_ms)
         else:
@@ -165,9 +167,11 @@ def assigned_partitions(payload: bytes) -> tuple[TopicPartition, ...]:
     """The partitions in an assignment; none in one without bytes."""
     if len(payload) < 2:
         return ()
-    found = decode(ConsumerProtocolAssignment, payload[2:], _PAYLOAD_VERSION)
+    assignment = decode(ConsumerProtocolAssignment, payload[2:], _PAYLOAD_VERSION)
     return tuple(
-        (topic.topic, index) for topic in found.assigned_partitions for index in topic.partitions
+        (topic.topic, index)
+        for topic in assignment.assigned_partitions
+        for index in topic.partitions
     )
 
 
@@ -185,8 +189,8 @@ def _assignment(places: Iterable[TopicPartition]) -> ConsumerProtocolAssignment:
 
 
 def _subscribed(payload: bytes) -> tuple[str, ...]:
-    found = decode(ConsumerProtocolSubscription, payload[2:], _PAYLOAD_VERSION)
-    return tuple(found.topics)
+    subscription = decode(ConsumerProtocolSubscription, payload[2:], _PAYLOAD_VERSION)
+    return tuple(subscription.topics)
 
 
 def _payload(message: Any) -> bytes:

@@ -70,8 +70,8 @@ class Client:
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in their order."""
-        taken, self.effects = self.effects, []
-        return taken
+        effects, self.effects = self.effects, []
+        return effects
 
     # --- requests and timers ------------------------------------------------------------------
 
@@ -122,8 +122,8 @@ class Client:
         )
 
         def on_end(response: Any | None, at_ms: int) -> None:
-            found = self._take_metadata(response, len(wanted))
-            if found:
+            is_complete = self._take_metadata(response, len(wanted))
+            if is_complete:
                 then(at_ms)
             else:
                 self.after(timer, BACKOFF_MS, again, at_ms)
@@ -136,13 +136,13 @@ class Client:
     def _take_metadata(self, response: Any | None, topics: int) -> bool:
         if response is None:
             return False
-        known = [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
-        for topic in known:
+        existing = [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
+        for topic in existing:
             self.topic_ids[topic.topic_id] = topic.name
             for partition in topic.partitions:
                 self.leaders[topic.name, partition.partition_index] = partition.leader_id
         leads = [leader >= 0 for leader in self.leaders.values()]
-        return len(known) == topics and all(leads)
+        return len(existing) == topics and all(leads)
 
     def partitions_of(self, topic: str) -> list[int]:
         """The partitions of a topic, as far as they are known."""
@@ -152,20 +152,20 @@ class Client:
         self, key: str, key_type: int, then: Callable[[int, int], None], now_ms: int
     ) -> None:
         """Find the coordinator of a key, unless it is known; ``then`` takes its node."""
-        known = self._coordinators.get((key_type, key))
-        if known is not None:
-            then(known, now_ms)
+        node_id = self._coordinators.get((key_type, key))
+        if node_id is not None:
+            then(node_id, now_ms)
             return
         timer = self.new_timer("coordinator")
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
 
         def on_end(response: Any | None, at_ms: int) -> None:
-            found = None if response is None else response.coordinators[0]
-            if found is None or found.error_code != ErrorCode.NONE:
+            is_complete = None if response is None else response.coordinators[0]
+            if is_complete is None or is_complete.error_code != ErrorCode.NONE:
                 self.after(timer, BACKOFF_MS, again, at_ms)
                 return
-            self._coordinators[key_type, key] = found.node_id
-            then(found.node_id, at_ms)
+            self._coordinators[key_type, key] = is_complete.node_id
+            then(is_complete.node_id, at_ms)
 
         def again(at_ms: int) -> None:
             self.send(self.any_broker(), request, _FIND_COORDINATOR_VERSION, on_end)

@@ -117,7 +117,7 @@ class Consumer(Client):
             if self._is_stopping or turn != self._turn:
                 return
             if offsets is None:
-                self._member.on_refused(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
+                self._member.on_rejected(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
                 return
             self.committed = offsets
             self.find_leaders(self.config.topics, lambda _: start(offsets), at_ms)
@@ -160,7 +160,7 @@ class Consumer(Client):
                 self.after("commit", BACKOFF_MS, self._commit, at_ms)
             else:
                 self._reader.stop()
-                self._member.on_refused(error, at_ms)
+                self._member.on_rejected(error, at_ms)
 
         commit_offsets(self, self._member.membership, positions, on_end, now_ms)
 

@@ -1,7 +1,9 @@
 """A member of a consumer group (KIP-848): one request for all, and the coordinator assigns.
 
 A member gives up the partitions that its assignment does not have any more, reports that with its
-next heartbeat, and takes the new ones.
+next heartbeat, and takes the new ones. The coordinator assigns a partition to its next owner only
+after that report, so no two members have it at a time, and a member keeps reading what stays with
+it through the whole rebalance.
 
 Source:  AbstractMembershipManager, ConsumerHeartbeatRequestManager.
 """
@@ -69,7 +71,7 @@ class ConsumerMember(Member):
             self._client.after("heartbeat", BACKOFF_MS, self._beat, now_ms)
             return
         if error != ErrorCode.NONE:
-            self.on_refused(error, now_ms)
+            self.on_rejected(error, now_ms)
             return
         self._epoch, self._interval_ms = response.member_epoch, response.heartbeat_interval_ms
         assignment = response.assignment
@@ -96,7 +98,7 @@ class ConsumerMember(Member):
         else:
             take(now_ms)
 
-    def on_refused(self, error: ErrorCode, now_ms: int) -> None:
+    def on_rejected(self, error: ErrorCode, now_ms: int) -> None:
         # All partitions are lost.
         self._client.forget_requests()
         self._client.forget_timers()

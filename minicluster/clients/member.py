@@ -46,7 +46,7 @@ class Member:
         """Join the group; the leaders of its topics are known by now."""
         raise NotImplementedError
 
-    def on_refused(self, error: ErrorCode, now_ms: int) -> None:
+    def on_rejected(self, error: ErrorCode, now_ms: int) -> None:
         """The coordinator has rejected a heartbeat or a commit: join again."""
         raise NotImplementedError
 

@@ -85,10 +85,10 @@ def fetch_offsets(
             client.forget_coordinators()
             client.after(timer, BACKOFF_MS, again, at_ms)
             return
-        found = response.groups[0]
+        group_offsets = response.groups[0]
         offsets: dict[TopicPartition, int] = {}
-        errors = {found.error_code}
-        for topic in found.topics:
+        errors = {group_offsets.error_code}
+        for topic in group_offsets.topics:
             for partition in topic.partitions:
                 errors.add(partition.error_code)
                 offset = partition.committed_offset

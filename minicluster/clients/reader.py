@@ -119,7 +119,7 @@ class Reader:
         turn = self._turn
         is_lost = response is None
         reset: list[TopicPartition] = []
-        seen: list[ConsumedRecord] = []
+        records: list[ConsumedRecord] = []
         before = dict(self.positions)
         fetched_at = {
             (topic.topic, partition.partition): partition.fetch_offset
@@ -136,9 +136,9 @@ class Reader:
                 elif data.error_code != ErrorCode.NONE:
                     is_lost = True
                 else:
-                    seen += self._seen(place, data)
+                    records += self._seen(place, data)
         if self.positions != before:  # perhaps past markers alone
-            self._on_records(seen, now_ms)
+            self._on_records(records, now_ms)
             if turn != self._turn:  # it was stopped
                 return
         if is_lost:
@@ -199,11 +199,11 @@ class Reader:
             if turn != self._turn:
                 return
             self._fetching.discard(node)
-            found = None if response is None else response.topics[0].partitions[0]
-            if found is None or found.error_code != ErrorCode.NONE:
+            listed = None if response is None else response.topics[0].partitions[0]
+            if listed is None or listed.error_code != ErrorCode.NONE:
                 self._look_for_leaders(at_ms)
                 return
-            self.positions[place] = found.offset
+            self.positions[place] = listed.offset
             self._fetch_all(turn)
 
         self._client.send(node, request, _LIST_OFFSETS_VERSION, on_end)

@@ -7,6 +7,11 @@ The offsets of a group are written behind the records (TxnOffsetCommit), before 
 AddOffsetsToTxn. A producer whose transaction is in an unknown state begins again with
 InitProducerId, which ends any open transaction.
 
+An error means one of four things: try again later (``_TRIED_AGAIN``), look for the leader again
+(``_LED_ELSEWHERE``), abort this transaction (``_ABORTED_THEN``), or, with any other error, begin
+again with another epoch. The outcome of that last transaction is unknown: an EndTxn whose response
+says nothing of it may have been carried out.
+
 Source:  KIP-98, KIP-360, KIP-447, KIP-890; TransactionManager, Sender.
 """
 
@@ -204,7 +209,7 @@ class TransactionalProducer(Client):
         assert transaction is not None
         if not self._to_send:
             if transaction.commits is None:
-                self._settle("unknown", now_ms)
+                self._complete_with("unknown", now_ms)
             elif transaction.member is not None and not self._has_offsets:
                 self._add_offsets(transaction.member, now_ms)
             else:
@@ -236,7 +241,7 @@ class TransactionalProducer(Client):
                 self._added.add(place)
                 self._send_next(at_ms)
             else:
-                self._refused(error, self._send_next, at_ms)
+                self._rejected(error, self._send_next, at_ms)
 
         self._to_coordinator(request, _ADD_VERSION, on_end, now_ms)
 
@@ -260,7 +265,7 @@ class TransactionalProducer(Client):
             if error in _LED_ELSEWHERE:
                 self.after("find", BACKOFF_MS, self._find, at_ms)
             elif error not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                self._refused(error, self._produce, at_ms)
+                self._rejected(error, self._produce, at_ms)
             else:
                 self._sequences[place] = self._sequences.get(place, 0) + 1
                 assert self._current is not None
@@ -292,7 +297,7 @@ class TransactionalProducer(Client):
             if error == ErrorCode.NONE:
                 self._write_offsets(at_ms)
             else:
-                self._refused(error, self._send_next, at_ms)
+                self._rejected(error, self._send_next, at_ms)
 
         self._to_coordinator(request, _ADD_OFFSETS_VERSION, on_end, now_ms)
 
@@ -312,7 +317,7 @@ class TransactionalProducer(Client):
                 self._has_offsets = True
                 self._send_next(at_ms)
             else:
-                self._refused(error, self._send_next, at_ms)
+                self._rejected(error, self._send_next, at_ms)
 
         version = _OFFSETS_VERSIONS[bool(self._bumps)]
         self.with_coordinator(
@@ -343,17 +348,17 @@ class TransactionalProducer(Client):
                 self.after("end", BACKOFF_MS, again, at_ms)
                 return
             if error != ErrorCode.NONE:
-                self._begin_anew(at_ms)
+                self._begin_again(at_ms)
                 return
             if self._bumps:
                 self._producer_id, self._epoch = response.producer_id, response.producer_epoch
                 self._sequences.clear()
-            self._settle("committed" if commits else "aborted", at_ms)
+            self._complete_with("committed" if commits else "aborted", at_ms)
 
         version = _END_VERSIONS[bool(self._bumps)]
         self._to_coordinator(request, version, on_end, now_ms)
 
-    def _refused(self, error: ErrorCode, again: Any, now_ms: int) -> None:
+    def _rejected(self, error: ErrorCode, again: Any, now_ms: int) -> None:
         """Try again, abort, or begin again with a new epoch, by the error."""
         if error in _TRIED_AGAIN:
             if error in COORDINATOR_ERRORS or error == ErrorCode.NETWORK_EXCEPTION:
@@ -364,18 +369,18 @@ class TransactionalProducer(Client):
             self._has_offsets = True
             self._end_txn(False, now_ms)
         else:
-            self._begin_anew(now_ms)
+            self._begin_again(now_ms)
 
-    def _begin_anew(self, now_ms: int) -> None:
+    def _begin_again(self, now_ms: int) -> None:
         """Give the transaction up, with a new epoch for the next one."""
         self._producer_id = -1
         assert self._current is not None
         if self._current.member is None:
-            self._settle("unknown", now_ms)
+            self._complete_with("unknown", now_ms)
         else:  # its offsets are to be read again, and the open transaction would hold them back
-            self._init(lambda at_ms: self._settle("unknown", at_ms), now_ms)
+            self._init(lambda at_ms: self._complete_with("unknown", at_ms), now_ms)
 
-    def _settle(self, outcome: Outcome, now_ms: int) -> None:
+    def _complete_with(self, outcome: Outcome, now_ms: int) -> None:
         assert self._current is not None
         ended = self._current
         ended.outcome = outcome

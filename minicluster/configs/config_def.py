@@ -29,7 +29,7 @@ _RANGES = {
 
 
 class InvalidConfig(MiniclusterError):
-    """A config that is refused.
+    """A config that is rejected.
 
     Shapes:  error is that of Kafka's API exception; None: a plain ConfigException, which the
              controller reports as INVALID_CONFIG and a broker as INVALID_REQUEST.
@@ -117,15 +117,15 @@ class ConfigDef:
     def __iter__(self) -> Iterator[ConfigKey]:
         return iter(self.keys.values())
 
-    def parse(self, given: Mapping[str, str | None]) -> dict[str, Value]:
+    def parse(self, texts: Mapping[str, str | None]) -> dict[str, Value]:
         """Every config's value: the given ones, else the default; others are passed over.
 
         Errors:  InvalidConfig for the first bad one, or a required one that is missing.
         """
         values: dict[str, Value] = {}
         for key in self:
-            if key.name in given:
-                values[key.name] = key.parse(given[key.name])
+            if key.name in texts:
+                values[key.name] = key.parse(texts[key.name])
             elif key.required:
                 raise InvalidConfig(
                     f'Missing required configuration "{key.name}" which has no default value.'
@@ -140,7 +140,7 @@ class ConfigDef:
 
 
 def parse_type(name: str, text: str | None, type_: str) -> Value:
-    """The value of a text of this type; null is no value.
+    """The value of a text of this type; null is not a value.
 
     Errors:  InvalidConfig.
     """
@@ -167,7 +167,7 @@ def parse_type(name: str, text: str | None, type_: str) -> Value:
 
 
 def java_int(text: str) -> int | None:
-    """The number of a text, or None where Java's Integer.parseInt refuses it."""
+    """The number of a text, or None where Java's Integer.parseInt rejects it."""
     if _INTEGER.fullmatch(text) and int(text) in _RANGES["INT"]:
         return int(text)
     return None

@@ -146,13 +146,13 @@ def _is_per_broker(name: str) -> bool:
 
 
 def _none_of(names: Iterable[str], why: str) -> None:
-    found = list(names)
-    if found:
-        raise InvalidConfig(f"{why}: [{', '.join(found)}]")
+    rejected = list(names)
+    if rejected:
+        raise InvalidConfig(f"{why}: [{', '.join(rejected)}]")
 
 
 def _check_together(levels: BrokerLevels) -> None:
-    """Refuse values with which a broker would not start."""
+    """Reject values with which a broker would not start."""
     threads = _int(levels, _CLEANER_THREADS)
     if threads == 0:
         raise InvalidConfig("/ by zero")

@@ -54,9 +54,9 @@ class BrokerLevels:
 
     def value(self, name: str) -> str | None:
         """The value that holds, the default where none is set."""
-        given = self.given(name)
-        if given is not None:
-            return given
+        configured = self.given(name)
+        if configured is not None:
+            return configured
         key = broker_configs().keys.get(name)
         return None if key is None else key.default
 

@@ -60,12 +60,12 @@ def validate_topic_configs(
     """
     for name in new:
         if name not in topic_configs():
-            raise _refused(f"Unknown topic config name: {name}")
+            raise _rejected(f"Unknown topic config name: {name}")
     texts = {e.key.name: e.value for e in effective_topic_configs(new, broker)}
     values = topic_configs().parse(texts)
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if _number(shortest) > _number(longest):
-        raise _refused(
+        raise _rejected(
             f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
             f"max.compaction.lag.ms ({longest})"
         )
@@ -76,7 +76,7 @@ def validate_topic_configs(
         )
     was_remote = existing.get("remote.storage.enable", "false").lower() == "true"
     if was_remote and not values["remote.log.delete.on.disable"]:
-        raise _refused(
+        raise _rejected(
             "It is invalid to disable remote storage without deleting remote data. If you want to "
             "keep the remote data and turn to read only, please set "
             "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable "
@@ -98,7 +98,7 @@ def validate_group_configs(new: Mapping[str, str], broker: BrokerLevels) -> None
     bound = [name for name in texts if not name.endswith(UNBOUND_GROUP_CONFIG)]
     for name in hash_map_order(dict.fromkeys((*bound, *new)), string_hash):
         if name not in group_configs():
-            raise _refused(f"Unknown group config name: {name}")
+            raise _rejected(f"Unknown group config name: {name}")
     values = group_configs().parse({**texts, **new})
     for name in _BOUNDED:
         kind, rest = name.split(".", 1)
@@ -109,7 +109,7 @@ def validate_group_configs(new: Mapping[str, str], broker: BrokerLevels) -> None
     for kind in ("consumer", "share", "streams"):
         session, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _number(values[session]) <= _number(values[interval]):
-            raise _refused(f"{session} must be greater than {interval}")
+            raise _rejected(f"{session} must be greater than {interval}")
 
 
 def _within(name: str, value: Value, bound: str, broker: BrokerLevels, side: str) -> None:
@@ -117,7 +117,7 @@ def _within(name: str, value: Value, bound: str, broker: BrokerLevels, side: str
         return
     limit = _number(broker_configs().keys[bound].parse(broker.value(bound)))
     if _number(value) < limit if side == "greater" else _number(value) > limit:
-        raise _refused(f"{name} must be {side} than or equal to {bound}")
+        raise _rejected(f"{name} must be {side} than or equal to {bound}")
 
 
 def validate_client_metrics_configs(subscription: str, new: Mapping[str, str]) -> None:
@@ -152,7 +152,7 @@ def _check_match(pattern: str) -> None:
         except re.error:
             legal = False
     if not legal:
-        raise _refused(f"Illegal client matching pattern: {pattern}")
+        raise _rejected(f"Illegal client matching pattern: {pattern}")
 
 
 def _number(value: Value) -> float:
@@ -160,7 +160,7 @@ def _number(value: Value) -> float:
     return value
 
 
-def _refused(message: str) -> InvalidConfig:
+def _rejected(message: str) -> InvalidConfig:
     return InvalidConfig(message, ErrorCode.INVALID_CONFIG)
 
 

@@ -98,10 +98,10 @@ def values_of(view: type[Any], text_of: Callable[[str], str | None]) -> dict[str
     }
 
 
-def given_values(view: type[Any], given: Mapping[str, str]) -> dict[str, Any]:
+def given_values(view: type[Any], properties: Mapping[str, str]) -> dict[str, Any]:
     """The values of a view that a properties file has, by field."""
     return {
-        name: viewed.read(given[viewed.name])
+        name: viewed.read(properties[viewed.name])
         for name, viewed in viewed_configs(view).items()
-        if viewed.name in given
+        if viewed.name in properties
     }

@@ -127,7 +127,7 @@ class ApiError:
 
     @classmethod
     def of(cls, rejected: Rejected) -> ApiError:
-        """The error and message of an exception; the text of the code alone is no message.
+        """The error and message of an exception; the text of the code alone is not a message.
 
         Source:  ApiError.fromThrowable.
         """

@@ -231,7 +231,7 @@ class RecordBatch:
     def metadata_records(self) -> tuple[VersionedRecord, ...]:
         """Its values as metadata records, decoded at most once; none if it is a control batch.
 
-        Errors:  ProtocolError if a value is no metadata record.
+        Errors:  ProtocolError if a value is not a metadata record.
         """
         if self.is_control:
             return ()
@@ -333,7 +333,9 @@ class RecordBatch:
         """
         if (self.is_log_append_time, self.max_timestamp) == (log_append_time, max_timestamp):
             return self
-        kept = self.attributes & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT)
+        known_attributes = self.attributes & (
+            CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
+        )
         return RecordBatch(
             base_offset=self.base_offset,
             last_offset=self.last_offset,
@@ -341,7 +343,7 @@ class RecordBatch:
             base_timestamp=self.base_timestamp,
             max_timestamp=max_timestamp,
             count=self.count,
-            attributes=kept | (TIMESTAMP_TYPE_BIT if log_append_time else 0),
+            attributes=known_attributes | (TIMESTAMP_TYPE_BIT if log_append_time else 0),
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
@@ -364,9 +366,9 @@ class RecordBatch:
                  are the caller's to judge.
         Errors:  InvalidBatch (incomplete, another magic, checksum, contradicting header).
         """
-        left = len(buffer) - position
-        if left < HEADER_BYTES:
-            raise InvalidBatch(f"a batch header takes {HEADER_BYTES} bytes, {left} are left")
+        available = len(buffer) - position
+        if available < HEADER_BYTES:
+            raise InvalidBatch(f"a batch header takes {HEADER_BYTES} bytes, {available} are left")
         (
             base_offset, length, leader_epoch, magic, crc, attributes, last_delta,
             base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
@@ -375,8 +377,8 @@ class RecordBatch:
             raise InvalidBatch(f"magic {magic} is not 2")
         if length < HEADER_BYTES - LENGTH_END:
             raise InvalidBatch(f"a batch length of {length} bytes is impossible")
-        if length > left - LENGTH_END:
-            raise InvalidBatch(f"the batch takes {length + LENGTH_END} bytes, {left} are left")
+        if length > available - LENGTH_END:
+            raise InvalidBatch(f"the batch takes {length + LENGTH_END} bytes, {available} are left")
         end = position + LENGTH_END + length
         encoded = bytes(buffer[position:end])
         if not lenient and crc32c(encoded[CRC_START:]) != crc:
@@ -414,17 +416,17 @@ class RecordBatch:
             return b"".join(value_frames(values))
         out = bytearray()
         for record in self.records:
-            one = bytearray(1)  # attributes, unused
-            write_varint(one, record.timestamp - self.base_timestamp)
-            write_varint(one, record.offset - self.base_offset)
-            write_bytes(one, record.key)
-            write_bytes(one, record.value)
-            write_varint(one, len(record.headers))
+            encoded = bytearray(1)  # attributes, unused
+            write_varint(encoded, record.timestamp - self.base_timestamp)
+            write_varint(encoded, record.offset - self.base_offset)
+            write_bytes(encoded, record.key)
+            write_bytes(encoded, record.value)
+            write_varint(encoded, len(record.headers))
             for name, value in record.headers:
-                write_bytes(one, name.encode())
-                write_bytes(one, value)
-            write_varint(out, len(one))
-            out += one
+                write_bytes(encoded, name.encode())
+                write_bytes(encoded, value)
+            write_varint(out, len(encoded))
+            out += encoded
         return bytes(out)
 
     def _decode_records(self) -> tuple[Record, ...]:

@@ -140,9 +140,9 @@ def _find(path: Path, partly: bool) -> Located:
     if _files_in(path, LOG_SUFFIX) or _files_in(path, CHECKPOINT_SUFFIX):
         parent = _CONTROLLER.fullmatch(path.resolve().parent.name)
         return Located(path, None, (_folder(path, _node_id(parent[1], path) if parent else None),))
-    what = "is empty" if not any(path.iterdir()) else "holds no metadata log"
+    content = "is empty" if not any(path.iterdir()) else "holds no metadata log"
     raise NotALog(
-        f"{path}: the folder {what}; give a run folder, a controller-<id> folder, a "
+        f"{path}: the folder {content}; give a run folder, a controller-<id> folder, a "
         f"{METADATA_DIRECTORY} folder, or one .log or .checkpoint file"
     )
 

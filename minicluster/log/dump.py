@@ -32,9 +32,9 @@ def dump_json(located: Located) -> Iterator[dict[str, Any]]:
     for files in located.logs:
         for path, placed, torn in _contents(files):
             name = _shown(path, located.path)
-            for one in placed:
-                check_contents(path, one)
-                yield batch_json(one, name, record_types_of(path))
+            for placed_batch in placed:
+                check_contents(path, placed_batch)
+                yield batch_json(placed_batch, name, record_types_of(path))
             if torn is not None:
                 yield {
                     "note": "torn tail",
@@ -93,13 +93,13 @@ def _records_json(batch: RecordBatch, types: RecordTypes | None) -> Iterator[dic
         content = _control_json(batch)
     else:
         content = _metadata_json(batch) if types is None else _coordinator_json(batch, types)
-    for record, what in zip(batch.records, content, strict=True):
+    for record, fields in zip(batch.records, content, strict=True):
         yield {
             "offset": record.offset,
             "create_time": record.timestamp,
             "key_size": -1 if record.key is None else len(record.key),
             "value_size": -1 if record.value is None else len(record.value),
-            **what,
+            **fields,
         }
 
 

@@ -1,5 +1,16 @@
 """The leader-epoch cache: which epoch began at which offset (KIP-101, KIP-279).
 
+It says what two logs have in common without a look at their records. ``end_offset_for`` is the
+question that a follower asks of its leader: where does my last epoch end in your log? The response
+names the largest epoch not above it, since the leader may not have that epoch at all; of an epoch
+above all of its own it knows nothing (-1, -1).
+
+    epochs here     0 from 0    2 from 5    3 from 9    log end 12
+    end of 3        (3, 12)     ends where the log does
+    end of 2        (2, 9)      ends where the next one begins
+    end of 1        (0, 5)      not here: the one below it
+    end of 4        (-1, -1)    not here yet
+
 Invariant: epochs and start offsets strictly ascend (F17).
 Source:    LeaderEpochFileCache.
 """

@@ -3,6 +3,15 @@
 It remembers the offset up to which it was flushed: a crash loses what lies above. It reads and
 truncates as Kafka does, by whole batches, and never looks into a record.
 
+    start offset          flushed offset        end offset
+    |---------------------|---------------------|
+      a crash keeps this    a crash may lose this
+
+Three things move the start or the end, and they are not the same: ``truncate`` takes away the end
+(records that a new leader does not have), ``delete_before`` the beginning (retention, snapshots,
+DeleteRecords; the offsets that remain stay as they are), ``truncate_fully`` everything, and the log
+begins again at an offset that it did not hold.
+
 Source:  UnifiedLog, LocalLog, KafkaRaftLog.
 """
 
@@ -107,15 +116,15 @@ class Log:
         first = index = bisect_left(self._last_offsets, offset)
         if first == len(batches):
             return ()
-        left = max_bytes
+        bytes_left = max_bytes
         while index < len(batches):
             batch = batches[index]
             if until is not None and batch.last_offset >= until:
                 break
-            if left is not None:
-                if index > first and batch.size > left:
+            if bytes_left is not None:
+                if index > first and batch.size > bytes_left:
                     break
-                left -= batch.size
+                bytes_left -= batch.size
             index += 1
         return tuple(batches[first:index])
 
@@ -244,9 +253,9 @@ class Log:
     ) -> None:
         """Put what compaction has left in place of everything below the beginning of a segment."""
         self.transactions.replace_below(offset, aborted)
-        kept = bisect_left(self._last_offsets, offset)
-        self._batches[:kept] = batches
-        self._last_offsets[:kept] = [batch.last_offset for batch in batches]
+        first_kept = bisect_left(self._last_offsets, offset)
+        self._batches[:first_kept] = batches
+        self._last_offsets[:first_kept] = [batch.last_offset for batch in batches]
         self.segments = [*segments, *(s for s in self.segments if s.base_offset >= offset)]
         self.cleaned_offset = offset
         self.deleted = tuple(batch for batch in self.deleted if batch.base_offset >= offset)
@@ -259,5 +268,5 @@ class Log:
         """Lose the last write, which a crash tore: recovery drops it, unless it was flushed."""
         if not self._batches:
             return False
-        kept = max(self.start_offset, self.flushed_offset)
-        return self.truncate(max(self._batches[-1].base_offset, kept))
+        keep_below = max(self.start_offset, self.flushed_offset)
+        return self.truncate(max(self._batches[-1].base_offset, keep_below))

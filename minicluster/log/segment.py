@@ -2,8 +2,9 @@
 
 A damaged batch that no valid batch follows is a torn tail, as a crash leaves it: it is left
 off and reported. One that a valid batch follows is corruption in the middle, an error, since its
-content is unknown. A checkpoint has the same bytes but is written whole, so that there a torn tail
-is an error.
+content is unknown: to leave it off would be to lose records that were flushed, and that nobody
+would miss. A checkpoint has the same bytes but is written whole, so that there a torn tail is an
+error.
 
 Source:  LogSegment.recover, FileRecords.
 """

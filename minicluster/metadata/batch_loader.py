@@ -1,5 +1,11 @@
 """Committed batches to deltas, one for each delivery, or fewer while a transaction is open.
 
+An image is shown whole or not at all. What a transaction has changed may still be aborted, so it is
+applied to a builder of its own and shown with the end (KIP-868). A delivery may hold the end of one
+transaction and the begin of the next: then what came before the begin is shown first. Where Kafka
+does not start over from the image before an aborted transaction, its changes are shown with the
+next record (``Rules.aborted_transaction_leaks``).
+
 ::
 
             Begin            a record             End                 a record
@@ -168,8 +174,8 @@ class BatchLoader(Planted):
         last_offset = self.provenance.last_contained_offset
         records, index = batch.metadata_records, 0
         while index < len(records):
-            taken = run_length(records, index)
-            run, offset = records[index : index + taken], batch.base_offset + index
+            length = run_length(records, index)
+            run, offset = records[index : index + length], batch.base_offset + index
             for fault in self._replay(run, offset):
                 yield LoaderFault(fault)
             begins_later = index > 0 or bool(self._batches)
@@ -177,7 +183,7 @@ class BatchLoader(Planted):
                 self._advance(batch, last_offset, aligned=index == 0)
                 yield self._update(leader)
                 self.state = TransactionState.STARTED
-            index += taken
+            index += length
             last_offset = batch.base_offset + index - 1
         self._advance(batch, batch.last_offset, aligned=True)
         self._batches.append(batch)
@@ -218,7 +224,7 @@ class BatchLoader(Planted):
             if len(run) == 1:
                 return [str(error)]
             self.builder.image = before
-            alone = (self._replay((one,), offset + place) for place, one in enumerate(run))
+            alone = (self._replay((record,), offset + place) for place, record in enumerate(run))
             return [fault for faults in alone for fault in faults]
         return []
 

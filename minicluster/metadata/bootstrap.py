@@ -1,5 +1,10 @@
 """The first records of a cluster, and the first records of each new active controller.
 
+Nothing in an empty log says what the cluster is: its metadata.version and features come from the
+``bootstrap.checkpoint`` of the controller that is elected first. It writes them in a transaction.
+If it fails within it, the next controller finds the transaction open, aborts it, and writes its
+own: so the cluster has the bootstrap records of one node, whole.
+
 Source:  KIP-778, KIP-868, KIP-966; ActivationRecordsGenerator, BootstrapMetadata, Formatter.
 """
 

@@ -1,7 +1,7 @@
 """Which log directories of a broker take no new replicas (KIP-1066).
 
 The broker's own dynamic config counts, else the cluster's; ``*`` means all directories. A name that
-is no directory of the broker is passed over.
+is none of the directories of the broker is ignored.
 
 Source:  KIP-1066; DynamicLogConfig, LogManager.nextLogDirs.
 """

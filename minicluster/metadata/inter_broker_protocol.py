@@ -30,10 +30,12 @@ class InterBrokerProtocol:
 
         Errors:  UserError if it is none, or outside of 2.6 to 3.9.
         """
-        found = _TEXT.fullmatch(text)
-        if found is None:
-            raise UserError(f"inter_broker_protocol: {text!r} is no level such as 2.7-IV2 or 3.9")
-        major, minor, level = found.groups()
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise UserError(
+                f"inter_broker_protocol: {text!r} is not a level such as 2.7-IV2 or 3.9"
+            )
+        major, minor, level = match.groups()
         parsed = cls(int(major), int(minor), _NEWEST_OF_A_RELEASE if level is None else int(level))
         if not cls(2, 6, 0) <= parsed <= cls(3, 9):
             raise UserError(f"inter_broker_protocol: {text} is outside of 2.6 to 3.9")

@@ -1,5 +1,14 @@
 """The metadata loader: commits and snapshots come in, publishers get deltas and images.
 
+A node that starts reads the log from its beginning, or from a snapshot on. Nothing is published
+before it has reached the high watermark: a broker that acted on an image of long ago would lead
+what others lead by now. Nor is an image without any record published, which looks like a cluster
+without topics (KAFKA-15389). Each publisher's first delta is from the empty image to the present
+one; from then on deltas follow each other.
+
+A snapshot replaces the image. Its delta is a comparison of both images, since what a snapshot does
+not have was deleted, and no record says so.
+
 Leaves out elapsed times (no clock here) and metrics. Publishers are known by name; the shell calls
 the objects behind the names, in the order of the effects, and so in the order of installation.
 

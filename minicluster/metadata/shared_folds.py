@@ -1,9 +1,9 @@
 """The folds that the nodes of a cluster in one process share.
 
 Images and batches are immutable: the same records after the same image give the same image. So the
-first node that takes a batch up folds it, and the others take its result, if they begin with the
-very same image. A node with an image of its own, after a planted fault or a restart, folds for
-itself. A cluster has one ``SharedFolds``, which ends with it.
+first node that reads a batch folds it, and the others take its result, if they begin with the very
+same image. A node with an image of its own, after a planted fault or a restart, folds for itself. A
+cluster has one ``SharedFolds``, which ends with it.
 
 Units:   what is kept is bounded by the number of runs and that of their records. Nodes on threads
          may fold at the same time; then the last result stays.
@@ -59,9 +59,9 @@ class SharedFolds:
         ):
             return last
         key = (id(image), id(records[start]), offset)
-        known = self._runs.get(key)
-        if known is not None and known.before is image and _begins_with(records, start, known):
-            return known
+        kept = self._runs.get(key)
+        if kept is not None and kept.before is image and _begins_with(records, start, kept):
+            return kept
         length = run_length(records, start)
         run = fold_run(image, tuple(records[start : start + length]), offset)
         if run.after is not image:
@@ -97,20 +97,20 @@ class SharedFolds:
         self, before: MetadataImage, after: MetadataImage, make: Callable[[], MetadataDelta]
     ) -> MetadataDelta:
         """The delta from one image to another, with all that is computed of it later."""
-        for known in self._deltas:
-            if known.before is before and known.after is after:
-                return known
-        made = make()
-        self._deltas = (made, *self._deltas[: DELTAS_MAX - 1])
-        return made
+        for recent in self._deltas:
+            if recent.before is before and recent.after is after:
+                return recent
+        delta = make()
+        self._deltas = (delta, *self._deltas[: DELTAS_MAX - 1])
+        return delta
 
     def image_of(self, records: Sequence[VersionedRecord], offset: int) -> MetadataImage:
         """The image that a snapshot holds (``image_from_records``).
 
         Errors:  ReplayError.
         """
-        for known, at, image in self._images:
-            if known is records and at == offset:
+        for recent, at, image in self._images:
+            if recent is records and at == offset:
                 return image
         image = image_from_records(records, offset=offset)
         self.remember_image(records, offset, image)
@@ -127,8 +127,8 @@ class SharedFolds:
 
         Errors:  LogCorruption.
         """
-        for known, snapshot in self._snapshots:
-            if known is content:
+        for recent, snapshot in self._snapshots:
+            if recent is content:
                 return snapshot
         snapshot = decode_snapshot(content, name)
         if len(content) >= SHARED_BYTES_MIN:

@@ -1,5 +1,9 @@
 """Images as records, in Kafka's order, and back.
 
+**Invariant:** the fold of an image's records is that image. A kind of record that is forgotten here
+is lost by all nodes that start from the snapshot, and by no others, so that the cluster falls apart
+(KAFKA-15860, KAFKA-13357). Only what the metadata.version cannot write may go, and is reported.
+
 Inside a section rows come by name or id, where Kafka follows its hash maps.
 
 Source:  MetadataImage.write and the write methods of its parts; 4.3 writes no

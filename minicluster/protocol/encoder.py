@@ -24,7 +24,7 @@ def _as_bytes(value: Any) -> bytes:
         return value
     if isinstance(value, (bytearray, memoryview)) or hasattr(value, "__bytes__"):
         return bytes(value)
-    raise Bad(f"{type(value).__name__} is no bytes")
+    raise Bad(f"{type(value).__name__} is not bytes")
 
 
 def _uuids(values: tuple[UUID, ...]) -> bytes:
@@ -88,7 +88,7 @@ class _Encoder:
             field_path = f"{path}{spec.name}"
             if self.version not in spec.versions:
                 if not spec.ignorable:
-                    self.refuse(spec, f"{var}.{spec.name}", field_path)
+                    self.reject(spec, f"{var}.{spec.name}", field_path)
             elif self.version in spec.tagged and self.flexible:
                 tagged.append(spec)
             else:
@@ -102,7 +102,7 @@ class _Encoder:
         tagged.sort(key=lambda spec: spec.tag or 0)
         self.tags(tagged, var, path)
 
-    def refuse(self, spec: FieldSpec, value: str, path: str) -> None:
+    def reject(self, spec: FieldSpec, value: str, path: str) -> None:
         """Raise if a field that the version lacks holds something."""
         self.source.add(f"if {self.differs(spec, value)}:", path)
         self.source.add(" raise Lacking('this version cannot carry the field')", path)

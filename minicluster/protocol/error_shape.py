@@ -50,7 +50,7 @@ class Each:
     Shapes:  of names the request's arrays, in order, with dots for arrays within arrays. Fields
              that name a thing (``NAMES``) are copied, also from the owners of the array; copies
              maps further fields of the response to the request's. plain is the field for an item
-             that is no structure. inside has the arrays within the item, values its fields with
+             that is not a structure. inside has the arrays within the item, values its fields with
              fixed content. distinct leaves repeated items out, filled those without inner items.
              Where nulls are no option, a null of the request becomes the default.
     """

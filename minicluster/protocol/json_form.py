@@ -96,21 +96,21 @@ class _Reader:
     def struct(self, cls: type[Struct], value: Any, path: str) -> Any:
         """Read a JSON object as a structure."""
         if not isinstance(value, Mapping):
-            raise ProtocolError(self.name, path.rstrip("."), f"{value!r} is no JSON object")
+            raise ProtocolError(self.name, path.rstrip("."), f"{value!r} is not a JSON object")
         rest = dict(value)
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for spec in cls.schema:
             where = path + spec.name
             if self.version not in spec.versions:
                 continue
             name = spec.json_name if spec.json_name in rest else spec.former
             if name in rest:
-                found[spec.name] = self.field(spec, rest.pop(name), where)
+                fields[spec.name] = self.field(spec, rest.pop(name), where)
             elif not (self.flexible and self.version in spec.tagged):
                 raise ProtocolError(self.name, where, f"{spec.json_name} is missing")
         for name in rest:
             raise ProtocolError(self.name, path + name, "there is no such field in this version")
-        return cls(**found)
+        return cls(**fields)
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
         """Read the value of a field."""
@@ -121,7 +121,7 @@ class _Reader:
         if spec.type_ != "array":
             return self.one(spec, spec.type_, value, path)
         if not isinstance(value, (list, tuple)):
-            raise ProtocolError(self.name, path, f"{value!r} is no JSON array")
+            raise ProtocolError(self.name, path, f"{value!r} is not a JSON array")
         return tuple(self.one(spec, spec.element, item, path) for item in value)
 
     def one(self, spec: FieldSpec, type_: str, value: Any, path: str) -> Any:

@@ -51,7 +51,7 @@ class PartitionState:
     def from_json(cls, text: str | bytes) -> PartitionState:
         """Read a node's text.
 
-        Errors:  ProtocolError if it is no JSON object, or a field is missing or of another type.
+        Errors:  ProtocolError if it is not a JSON object, or a field is missing or of another type.
         """
         try:
             value = json.loads(text)
@@ -61,11 +61,11 @@ class PartitionState:
             raise ProtocolError(_NAME, "", "no JSON object")
         isr = value.get("isr")
         if not isinstance(isr, list):
-            raise ProtocolError(_NAME, "isr", f"{isr!r} is no list")
+            raise ProtocolError(_NAME, "isr", f"{isr!r} is not a list")
         recovery = _number(value, "leader_recovery_state", 0)
         unclean = value.get("is_unclean", False)
         if not isinstance(unclean, bool):
-            raise ProtocolError(_NAME, "is_unclean", f"{unclean!r} is no boolean")
+            raise ProtocolError(_NAME, "is_unclean", f"{unclean!r} is not a boolean")
         return cls(
             leader=_number(value, "leader"),
             leader_epoch=_number(value, "leader_epoch"),
@@ -76,7 +76,7 @@ class PartitionState:
 
 
 def _number(value: dict[str, Any], name: str, default: int | None = None) -> int:
-    found = value.get(name, default)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise ProtocolError(_NAME, name, f"{found!r} is no number")
-    return found
+    number = value.get(name, default)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ProtocolError(_NAME, name, f"{number!r} is not a number")
+    return number

@@ -15,7 +15,7 @@ The declaration is the schema: the codec compiles an encoder and a decoder for e
 it when that version is first used. Each class is a dataclass with slots, and a type checker reads
 the same lines as its fields.
 
-**Invariant:** an instance never changes; the type checker refuses an assignment.
+**Invariant:** an instance never changes; the type checker rejects an assignment.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Struct:
 
     def __repr__(self) -> str:
         """The call that makes an equal value: fields at their default are left out."""
-        held = [(spec, getattr(self, spec.name)) for spec in self.schema]
-        shown = ", ".join(f"{spec.name}={v!r}" for spec, v in held if v != spec.default)
+        values = [(spec, getattr(self, spec.name)) for spec in self.schema]
+        shown = ", ".join(f"{spec.name}={v!r}" for spec, v in values if v != spec.default)
         return f"{type(self).__qualname__}({shown})"
 
 

@@ -88,12 +88,12 @@ class Source:
 
 
 def _compiled_frame(trace: TracebackType | None) -> tuple[FrameType, int] | None:
-    found = None
+    frame = None
     while trace is not None:
         if "_parts" in trace.tb_frame.f_globals:
-            found = trace.tb_frame, trace.tb_lineno
+            frame = trace.tb_frame, trace.tb_lineno
         trace = trace.tb_next
-    return found
+    return frame
 
 
 def _value_of(expression: str, code: str, variables: dict[str, Any]) -> Any:
@@ -110,10 +110,10 @@ def _value_of(expression: str, code: str, variables: dict[str, Any]) -> Any:
 def explain_encoding(message: Message, version: int, error: Exception) -> ProtocolError:
     """The error with the field that could not be encoded, and why."""
     name = f"{type(message).__name__} v{version}"
-    found = _compiled_frame(error.__traceback__)
-    if found is None:
+    compiled = _compiled_frame(error.__traceback__)
+    if compiled is None:
         return ProtocolError(name, "", f"cannot be encoded: {error}")
-    frame, line = found
+    frame, line = compiled
     parts: tuple[Part, ...] = frame.f_globals["_parts"][line]
     path, why = parts[0][0], str(error)
     for part, code, expression in parts:
@@ -133,10 +133,10 @@ def explain_encoding(message: Message, version: int, error: Exception) -> Protoc
 def explain_decoding(cls: type[Message], version: int, size: int, error: Exception) -> Exception:
     """The error with the field and the byte at which the buffer stopped making sense."""
     name = f"{cls.__name__} v{version}"
-    found = _compiled_frame(error.__traceback__)
-    if found is None:
+    compiled = _compiled_frame(error.__traceback__)
+    if compiled is None:
         return ProtocolError(name, "", f"cannot be decoded: {error}")
-    frame, line = found
+    frame, line = compiled
     parts: tuple[Part, ...] = frame.f_globals["_parts"][line]
     offset: int = frame.f_locals.get("p", 0)
     path = parts[0][0]

@@ -14,7 +14,7 @@ def encode_uvarint(value: int) -> bytes:
     if 0 <= value < 128:
         return SINGLE[value]
     if not 0 <= value <= 0xFFFF_FFFF:
-        raise ValueError(f"{value} is no unsigned 32-bit number")
+        raise ValueError(f"{value} is not an unsigned 32-bit number")
     out = bytearray()
     while value > 127:
         out.append(value & 0x7F | 0x80)

@@ -107,7 +107,7 @@ class LogConfig:
     """The topic configs that a log acts on.
 
     Shapes:  compression is None for the producer's codec; Codec.NONE is ``uncompressed``.
-    Units:   *_ms milliseconds, *_bytes bytes; -1 in retention_* is no limit.
+    Units:   *_ms milliseconds, *_bytes bytes; -1 in retention_* is none.
     """
 
     max_message_bytes: int = topic_config("max.message.bytes")

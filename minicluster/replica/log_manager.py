@@ -114,11 +114,11 @@ class ReplicaStore:
 
     def open(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
         """The log of a partition; one of another topic id is replaced by an empty log."""
-        known = self.partition_file(name)
-        if known is not None and known.topic_id != topic_id:
+        stored = self.partition_file(name)
+        if stored is not None and stored.topic_id != topic_id:
             self.delete(name)
-            known = None
-        if known is None:
+            stored = None
+        if stored is None:
             self._disk.files[_partition_file(name)] = PartitionFile(topic_id, directory)
         log = self._disk.logs.get(name)
         if log is None:

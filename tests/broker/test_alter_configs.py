@@ -90,4 +90,4 @@ def test_the_first_check_that_fails_names_the_error(
 @pytest.mark.parametrize("release", [Rules.KAFKA_4_3, Rules.KAFKA_3_9])
 def test_groups_are_an_unknown_kind_to_3_9(release: Rules) -> None:
     preprocessed = preprocess(state(release), Request(resources=(resource(GROUP, "team"),)))
-    assert len(preprocessed.refused) == (release is Rules.KAFKA_3_9)
+    assert len(preprocessed.rejected) == (release is Rules.KAFKA_3_9)

@@ -313,8 +313,8 @@ def test_every_metadata_record_is_folded_and_nothing_else() -> None:
         try:
             apply(MetadataImage.EMPTY, cls())
         except ReplayError as error:
-            assert "is no metadata record" not in str(error), cls
-    with pytest.raises(ReplayError, match="LeaderChangeMessage is no metadata record"):
+            assert "is not a metadata record" not in str(error), cls
+    with pytest.raises(ReplayError, match="LeaderChangeMessage is not a metadata record"):
         apply(MetadataImage.EMPTY, LeaderChangeMessage())
 
 
@@ -342,11 +342,11 @@ GUARDS: dict[str, tuple[Any, str]] = {
     ),
     "a fencing value": (
         BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=2),
-        "2 is no change of fencing",
+        "2 is not a change of fencing",
     ),
     "a shutdown value": (
         BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, in_controlled_shutdown=-1),
-        "-1 is no change of controlled shutdown",
+        "-1 is not a change of controlled shutdown",
     ),
     "a directory of its own to register": (broker(3, log_dirs=(uid(1),)), "3 and 1 both claim"),
     "a directory of its own to change": (

@@ -186,7 +186,7 @@ def test_records_may_be_any_object_that_has_bytes() -> None:
             read = decode(FetchResponse, encode(response, version), version)
             assert read.responses[0].partitions[0].records == b"batches"
     bad = ProduceRequest.PartitionProduceData(records=5)
-    with pytest.raises(ProtocolError, match="int is no bytes"):
+    with pytest.raises(ProtocolError, match="int is not bytes"):
         encode(
             ProduceRequest(topic_data=(ProduceRequest.TopicProduceData(partition_data=(bad,)),)), 9
         )

@@ -76,7 +76,7 @@ def test_the_names_of_earlier_releases_are_read() -> None:
         ({"name": 4, "topicId": TOPIC_TEXT}, "field name: 4 is no string"),
         ({"name": "a", "topicId": "?"}, "is not a uuid"),
         ({"name": "a", "topicId": "AAAA"}, "it holds 3 bytes, not 16"),
-        ([], "is no JSON object"),
+        ([], "is not a JSON object"),
     ],
 )
 def test_a_wrong_form_names_the_field(value: Any, why: str) -> None:

@@ -81,7 +81,7 @@ def test_old_fencing_records_are_still_read() -> None:
 
 def test_what_is_no_metadata_record_gets_no_frame() -> None:
     for other in (VoteRequest(), LeaderChangeMessage()):
-        with pytest.raises(ProtocolError, match="it is no metadata record"):
+        with pytest.raises(ProtocolError, match="it is not a metadata record"):
             encode_record(VersionedRecord(other, 0))
 
 
@@ -129,7 +129,7 @@ def test_an_unknown_control_type_is_passed_over_and_a_short_key_refused() -> Non
         decode_control(b"\0\0\0", b"\0\0")
     with pytest.raises(ProtocolError, match="the value is too short"):
         decode_control(b"\0\0\0\x02", b"\0")
-    with pytest.raises(ProtocolError, match="it is no control record"):
+    with pytest.raises(ProtocolError, match="it is not a control record"):
         encode_control(VersionedRecord(NoOpRecord(), 0))
-    with pytest.raises(ProtocolError, match="it is no control record"):
+    with pytest.raises(ProtocolError, match="it is not a control record"):
         encode_control(VersionedRecord(EndTxnMarker(), 0))

@@ -2,7 +2,7 @@
 
 Versions:  0-2 and 0-1; the version decides nothing.
 
-A broker refuses what it can see to be wrong, above all about its own configs, forwards the rest
+A broker rejects what it can see to be wrong, above all about its own configs, forwards the rest
 to the controller and puts both results together in the order of the request.
 
 Source:  ConfigAdminManager.preprocess, reassembleIncrementalResponse, reassembleLegacyResponse.
@@ -41,23 +41,23 @@ _OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
 
 @dataclass(frozen=True, slots=True)
 class Preprocessed:
-    """A request without what this broker refuses, and the results of that by place."""
+    """A request without what this broker rejects, and the results of that by place."""
 
     request: Any
-    refused: Mapping[int, Any]
+    rejected: Mapping[int, Any]
 
     def whole_response(self, response: Any | None) -> Any:
         """The controller's response with the refusals in their places."""
-        found = () if response is None else response.responses
-        results = {(result.resource_type, result.resource_name): result for result in found}
-        kept = iter(self.request.resources)
-        count = len(self.refused) + len(self.request.resources)
+        responses = () if response is None else response.responses
+        results = {(result.resource_type, result.resource_name): result for result in responses}
+        forwarded = iter(self.request.resources)
+        count = len(self.rejected) + len(self.request.resources)
         kind = _response_type(self.request)
 
         def result(place: int) -> Any:
-            if place in self.refused:
-                return self.refused[place]
-            resource = next(kept)
+            if place in self.rejected:
+                return self.rejected[place]
+            resource = next(forwarded)
             key = resource.resource_type, resource.resource_name
             missing = ErrorCode.UNKNOWN_SERVER_ERROR
             return results.get(key) or _result(kind, resource, missing, TEXTS[missing])
@@ -70,28 +70,28 @@ def preprocess(state: ApiState, request: Any) -> Preprocessed:
 
     Errors:  per resource INVALID_REQUEST for one that comes twice, for a config that comes twice,
              for a null value, for another broker, for a kind that there is not; for this broker
-             what ``validate_broker_configs`` refuses.
+             what ``validate_broker_configs`` rejects.
     """
     incremental = isinstance(request, IncrementalAlterConfigsRequest)
     times = Counter((r.resource_type, r.resource_name) for r in request.resources)
     kind = _response_type(request)
-    left: list[Any] = []
-    refused: dict[int, Any] = {}
+    to_forward: list[Any] = []
+    rejected: dict[int, Any] = {}
     for place, resource in enumerate(request.resources):
         error, message = ErrorCode.NONE, None
-        done = incremental and resource.resource_type == BROKER_LOGGER
+        is_decided = incremental and resource.resource_type == BROKER_LOGGER
         try:
             if times[resource.resource_type, resource.resource_name] > 1:
                 raise InvalidConfig("Each resource must appear at most once.")
             _check(state, resource, incremental)
         except InvalidConfig as refusal:
-            done = True
+            is_decided = True
             error, message = refusal.error or ErrorCode.INVALID_REQUEST, refusal.message
-        if not done:
-            left.append(resource)
+        if not is_decided:
+            to_forward.append(resource)
             continue
-        refused[place] = _result(kind, resource, error, message)
-    return Preprocessed(replace(request, resources=tuple(left)), refused)
+        rejected[place] = _result(kind, resource, error, message)
+    return Preprocessed(replace(request, resources=tuple(to_forward)), rejected)
 
 
 def _response_type(request: Any) -> Any:
@@ -165,14 +165,14 @@ def _changed(state: ApiState, name: str, configs: Sequence[Any]) -> dict[str, st
 
 
 def _changed_list(config: Any, old: str | None) -> str:
-    refused = ErrorCode.INVALID_CONFIG
+    rejected = ErrorCode.INVALID_CONFIG
     key = broker_configs().keys.get(config.name)
     if key is None:
-        raise InvalidConfig(f"Unknown config name: {config.name}", refused)
+        raise InvalidConfig(f"Unknown config name: {config.name}", rejected)
     if key.type_ != "LIST":
         verb = _OPERATIONS[config.config_operation]
         raise InvalidConfig(
-            f"Config value {verb} is not allowed for config key: {config.name}", refused
+            f"Config value {verb} is not allowed for config key: {config.name}", rejected
         )
     text = key.default if old is None else old
     entries = java_split(text) if text else []

@@ -22,7 +22,7 @@ _ENTITY_TYPES = ("user", "client-id", "ip")
 Response = DescribeClientQuotasResponse
 
 
-class _Refused(Exception):
+class _Rejected(Exception):
     """A filter that cannot be."""
 
     def __init__(self, message: str, error: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
@@ -40,7 +40,7 @@ def describe_client_quotas(
     """
     try:
         exact, specified = _filter(request.components)
-    except _Refused as refusal:
+    except _Rejected as refusal:
         return Response(error_code=refusal.error, error_message=str(refusal), entries=None)
     quotas = state.image.client_quotas
     entries = [
@@ -58,34 +58,34 @@ def _filter(components: Sequence[Any]) -> tuple[dict[str, str | None], set[str]]
     for component in components:
         kind, match = component.entity_type, component.match
         if not kind:
-            raise _Refused("Invalid empty entity type.")
+            raise _Rejected("Invalid empty entity type.")
         if kind in exact or kind in specified:
-            raise _Refused(f"Entity type {kind} cannot appear more than once in the filter.")
+            raise _Rejected(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in _ENTITY_TYPES:
             unsupported = ErrorCode.UNSUPPORTED_VERSION
-            raise _Refused(f"Unsupported entity type {kind}", unsupported)
+            raise _Rejected(f"Unsupported entity type {kind}", unsupported)
         match component.match_type:
             case 0 if match is None:
-                raise _Refused("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+                raise _Rejected("Request specified MATCH_TYPE_EXACT, but set match string to null.")
             case 0:
                 exact[kind] = match
             case 1 if match is not None:
-                raise _Refused(
+                raise _Rejected(
                     "Request specified MATCH_TYPE_DEFAULT, but also specified a match string."
                 )
             case 1:
                 exact[kind] = None
             case 2 if match is not None:
-                raise _Refused(
+                raise _Rejected(
                     "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."
                 )
             case 2:
                 specified.add(kind)
             case unknown:
-                raise _Refused(f"Unknown match type {unknown}")
+                raise _Rejected(f"Unknown match type {unknown}")
     kinds = {*exact, *specified}
     if "ip" in kinds and len(kinds) > 1:
-        raise _Refused(
+        raise _Rejected(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
         )

@@ -23,7 +23,7 @@ def describe_cluster(
     Errors:  UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE: a broker lists no controllers.
     Source:  AuthHelper.computeDescribeClusterResponse.
     """
-    refusal = _refuse_endpoint_type(request, _BROKERS, version)
+    refusal = _reject_endpoint_type(request, _BROKERS, version)
     if refusal is not None:
         return refusal
     brokers = tuple(
@@ -57,7 +57,7 @@ def describe_controllers(
             error_message="Direct-to-controller communication is not supported with the current "
             "MetadataVersion.",
         )
-    refusal = _refuse_endpoint_type(request, _CONTROLLERS, version)
+    refusal = _reject_endpoint_type(request, _CONTROLLERS, version)
     if refusal is not None:
         return refusal
     controllers = tuple(
@@ -70,19 +70,19 @@ def describe_controllers(
     return _described(state, request, controllers, leader_id)
 
 
-def _refuse_endpoint_type(
+def _reject_endpoint_type(
     request: DescribeClusterRequest, served: int, version: int
 ) -> DescribeClusterResponse | None:
     wanted = request.endpoint_type
     if wanted not in _TYPES:
         unsupported = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        return _refused(unsupported, f"Unsupported endpoint type {wanted}", version)
+        return _rejected(unsupported, f"Unsupported endpoint type {wanted}", version)
     if wanted != served:
         message = (
             f"The request was sent to an endpoint of type {_TYPES[served]}, but we wanted an "
             f"endpoint of type {_TYPES[wanted]}"
         )
-        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message, version)
+        return _rejected(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message, version)
     return None
 
 
@@ -103,7 +103,7 @@ def _described(
     )
 
 
-def _refused(error: ErrorCode, message: str, version: int) -> DescribeClusterResponse:
+def _rejected(error: ErrorCode, message: str, version: int) -> DescribeClusterResponse:
     known = version >= _NAMES_ENDPOINT_TYPE
     return DescribeClusterResponse(
         error_code=error if known else ErrorCode.INVALID_REQUEST, error_message=message

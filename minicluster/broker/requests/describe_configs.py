@@ -160,20 +160,20 @@ def _broker_synonyms(name: str, levels: BrokerLevels) -> list[Synonym]:
     names = broker_config_synonyms(name)
     keys = broker_configs().keys
     hidden = _is_sensitive(keys.get(name))
-    found = [
+    synonyms = [
         Synonym(name=other, value=None if hidden else level[other], source=source)
         for source, level in levels.levels()
         for other in names
         if other in level
     ]
-    found += [
+    synonyms += [
         Synonym(name=other, value=None if hidden else default, source=ConfigSource.DEFAULT_CONFIG)
         for other in names
         if other in keys and (default := keys[other].default) is not None
     ]
-    while found and found[0].name != name:
-        found.pop(0)
-    return found
+    while synonyms and synonyms[0].name != name:
+        synonyms.pop(0)
+    return synonyms
 
 
 def _broker_entries(state: ApiState, name: str) -> list[Entry]:
@@ -185,9 +185,9 @@ def _broker_entries(state: ApiState, name: str) -> list[Entry]:
             f"Unexpected broker id, expected {state.config.broker_id} or empty string, but "
             f"received {name}"
         )
-    known = [key.name for key in broker_configs() if not key.internal]
-    others = {name: None for _, level in levels.levels() for name in level if name not in known}
-    return [_broker_entry(name, levels) for name in (*known, *others)]
+    defined = [key.name for key in broker_configs() if not key.internal]
+    custom = {name: None for _, level in levels.levels() for name in level if name not in defined}
+    return [_broker_entry(name, levels) for name in (*defined, *custom)]
 
 
 def _broker_id(name: str) -> int:

@@ -41,13 +41,13 @@ def find_coordinator(
         return FindCoordinatorResponse(
             coordinators=tuple(_coordinator(state, request.key_type, key, version) for key in keys)
         )
-    found = _coordinator(state, request.key_type, request.key, version)
+    coordinator = _coordinator(state, request.key_type, request.key, version)
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=_text(found.error_code) if version >= 1 else None,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=_text(coordinator.error_code) if version >= 1 else None,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
@@ -63,10 +63,10 @@ def _coordinator(state: ApiState, key_type: int, key: str, version: int) -> Coor
         available_later = key_type == SHARE and version >= _SHARE_FROM and _is_share_key(key)
         if available_later:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        refused = _none(key, ErrorCode.INVALID_REQUEST)
-        # A type that is known is refused key by key, which has no text.
+        rejected = _none(key, ErrorCode.INVALID_REQUEST)
+        # A type that is known is rejected key by key, which has no text.
         has_text = key_type != SHARE or version < _SEVERAL_KEYS_FROM
-        return refused if has_text else replace(refused, error_message="")
+        return rejected if has_text else replace(rejected, error_message="")
     topic = state.image.topics.named(topic_name)
     if topic is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -138,15 +138,15 @@ def _by_id(state: ApiState, ids: Sequence[uuid.UUID], version: int) -> list[Topi
     topics = state.image.topics
     wanted = [topic_id for topic_id in ids if topic_id != ZERO_UUID]
     unknown = [topic_id for topic_id in wanted if topics.get(topic_id) is None]
-    known = {topic.name: topic for i in wanted if (topic := topics.get(i)) is not None}
+    existing = {topic.name: topic for i in wanted if (topic := topics.get(i)) is not None}
     return [
         *(
             _no_topic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
             for topic_id in _in_set_order(unknown, ids, uuid_hash)
         ),
         *(
-            _topic(state, known[name], version)
-            for name in _in_set_order(list(known), ids, string_hash)
+            _topic(state, existing[name], version)
+            for name in _in_set_order(list(existing), ids, string_hash)
         ),
     ]
 
@@ -229,10 +229,10 @@ def _partition(
 
 
 def _reachable(state: ApiState, replicas: Iterable[int]) -> tuple[int, ...]:
-    found = ((replica, state.image.cluster.broker(replica)) for replica in replicas)
+    registered = ((replica, state.image.cluster.broker(replica)) for replica in replicas)
     return tuple(
         replica
-        for replica, broker in found
+        for replica, broker in registered
         if broker is not None and not broker.fenced and state.endpoint(broker) is not None
     )
 

@@ -1,4 +1,4 @@
-"""Requests about security that a broker without any refuses: ACLs and delegation tokens.
+"""Requests about security that a broker without any rejects: ACLs and delegation tokens.
 
 Versions:  DescribeAcls 1-3, CreateAcls 1-3, DeleteAcls 1-3; CreateDelegationToken 1-3,
            RenewDelegationToken 1-2, ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
@@ -13,7 +13,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 
 
-def refuse_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
+def reject_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
     """SECURITY_DISABLED: no broker here has an authorizer.
 
     Source:  AclApis.handleDescribeAcls.
@@ -24,8 +24,8 @@ def refuse_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any
     return error_response(request, ErrorCode.SECURITY_DISABLED, message, version=version)
 
 
-def refuse_delegation_tokens(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
-    """Refused: clients come over PLAINTEXT, which may not handle tokens.
+def reject_delegation_tokens(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
+    """Rejected: clients come over PLAINTEXT, which may not handle tokens.
 
     Errors:  DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
     Source:  KafkaApis.handleDescribeTokensRequest, allowTokenRequests.

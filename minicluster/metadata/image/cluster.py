@@ -192,14 +192,14 @@ def change_broker(
 ) -> ClusterImage:
     """Apply a BrokerRegistrationChangeRecord.
 
-    Its list of log directories cannot express "none": an empty one is no change, so that a broker
-    keeps its last directories on record. A list of cordoned directories can be empty.
+    Its list of log directories cannot express "none": an empty one changes nothing, so that a
+    broker keeps its last directories on record. A list of cordoned directories can be empty.
     """
     broker = _existing(cluster, record.broker_id, record.broker_epoch)
     if record.fenced not in (FENCE, UNFENCE, NO_CHANGE):
-        raise ReplayError(f"{record.fenced} is no change of fencing")
+        raise ReplayError(f"{record.fenced} is not a change of fencing")
     if record.in_controlled_shutdown not in (IN_CONTROLLED_SHUTDOWN, NO_CHANGE):
-        raise ReplayError(f"{record.in_controlled_shutdown} is no change of controlled shutdown")
+        raise ReplayError(f"{record.in_controlled_shutdown} is not a change of controlled shutdown")
     log_dirs, cordoned = broker.log_dirs, broker.cordoned_log_dirs
     if record.log_dirs:
         log_dirs = _in_java_order(record.log_dirs)

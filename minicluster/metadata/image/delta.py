@@ -4,6 +4,10 @@ A ``DeltaBuilder`` remembers what records touch while they are applied, so that 
 what it changes and not what the cluster holds. ``between`` compares two whole images, for
 snapshots, where what is absent has vanished.
 
+What was touched is compared once more with the image before: a topic that was created and deleted
+between two publications was never there for a publisher, and must appear neither as new nor as
+deleted (KAFKA-19497). One that was deleted and created again under its name is both, with two ids.
+
 Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 """
 
@@ -98,10 +102,10 @@ class TopicDelta:
             old = {} if self.before is None else self.before.partitions
             by_broker: dict[int, list[int]] = {}
             for index, new in self.changed_partitions().items():
-                known = old.get(index)
+                old_partition = old.get(index)
                 replicas: Iterable[int] = new.replicas
-                if known is not None and known.replicas != replicas:
-                    replicas = {*known.replicas, *replicas}
+                if old_partition is not None and old_partition.replicas != replicas:
+                    replicas = {*old_partition.replicas, *replicas}
                 for replica in replicas:
                     by_broker.setdefault(replica, []).append(index)
             self._on_brokers.append(by_broker)
@@ -324,9 +328,9 @@ class DeltaBuilder:
                 touch(self, run.message, before)
             return
         for topic_id, indexes in run.touched.items():
-            known = self._partitions.get(topic_id)
+            before_run = self._partitions.get(topic_id)
             self._topics[topic_id] = None
-            self._partitions[topic_id] = indexes if known is None else known | indexes
+            self._partitions[topic_id] = indexes if before_run is None else before_run | indexes
 
     def build(self) -> MetadataDelta:
         """The delta so far."""

@@ -86,7 +86,7 @@ def apply(image: MetadataImage, record: Any, *, offset: int = -1) -> MetadataIma
     if step is None:
         if isinstance(record, _WITHOUT_CONTENT):
             return image
-        raise ReplayError(f"offset {offset}: {type(record).__name__} is no metadata record")
+        raise ReplayError(f"offset {offset}: {type(record).__name__} is not a metadata record")
     section, fold = step
     before = getattr(image, section)
     try:

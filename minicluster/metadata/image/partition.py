@@ -1,5 +1,19 @@
 """One partition's state, and how a change record merges into it.
 
+Every rule of replication is about these fields:
+
+| field | is |
+|---|---|
+| replicas | the assignment; the first one is the preferred leader |
+| isr | those that hold all that is committed; a leader is elected from it without loss |
+| elr, last_known_elr | who else may be elected when the ISR is empty (KIP-966) |
+| adding, removing replicas | a reassignment that is not complete (KIP-455) |
+| leader | a broker, or -1 while nobody can lead |
+| leader epoch | counts leaderships: +1 with each record that names a leader, be it -1 or the same |
+| partition epoch | counts records: +1 with each, so that older news can be told from newer |
+| leader recovery state | RECOVERING after an unclean election, until the leader reports (KIP-704) |
+| directories | where each replica lies on its broker (KIP-858) |
+
 Source:  KIP-497, KIP-704, KIP-858, KIP-966; PartitionRegistration.
 """
 
@@ -24,12 +38,12 @@ NO_RECOVERY_CHANGE = -1
 OnLoss = Callable[[str], None]
 
 
-def raise_loss(what: str) -> None:
+def raise_loss(loss: str) -> None:
     """Reject to write an image that would lose something.
 
     Errors:  MetadataLost.
     """
-    raise MetadataLost(f"the metadata.version cannot write {what}")
+    raise MetadataLost(f"the metadata.version cannot write {loss}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +199,7 @@ class PartitionRegistration:
     def directory_of(self, replica: int) -> UUID:
         """The directory that a replica is assigned to.
 
-        Errors:  ValueError when the broker is no replica.
+        Errors:  ValueError when the broker is not a replica.
         """
         return self.directories[self.replicas.index(replica)]
 
@@ -194,17 +208,20 @@ def _given(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]
     return old if new is None else tuple(new)
 
 
-def _directories(given: tuple[UUID, ...] | None, replicas: tuple[int, ...]) -> tuple[UUID, ...]:
-    if not given:
+def _directories(
+    directories: tuple[UUID, ...] | None, replicas: tuple[int, ...]
+) -> tuple[UUID, ...]:
+    if not directories:
         return (directory_id.MIGRATING,) * len(replicas)
-    if len(given) != len(replicas):
+    if len(directories) != len(replicas):
+        count = len(directories)
         raise ReplayError(
-            f"{len(given)} directories do not go with {len(replicas)} replicas {list(replicas)}"
+            f"{count} directories do not go with {len(replicas)} replicas {list(replicas)}"
         )
-    return tuple(given)
+    return tuple(directories)
 
 
 def _recovery_state(value: int) -> int:
     if value not in (RECOVERED, RECOVERING):
-        raise ReplayError(f"{value} is no leader recovery state")
+        raise ReplayError(f"{value} is not a leader recovery state")
     return value

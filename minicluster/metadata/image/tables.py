@@ -131,8 +131,8 @@ class GroupedTable(Generic[G, K, V]):
         if rows is None or old is None:
             return self
         total = self.fingerprint - fingerprint(self.name, group, key, old)
-        left = rows.remove(key)
-        groups = self.groups.insert(group, left) if left else self.groups.remove(group)
+        remaining = rows.remove(key)
+        groups = self.groups.insert(group, remaining) if remaining else self.groups.remove(group)
         return GroupedTable(self.name, groups, total & FINGERPRINT_MASK)
 
     def remove_group(self, group: G) -> GroupedTable[G, K, V]:

@@ -160,8 +160,8 @@ class _OpenTopic:
         self.partitions: dict[int, PartitionRegistration] = {}
 
     def get(self, index: int) -> PartitionRegistration | None:
-        found = self.partitions.get(index)
-        return self.image.partitions.get(index) if found is None else found
+        changed = self.partitions.get(index)
+        return self.image.partitions.get(index) if changed is None else changed
 
     def put(
         self, index: int, old: PartitionRegistration | None, new: PartitionRegistration

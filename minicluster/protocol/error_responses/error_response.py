@@ -55,17 +55,17 @@ def error_items(request: Message, error: ErrorCode, *, version: int) -> Any:
     Where a version has no place for the errors of items, its arrays are empty.
     """
     api = api_of(type(request))
-    assert api is not None, f"{type(request).__name__} is no client's"
+    assert api is not None, f"{type(request).__name__} is not a client's"
     failure = _Error(error, None, version, of_items=True)
-    found = _arrays(api.response, (request,), api.error.inside, failure)
-    return api.response(**_carried(api.response, found, version))
+    arrays = _arrays(api.response, (request,), api.error.inside, failure)
+    return api.response(**_carried(api.response, arrays, version))
 
 
 def _arrays(
     kind: type[Struct], owners: tuple[Struct, ...], inside: Mapping[str, Each], error: _Error
 ) -> dict[str, tuple[Any, ...]]:
     structs = {spec.name: spec.struct for spec in kind.schema}
-    found = {}
+    arrays = {}
     for name, each in inside.items():
         struct = structs[name]
         assert struct is not None, f"{kind.__name__}.{name} holds no structures"
@@ -76,8 +76,8 @@ def _arrays(
         ]
         if each.filled:
             made = [item for item in made if any(getattr(item, inner) for inner in each.inside)]
-        found[name] = tuple(dict.fromkeys(made)) if each.distinct else tuple(made)
-    return found
+        arrays[name] = tuple(dict.fromkeys(made)) if each.distinct else tuple(made)
+    return arrays
 
 
 def _items(owners: tuple[Any, ...], path: str) -> Iterator[tuple[Any, ...]]:

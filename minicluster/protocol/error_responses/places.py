@@ -65,13 +65,13 @@ def kept(message: _S, keeps: Keeps) -> _S:
             )
         return changed_to(message, changed)
     for spec in shape.names:
-        given = getattr(message, spec.name)
-        if given is not None:
-            changed[spec.name] = tuple(name for name in given if keeps(Place(name, None)))
+        items = getattr(message, spec.name)
+        if items is not None:
+            changed[spec.name] = tuple(name for name in items if keeps(Place(name, None)))
     for spec in shape.structs:
-        given = getattr(message, spec.name)
-        if given is not None:
-            rest = (kept(item, keeps) for item in given if _is_kept(item, keeps))
+        items = getattr(message, spec.name)
+        if items is not None:
+            rest = (kept(item, keeps) for item in items if _is_kept(item, keeps))
             changed[spec.name] = tuple(rest)
     return changed_to(message, changed)
 
@@ -118,18 +118,18 @@ def _with_items(item: _S, errors: Struct, inside: Mapping[str, Each]) -> _S:
     return changed_to(item, changed)
 
 
-def _is_same(one: Struct, other: Struct) -> bool:
+def _is_same(item: Struct, other: Struct) -> bool:
     """Two items name the same thing; one may have the topic's name, the other its id as well."""
-    known = 0
-    for spec in one.schema:
+    equal = 0
+    for spec in item.schema:
         if spec.name in NAMES:
-            a, b = getattr(one, spec.name), getattr(other, spec.name)
+            a, b = getattr(item, spec.name), getattr(other, spec.name)
             if not (_is_given(a) and _is_given(b)):
                 continue
             if a != b:
                 return False
-            known += 1
-    return known > 0
+            equal += 1
+    return equal > 0
 
 
 def _is_given(value: Any) -> bool:
@@ -138,8 +138,8 @@ def _is_given(value: Any) -> bool:
 
 def changed_to(item: _S, values: Mapping[str, Any]) -> _S:
     """The structure with other values of some fields."""
-    held = {spec.name: getattr(item, spec.name) for spec in item.schema}
-    return type(item)(**{**held, **values})
+    fields = {spec.name: getattr(item, spec.name) for spec in item.schema}
+    return type(item)(**{**fields, **values})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ _shapes: dict[type[Struct], _Shape] = {}
 
 
 def _shape(kind: type[Struct]) -> _Shape:
-    known = _shapes.get(kind)
-    if known is None:
-        known = _shapes[kind] = _shape_of(kind)
-    return known
+    shape = _shapes.get(kind)
+    if shape is None:
+        shape = _shapes[kind] = _shape_of(kind)
+    return shape
 
 
 def _shape_of(kind: type[Struct]) -> _Shape:

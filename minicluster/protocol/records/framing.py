@@ -101,7 +101,7 @@ def encode_record(value: VersionedRecord) -> bytes:
     head = _HEADS.get((cls, value.version))
     if head is None:
         if RECORD_CLASSES.get(cls.api_key) is not cls:
-            raise ProtocolError(cls.__name__, "", "it is no metadata record")
+            raise ProtocolError(cls.__name__, "", "it is not a metadata record")
         head = bytes((FRAME_VERSION,)) + encode_uvarint(cls.api_key)
         head += encode_uvarint(value.version)
         _HEADS[cls, value.version] = head
@@ -112,7 +112,7 @@ def decode_record(data: bytes) -> VersionedRecord:
     """The metadata record that a log record's value holds.
 
     Errors:  ProtocolError for another frame version, an unknown key or version, bytes that the
-             record does not use, and all that ``decode`` refuses.
+             record does not use, and all that ``decode`` rejects.
     """
     short = data[:_SHORT_FRAME]
     kind = _KINDS.get(short)
@@ -152,10 +152,10 @@ def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:
     Errors:  ProtocolError if the record is none of the five of the metadata log; as ``encode``.
     """
     cls = value.record.__class__
-    for type_, known in CONTROL_CLASSES.items():
-        if known is cls and type_ > 1:
+    for type_, control_class in CONTROL_CLASSES.items():
+        if control_class is cls and type_ > 1:
             return b"\0\0" + type_.to_bytes(2, "big"), encode(value.record, value.version)
-    raise ProtocolError(cls.__name__, "", "it is no control record of the metadata log")
+    raise ProtocolError(cls.__name__, "", "it is not a control record of the metadata log")
 
 
 def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:

@@ -88,8 +88,8 @@ class BatchAccumulator:
         if self._done_ms is None:
             self.complete_current_batch()
             self._due_ms = None
-        done, self._done, self._done_ms = self._done, [], None
-        return done
+        drained, self._done, self._done_ms = self._done, [], None
+        return drained
 
     def complete_current_batch(self) -> None:
         """Let the next records begin a batch of their own."""
@@ -106,8 +106,8 @@ class BatchAccumulator:
             self._done.append(RecordBatch.of(raw, leader_epoch=self.epoch))
         else:
             typed = [record for record in records if isinstance(record, VersionedRecord)]
-            known = values if len(values) == len(typed) else None
-            batch = metadata_batch(self._open_base, self.epoch, self._open_ms, typed, known)
+            encoded = values if len(values) == len(typed) else None
+            batch = metadata_batch(self._open_base, self.epoch, self._open_ms, typed, encoded)
             self._done.append(batch)
 
 

@@ -158,6 +158,6 @@ def delete_records_on_leader(partition: Partition, offset: int) -> LogDeleteReco
         raise ReplicaError(ErrorCode.POLICY_VIOLATION, "the topic is compacted, not deleted")
     requested = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if requested < 0:
-        raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset")
+        raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not an offset")
     partition.replica_log.maybe_increment_log_start_offset(requested)
     return LogDeleteRecordsResult(requested, low_watermark(partition))

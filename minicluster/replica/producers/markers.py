@@ -50,14 +50,14 @@ def marker_batch(
 def read_marker(batch: RecordBatch) -> EndTransactionMarker | None:
     """The marker in a control batch; None for one that compaction has emptied.
 
-    Errors:  InvalidBatch for a control record that is no marker.
+    Errors:  InvalidBatch for a control record that is not a marker.
     """
     if not batch.records:
         return None
     record = batch.records[0]
     key, value = record.key or b"", record.value or b""
     if len(key) < _KEY.size or len(value) < _VALUE.size:
-        raise InvalidBatch(f"the control record at offset {record.offset} is no marker")
+        raise InvalidBatch(f"the control record at offset {record.offset} is not a marker")
     kind = _KEY.unpack_from(key)[1]
     if kind not in (_ABORT, _COMMIT):
         raise InvalidBatch(f"the control record at offset {record.offset} is of type {kind}")

@@ -91,7 +91,7 @@ def decode_controller(data: bytes | None) -> int:
     """The broker that is the controller."""
     broker = decode_object(data, "controller").get("brokerid")
     if not isinstance(broker, int):
-        raise ProtocolError("controller", "brokerid", f"{broker!r} is no number")
+        raise ProtocolError("controller", "brokerid", f"{broker!r} is not a number")
     return broker
 
 
@@ -104,7 +104,7 @@ def decode_controller_epoch(data: bytes | None) -> int:
     """The epoch of the newest controller."""
     text = (data or b"").decode(errors="replace")
     if not text.isdigit():
-        raise ProtocolError("controller epoch", "", f"{text!r} is no number")
+        raise ProtocolError("controller epoch", "", f"{text!r} is not a number")
     return int(text)
 
 

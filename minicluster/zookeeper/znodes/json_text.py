@@ -26,7 +26,7 @@ def hashed(value: Mapping[str, Any], made_from: int = 0) -> dict[str, Any]:
 def decode_object(data: bytes | None, name: str) -> dict[str, Any]:
     """The JSON object of a znode.
 
-    Errors:  ProtocolError with the name of the znode if its data is no JSON object.
+    Errors:  ProtocolError with the name of the znode if its data is not a JSON object.
     """
     try:
         value = json.loads(data or b"")

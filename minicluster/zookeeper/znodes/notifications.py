@@ -42,7 +42,7 @@ def decode_log_dir_event(data: bytes | None) -> int:
     """The broker that has lost a log directory."""
     broker = decode_object(data, "log dir event").get("broker")
     if not isinstance(broker, int):
-        raise ProtocolError("log dir event", "broker", f"{broker!r} is no number")
+        raise ProtocolError("log dir event", "broker", f"{broker!r} is not a number")
     return broker
 
 
@@ -69,5 +69,7 @@ def _listed(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(partitions, list) or not all(
         isinstance(entry, dict) and wanted <= entry.keys() for entry in partitions
     ):
-        raise ProtocolError("partitions", "partitions", f"{partitions!r} is no list of partitions")
+        raise ProtocolError(
+            "partitions", "partitions", f"{partitions!r} is not a list of partitions"
+        )
     return partitions

@@ -116,7 +116,7 @@ def decode_config(data: bytes | None) -> dict[str, str]:
         return {}
     config = decode_object(data, "configs").get("config")
     if not isinstance(config, dict):
-        raise ProtocolError("configs", "config", f"{config!r} is no object")
+        raise ProtocolError("configs", "config", f"{config!r} is not an object")
     return config
 
 

@@ -16,7 +16,7 @@ EVENT_OFFLINE = 1
 
 UNKNOWN_EVENT_TYPE = 1 << 16
 """The error of any other event type. The text gives it no number; this one is ours, and only the
-32 bits of this response can hold it, so it is no code of any release."""
+32 bits of this response can hold it, so it is not a code of any release."""
 
 
 @s.message(kind="request", versions="0", flexible="0+")

@@ -76,7 +76,7 @@ class Tree:
                 return Result(
                     path=operation.path, stat=znode.stat, children=tuple(sorted(znode.children))
                 )
-        raise TypeError(f"{operation} is no read")
+        raise TypeError(f"{operation} is not a read")
 
     def data_of(self, path: str) -> bytes | None:
         """The data of a znode, None if it has none or is not there."""
