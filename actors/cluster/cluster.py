@@ -22,6 +22,7 @@ from minicluster.actors.cluster.layout import (
     OutsideQuorum,
     OwnIds,
     check_counts,
+    check_supported,
     check_types,
     checked_ids,
     checked_mode,
@@ -63,6 +64,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.shared_folds import SharedFolds
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.replica.partition.partition import Partition
@@ -185,6 +187,11 @@ class Cluster:
         if self.config.eligible_leader_replicas is not None:
             levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
         self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
+        if self.quorum is None and self.mode == KRAFT and self.adopted is None:
+            check_supported(
+                {**levels, mv.FEATURE_NAME: self.metadata_version.level},
+                supported_features(self.rules, unstable=self.config.unstable_feature_versions),
+            )
 
     def _number_nodes(self, brokers: int, controllers: int, own_ids: OwnIds) -> None:
         """Brokers 1, 2, …; controllers 101, 102, …, or the ZooKeeper server; or those of a log."""

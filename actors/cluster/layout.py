@@ -15,6 +15,7 @@ from minicluster.errors import NoEffectWarning, UserError, counted
 from minicluster.faults import Faults
 from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.metadata import metadata_version as mv
+from minicluster.metadata.supported_features import UNSTABLE
 from minicluster.rules import Rules
 from minicluster.scenario.bounds import (
     BROKERS_MAX,
@@ -212,6 +213,24 @@ def config_of(
 def version_of(given: str | None, rules: Rules) -> mv.MetadataVersion:
     """The metadata.version to format with: the release's own if none is given."""
     return mv.production_version(rules) if given is None else mv.MetadataVersion.parse(given)
+
+
+def check_supported(levels: Mapping[str, int], supported: Mapping[str, tuple[int, int]]) -> None:
+    """Reject levels at which the nodes could not register: the cluster would wait for them.
+
+    Errors:  UserError in one line.
+    """
+    for name, level in levels.items():
+        lowest, highest = supported.get(name, (0, 0))
+        if lowest <= level <= highest or level == 0:
+            continue
+        if name == mv.FEATURE_NAME:
+            text, last = mv.MetadataVersion(level).version_name, mv.MetadataVersion(highest)
+            raise UserError(
+                f"metadata_version: {text} is for testing only and {last.version_name} the last "
+                f"stable one; take that, or config={{{UNSTABLE!r}: True}}"
+            )
+        raise UserError(f"features: {name}: {level} is above {highest}, the last of this release")
 
 
 def rules_and_faults(
