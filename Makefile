@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow kafka zookeeper check format lint types wheel bench docs site clean
+.PHONY: help demo test slow kafka zookeeper apps check format lint types wheel bench docs site clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ kafka: $(VENV)/.installed-dev  ## Apache Kafka's own nodes beside a cluster's (J
 zookeeper: $(VENV)/.installed-dev  ## ZooKeeper's own server below a cluster's brokers (Java, Maven)
 	@$(BIN)/python -m tests.zookeeper.real fetch
 	@$(BIN)/python -m pytest -q -m zookeeper tests/zookeeper/real
+
+apps: $(VENV)/.installed-dev  ## Streams, Connect, Kafka's tools, franz-go, KafkaJS on a cluster (Java, Maven, Go, node)
+	@$(BIN)/python -m tests.apps fetch
+	@$(BIN)/python -m pytest -q -m apps tests/apps
 
 check: format lint types test wheel  ## what CI runs
 

@@ -18,12 +18,6 @@ def cache_folder(name: str) -> Path:
     return Path(cache) / "minicluster" / name
 
 
-def java() -> str | None:
-    """The Java on the path: Kafka 4 needs 17, and more modules than a wheel of Java has."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=f"{home}/bin" if home else None) or shutil.which("java")
-
-
 def copy_jars(pom: Path, folder: Path, artifacts: Sequence[str] = ()) -> int:
     """Copy the dependencies of a pom into a folder, all of them or the named ones.
 

@@ -19,8 +19,8 @@ from minicluster.log.segment import read_segment
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import write_long_log
+from tests.java import java
 from tests.kafka.jars import jars_folder, missing
-from tests.maven import java
 
 RECORDS = 100_000
 

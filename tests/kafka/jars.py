@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.maven import cache_folder, java
+from tests.java import java, javac
+from tests.maven import cache_folder
 
 VERSION = "4.3.0"
 CONNECTOR_VERSION = "4.2.0"
@@ -27,6 +28,20 @@ def spark_jars() -> list[Path]:
 def spark_jars_folder() -> Path:
     """The folder of the connector's jars, whether it is there or not."""
     return jars_folder().with_name(f"spark-sql-kafka-{CONNECTOR_VERSION}")
+
+
+def test_jars_folder() -> Path:
+    """The folder of Kafka's test jars with all that they need, whether it is there or not."""
+    return jars_folder().with_name(f"kafka-tests-{VERSION}")
+
+
+def tests_missing() -> str | None:
+    """The reason why Apache Kafka's own tests cannot run here, None if they can."""
+    if java() is None or javac() is None:
+        return "there is no Java (java and javac) on the path"
+    if not list(test_jars_folder().glob(f"kafka_*-{VERSION}-test.jar")):
+        return f"no test jars of Apache Kafka {VERSION}: python -m tests.kafka fetch"
+    return None
 
 
 def missing() -> str | None:

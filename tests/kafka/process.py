@@ -8,19 +8,16 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.java import java_command
 from tests.kafka.jars import jars_folder
-from tests.maven import java
 
 LOOPBACK = "127.0.0.1"
 LOG_LINES = 40
 END_WITHIN_S = 30.0
 PROGRAM_WITHIN_S = 180.0
-
-# A process of the test ends soon and shares the machine with others.
-_JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 BROKER = {
     "process.roles": "broker",
@@ -79,13 +76,23 @@ def wait_for(holds: Callable[[], bool], within_s: float, state: Callable[[], str
 
 
 class JavaProgram:
-    """A Java program in one source file that runs until its standard input ends."""
+    """A Java program that runs until its standard input ends, or until a test ends it.
 
-    def __init__(self, program: Path, *arguments: str, folder: Path) -> None:
+    Shapes:  program: a class, or one source file; class_path: Kafka's jars if none is given.
+    """
+
+    def __init__(
+        self,
+        program: str | Path,
+        *arguments: str,
+        folder: Path,
+        class_path: Sequence[Path | str] = (),
+    ) -> None:
         self._log = folder / "java.log"
-        with self._log.open("wb") as log:
+        class_path = class_path or [f"{jars_folder()}/*"]
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_command(str(program), heap="768m"), *arguments],
+                [*java_command(program, class_path=class_path, heap="768m"), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -183,10 +190,8 @@ class KafkaProcess:
         self._process.send_signal(number)
 
 
-def _command(main_class: str, *, heap: str = "256m") -> list[str]:
-    found = java()
-    assert found is not None
-    return [found, f"-Xmx{heap}", *_JAVA_OPTIONS, "-cp", f"{jars_folder()}/*", main_class]
+def _command(main: str, *, heap: str = "256m") -> list[str]:
+    return java_command(main, class_path=[f"{jars_folder()}/*"], heap=heap)
 
 
 def output_of(program: Path, *arguments: str) -> str:

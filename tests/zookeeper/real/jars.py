@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.maven import cache_folder, java
+from tests.java import java
+from tests.maven import cache_folder
 
 VERSION = "3.8.4"  # of the recorded runs
 

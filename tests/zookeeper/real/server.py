@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.java import java
 from tests.kafka.process import LOOPBACK, free_port
-from tests.maven import java
 from tests.zookeeper.real.jars import jars_folder
 
 TICK_MS = 200

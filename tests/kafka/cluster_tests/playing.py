@@ -1,0 +1,122 @@
+"""Classes of Apache Kafka's tests played by JUnit's launcher, and what came of each test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+
+from tests.java import compile_java, java_command
+from tests.kafka.jars import test_jars_folder
+
+CHECKOUT = Path(__file__).parents[3]
+STAND_IN = Path(__file__).with_name("RaftClusterInvocationContext.java")
+LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
+EACH_WITHIN = "120s"
+HOLDS, FAILS, LEFT_OUT = "holds", "fails", "left out"
+MESSAGE_CHARS = 300
+LOOKED_INTO = re.compile(r"looks into \w+\.\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One invocation of a test, and for one that does not hold the reason."""
+
+    test: str
+    outcome: str
+    message: str = ""
+
+
+def count_by_outcome(tests: Sequence[Played]) -> Counter[str]:
+    """How many hold, fail and are left out."""
+    return Counter(test.outcome for test in tests)
+
+
+@cache
+def _class_names() -> dict[str, str]:
+    """The full name of each class in the jars by its short one."""
+    names: dict[str, str] = {}
+    for jar in sorted(test_jars_folder().glob("kafka*-test.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            for entry in archive.namelist():
+                if entry.endswith("Test.class") and "$" not in entry:
+                    full = entry.removesuffix(".class").replace("/", ".")
+                    names[full.rpartition(".")[2]] = full
+    return names
+
+
+def full_name(name: str) -> str:
+    """A class's name with its package.
+
+    Errors:  LookupError for a class that no jar has.
+    """
+    if "." in name:
+        return name
+    if name not in _class_names():
+        raise LookupError(f"{name}: no test jar in {test_jars_folder()} has this class")
+    return _class_names()[name]
+
+
+def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]:
+    """Play the tests of some classes, one after the other.
+
+    Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit.
+    """
+    jars = f"{test_jars_folder()}/*"
+    classes = compile_java(STAND_IN, folder / "classes", class_path=[jars])
+    reports = folder / "reports"
+    system = {
+        "org.slf4j.simpleLogger.defaultLogLevel": "error",
+        "junit.jupiter.extensions.autodetection.enabled": "true",
+        "junit.jupiter.execution.timeout.default": EACH_WITHIN,
+        "cluster.python": sys.executable,
+        "cluster.checkout": CHECKOUT,
+        "cluster.log": folder / "cluster.log",
+    }
+    launcher = java_command(LAUNCHER, class_path=[classes, jars], heap="768m")
+    command = [
+        launcher[0],
+        *(f"-D{name}={value}" for name, value in system.items()),
+        *launcher[1:],
+        "execute",
+        "--disable-banner",
+        "--details=none",
+        f"--reports-dir={reports}",
+        *(f"--select-class={full_name(name)}" for name in names),
+    ]
+    with (folder / "java.log").open("wb") as log:
+        subprocess.run(command, stdout=log, stderr=log, timeout=within_s, check=False, cwd=folder)
+    return [test for report in sorted(reports.glob("*jupiter*.xml")) for test in _read(report)]
+
+
+def _read(report: Path) -> list[Played]:
+    tests = []
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '')}"
+        problem = next((e for e in case if e.tag in ("failure", "error")), None)
+        skipped = case.find("skipped")
+        looked_into = LOOKED_INTO.search("" if problem is None else problem.text or "")
+        if looked_into is not None:  # in a condition that the test waited for
+            tests.append(Played(name, LEFT_OUT, looked_into[0]))
+        elif problem is not None:
+            tests.append(Played(name, FAILS, _message(problem)))
+        elif skipped is not None:
+            tests.append(Played(name, LEFT_OUT, _message(skipped)))
+        else:
+            tests.append(Played(name, HOLDS))
+    return tests
+
+
+def _message(element: ElementTree.Element) -> str:
+    text = element.get("message") or (element.text or "").strip()
+    lines = text.replace("org.opentest4j.TestAbortedException: ", "").splitlines()
+    told = takewhile(lambda line: not line.startswith("\tat "), lines)
+    return " ".join(told)[:MESSAGE_CHARS]

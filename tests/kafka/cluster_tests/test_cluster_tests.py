@@ -1,0 +1,34 @@
+"""Apache Kafka's own cluster tests hold on a cluster of ours, but for those that say why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kafka.cluster_tests.playing import FAILS, HOLDS, count_by_outcome, play
+from tests.kafka.jars import tests_missing
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.skipif(tests_missing() is not None, reason=tests_missing() or ""),
+]
+
+CLASSES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("classes.yaml").read_text(encoding="utf-8")
+)
+WITHIN_S = 1_800.0
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_class_holds(name: str, tmp_path: Path) -> None:
+    tests = play([name], tmp_path, within_s=WITHIN_S)
+    print(*tests, sep="\n")  # shown where a test failed
+    failed = {
+        test.test.partition(".")[2].partition("(")[0] for test in tests if test.outcome == FAILS
+    }
+    assert failed == set(CLASSES[name].get("fails", {}))
+    assert count_by_outcome(tests)[HOLDS] == CLASSES[name]["holds"]
