@@ -80,7 +80,7 @@ class ConfigKey:
     type_: str
     default: str | None
     validator: Mapping[str, Any] | None
-    documentation: str
+    documentation: str | None
     internal: bool = False
     required: bool = False
     dynamic: str | None = None

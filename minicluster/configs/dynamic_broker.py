@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from minicluster.configs.config_def import InvalidConfig, Value
+from minicluster.configs.config_def import ConfigKey, InvalidConfig, Value
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.effective import BrokerLevels
 
@@ -55,6 +56,20 @@ def is_dynamic(name: str) -> bool:
     """True for a config whose new value a running broker takes."""
     key = broker_configs().keys.get(name)
     return name in QUOTA_CONFIGS if key is None else key.dynamic is not None
+
+
+def described_key(name: str) -> ConfigKey | None:
+    """By what a broker shows a value: one of unknown type, None, may be a secret and is hidden.
+
+    Source:  KafkaConfig.configType.
+    """
+    keys = broker_configs().keys
+    if name in keys:
+        return keys[name]
+    if name in QUOTA_CONFIGS:
+        return ConfigKey(name, "LONG", default=None, validator=None, documentation=None)
+    behind = next((keys[other] for other in broker_config_synonyms(name) if other in keys), None)
+    return None if behind is None else replace(behind, name=name, documentation=None)
 
 
 def broker_levels(

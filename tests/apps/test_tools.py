@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.protocol.messages import DescribeClusterRequest
 from tests.apps.programs import jars, needs_kafka
 from tests.java import java_command
 from tests.kafka.process import wait_for
@@ -257,7 +258,7 @@ def test_the_quorum_is_described(shell: Shell, kind: str) -> None:
     cluster = shell.cluster
     address = cluster.bootstrap_servers if kind == "server" else cluster.bootstrap_controllers
     status = shell.run_at(QUORUM, f"--bootstrap-{kind}", address, "describe", "--status")
-    assert f"LeaderId:               {cluster.active_controller_id()}" in status
+    assert f"LeaderId:               {cluster.active_controller.id}" in status
     voters = re.search(r"CurrentVoters:\s+(\[.*\])", status)
     assert voters is not None and [v["id"] for v in json.loads(voters[1])] == [101, 102, 103]
     nodes = shell.run_at(QUORUM, f"--bootstrap-{kind}", address, "describe", "--replication")
@@ -325,6 +326,7 @@ def test_brokers_show_their_apis_and_the_cluster_its_id(shell: Shell) -> None:
     assert versions.count("ApiVersions(18): 0 to 4 [usable: 4]") == 3
     address = ("--bootstrap-server", shell.cluster.bootstrap_servers)
     described = shell.run_at(CLUSTER, "cluster-id", *address)
-    assert f"Cluster ID: {shell.cluster.plan.cluster_id}" in described
+    cluster_id = shell.cluster.admin(DescribeClusterRequest()).cluster_id
+    assert f"Cluster ID: {cluster_id}" in described
     endpoints = shell.run_at(CLUSTER, "list-endpoints", *address)
     assert first_words(endpoints) == {"1", "2", "3"}

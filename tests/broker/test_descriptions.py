@@ -20,7 +20,7 @@ from minicluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from minicluster.protocol.records import ClientQuotaRecord
+from minicluster.protocol.records import ClientQuotaRecord, ConfigRecord
 from tests.broker.test_kafka_apis import IMAGE
 
 EXACT, DEFAULT, SPECIFIED = range(3)
@@ -107,6 +107,30 @@ def test_an_empty_name_without_a_cursor_breaks_the_description() -> None:
 def test_a_change_of_nothing_needs_no_controller(request_: Any, response: Any) -> None:
     """Source: KafkaApis.handleAlterConfigsRequest."""
     assert responded(request_) == response
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("leader.replication.throttled.rate", "1048576"),  # a quota: LONG
+        ("listener.name.external.ssl.keystore.location", "store.jks"),  # that of its listener
+        ("listener.name.external.ssl.keystore.password", None),
+        ("my.own", None),
+    ],
+)
+def test_a_dynamic_config_is_shown_unless_it_may_be_a_secret(name: str, value: str | None) -> None:
+    """Source: KafkaConfig.configType, maybeSensitive; ConfigHelper.createBrokerConfigEntry.
+
+    kafka-reassign-partitions reads the throttle back that it has set.
+    """
+    record = ConfigRecord(resource_type=4, resource_name="1", name=name, value=value or "hidden")
+    kind = DescribeConfigsRequest.DescribeConfigsResource
+    of_broker = kind(resource_type=4, resource_name="1", configuration_keys=(name,))
+    request = DescribeConfigsRequest(resources=(of_broker,), include_synonyms=True)
+    (result,) = responded(request, record, version=4).results
+    (entry,) = result.configs
+    assert (entry.value, entry.is_sensitive) == (value, value is None)
+    assert [synonym.value for synonym in entry.synonyms[:1]] == [value]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,11 @@ from minicluster.configs.definitions import (
     group_synonym,
     topic_configs,
 )
-from minicluster.configs.dynamic_broker import broker_config_synonyms, is_dynamic
+from minicluster.configs.dynamic_broker import (
+    broker_config_synonyms,
+    described_key,
+    is_dynamic,
+)
 from minicluster.configs.effective import (
     BrokerLevels,
     ConfigSource,
@@ -159,7 +163,7 @@ def _broker_synonyms(name: str, levels: BrokerLevels) -> list[Synonym]:
     """
     names = broker_config_synonyms(name)
     keys = broker_configs().keys
-    hidden = _is_sensitive(keys.get(name))
+    hidden = _is_sensitive(described_key(name))
     synonyms = [
         Synonym(name=other, value=None if hidden else level[other], source=source)
         for source, level in levels.levels()
@@ -198,12 +202,11 @@ def _broker_id(name: str) -> int:
 
 
 def _broker_entry(name: str, levels: BrokerLevels) -> Entry:
-    key = broker_configs().keys.get(name)
-    value = levels.value(name)
+    key, value = described_key(name), levels.value(name)
     return _entry(
         name,
         key,
-        value if key is None else key.normalized(value),
+        key.normalized(value) if key is not None and name in broker_configs().keys else value,
         _broker_synonyms(name, levels),
         read_only=not is_dynamic(name),
     )
@@ -218,7 +221,7 @@ def _default_entry(name: str, levels: BrokerLevels) -> Entry:
     ]
     return _entry(
         name,
-        broker_configs().keys.get(name),
+        described_key(name),
         levels.dynamic_default[name],
         synonyms,
         read_only=not is_dynamic(name),

@@ -18,6 +18,7 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
 from minicluster.metadata.bootstrap import default_features
 from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.protocol.messages import DescribeClusterRequest
 
 # Its versions are the latest, which are for testing only.
 OF_TEST_KIT = {"unstable.feature.versions.enable": "true"}
@@ -83,7 +84,7 @@ def main(text: str) -> None:
     said(
         brokers=cluster.bootstrap_servers,
         controllers=cluster.bootstrap_controllers,
-        cluster_id=cluster.plan.cluster_id,
+        cluster_id=cluster.admin(DescribeClusterRequest()).cluster_id,
     )
     for line in sys.stdin:
         what, node = line.split()
