@@ -14,11 +14,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster import MiniCluster
+from minicluster.actors.listeners.address import ListenAddress
 from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
 from minicluster.metadata.bootstrap import default_features
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.messages import DescribeClusterRequest
+
+SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
 # Its versions are the latest, which are for testing only.
 OF_TEST_KIT = {"unstable.feature.versions.enable": "true"}
@@ -63,7 +66,7 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
         node_configs={int(n): known(own) for n, own in shape["node_configs"].items()},
         metadata_version=shape["metadata_version"],
         features=features,
-        listeners=True,
+        listeners=ListenAddress(advertised="localhost"),
         runtime="threaded",
     )
 
@@ -87,11 +90,13 @@ def main(text: str) -> None:
         cluster_id=cluster.admin(DescribeClusterRequest()).cluster_id,
     )
     for line in sys.stdin:
-        what, node = line.split()
+        what, node_id = line.split()
+        node = cluster.node(int(node_id))
         if what == "stop":
-            cluster.controlled_shutdown(int(node))
+            cluster.controlled_shutdown(node)
+            cluster.wait_until(lambda node=node: not node.is_running, within=SHUT_DOWN_WITHIN)
         else:
-            cluster.restart(int(node))
+            cluster.restart(node)
         said(done=line.strip())
 
 

@@ -23,7 +23,7 @@ LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 EACH_WITHIN = "120s"
 HOLDS, FAILS, LEFT_OUT = "holds", "fails", "left out"
 MESSAGE_CHARS = 300
-LOOKED_INTO = re.compile(r"looks into \w+\.\w+")
+LOOKED_INTO = re.compile(r"looks into \w+\.\w+|Unable to find metric \w+")
 
 
 @dataclass(frozen=True, slots=True)
