@@ -175,6 +175,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "sequence": "int",  # read: of a record whose producer has an id
         "group_id": "str",  # own, commit, committed, pending
         "member_id": "str",  # own, commit
+        "instance_id": "str",  # own: group.instance.id of a static member, where the request has it
         "generation": "int",  # own, commit: of a classic group, or the member's epoch
         "stable": "bool",  # committed: no transaction of a producer held the offset open
         "transactional_id": "str",  # init, end
@@ -267,6 +268,7 @@ OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {
         "sequence",
         "group_id",
         "member_id",
+        "instance_id",
         "generation",
         "stable",
         "transactional_id",

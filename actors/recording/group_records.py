@@ -54,6 +54,7 @@ def _synced(request: Any, response: Any) -> Iterator[Row]:
         yield record_row("own", topic, ZERO_UUID, index, None, None) | {
             "group_id": request.group_id,
             "member_id": request.member_id,
+            "instance_id": request.group_instance_id,
             "generation": request.generation_id,
         }
 
@@ -66,6 +67,7 @@ def _beaten(request: Any, response: Any) -> Iterator[Row]:
             yield record_row("own", "", topic.topic_id, index, None, None) | {
                 "group_id": request.group_id,
                 "member_id": response.member_id,
+                "instance_id": request.instance_id,
                 "generation": response.member_epoch,
             }
 

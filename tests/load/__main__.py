@@ -72,7 +72,7 @@ def _result(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
         process.kill()
         process.communicate()
         text = '{"errors": {"it did not end": 1}}'
-    result: dict[str, Any] = json.loads(text)
+    result: dict[str, Any] = json.loads(text or '{"errors": {"it failed": 1}}')
     return result
 
 

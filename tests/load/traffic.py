@@ -10,11 +10,13 @@ import json
 import sys
 import time
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import confluent_kafka
 
 REJOIN_S = 3.0
+CLOSE_S = 60.0
 
 
 def main() -> int:
@@ -31,9 +33,6 @@ def run(
 
     def note(error: Any) -> None:
         errors[f"{error.name()}: {error.str()}"[:160]] += 1
-
-    def log(*_: Any) -> None:
-        return
 
     common = {"bootstrap.servers": servers, "error_cb": note, "log_level": 3}
 
@@ -59,6 +58,9 @@ def run(
         consumer.subscribe(["orders"], on_assign=assigned)
         return consumer
 
+    # A member that leaves waits for the others to join again, so the loop must poll them meanwhile.
+    pool = ThreadPoolExecutor(members or 1)
+    closing: list[Future[None]] = []
     began_s = time.monotonic()
     group = [member(number) for number in range(members)]
     senders = [
@@ -80,7 +82,7 @@ def run(
                 else:
                     note(message.error())
         if members and time.monotonic() > rejoin_s:
-            group.pop(0).close()
+            closing.append(pool.submit(group.pop(0).close))
             group.append(member(joined))
             joined += 1
             rejoin_s = time.monotonic() + REJOIN_S
@@ -88,8 +90,11 @@ def run(
     for sender in senders:
         if sender.flush(60):
             errors["records without a response"] += 1
-    for consumer in group:
-        consumer.close()
+    closing += [pool.submit(consumer.close) for consumer in group]
+    _, open_ = wait(closing, CLOSE_S)
+    if open_:
+        errors["members that did not close"] += len(open_)
+    pool.shutdown(wait=False, cancel_futures=True)
     return {**counts, "sent": sent, "joined": joined, "errors": errors}
 
 

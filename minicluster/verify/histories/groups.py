@@ -170,7 +170,8 @@ def _is_promised(known: list[OffsetSet], last: OffsetSet, row: Row) -> bool:
 class OwnedPartition:
     """A partition that a member of a group was given.
 
-    Shapes:  owners: the members to which the partition was given in that generation.
+    Shapes:  owners: the members to which the partition was given in that generation; a static
+             member by its instance, since it keeps what it owns when it comes back (KIP-345).
     """
 
     broker: int
@@ -188,15 +189,20 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
         if row["kind"] == "end":
             ended[row["group_id"]].append(row["seq"])
     owned: dict[Any, list[Received]] = defaultdict(list)
+    instances: dict[Any, str] = {}  # a member of a consumer group names its own when it joins
     for one in run.context(returned):
         if one.row["f"] == "own":
             group = one.row["group_id"]
+            if one.row["instance_id"] is not None:
+                instances[group, one.row["member_id"]] = one.row["instance_id"]
             # A group that has ended may come again, with its first generation.
             lives = bisect_left(ended.get(group, []), one.row["seq"])
             owned[group, lives, one.row["generation"], *one.place].append(one)
-    for several in owned.values():
+    for (group, *_), several in owned.items():
         members = {one.row["member_id"] for one in several}
-        owners = frozenset(member for member in members if member is not None)
+        owners = frozenset(
+            instances.get((group, member), member) for member in members if member is not None
+        )
         for one in several:
             step = OwnedPartition(
                 broker=one.row["broker"], generation=one.row["generation"], owners=owners

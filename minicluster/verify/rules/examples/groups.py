@@ -245,6 +245,13 @@ def h2_near() -> RunBuilder:
 
 
 @keeps(a_partition_has_one_owner)
+def h2_static() -> RunBuilder:
+    """A static member restarts, and is given what it had under another member id (KIP-345)."""
+    run = own(own(history(), "m1", instance_id="s"), "m2", instance_id="s")
+    return own(run, "m2")
+
+
+@keeps(a_partition_has_one_owner)
 def h2_again() -> RunBuilder:
     """A group ends, and another one of its name begins with its first generation."""
     return own(_deleted(own(history(), "m1"), "end"), "m2")
