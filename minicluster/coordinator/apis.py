@@ -17,27 +17,27 @@ from minicluster.protocol import Message
 from minicluster.protocol import messages as m
 
 GROUP_APIS: Mapping[type[Message], str] = {
-    m.ConsumerGroupDescribeRequest: "consumer_group_describe:handle_consumer_group_describe",
+    m.ConsumerGroupDescribeRequest: "groups:handle_consumer_group_describe",
     m.ConsumerGroupHeartbeatRequest: "consumer_group_heartbeat:handle_consumer_group_heartbeat",
-    m.DeleteGroupsRequest: "delete_groups:handle_delete_groups",
-    m.DescribeGroupsRequest: "describe_groups:handle_describe_groups",
-    m.HeartbeatRequest: "heartbeat:handle_heartbeat",
-    m.JoinGroupRequest: "join_group:handle_join_group",
-    m.LeaveGroupRequest: "leave_group:handle_leave_group",
-    m.ListGroupsRequest: "list_groups:handle_list_groups",
+    m.DeleteGroupsRequest: "groups:handle_delete_groups",
+    m.DescribeGroupsRequest: "groups:handle_describe_groups",
+    m.HeartbeatRequest: "classic_members:handle_heartbeat",
+    m.JoinGroupRequest: "classic_members:handle_join_group",
+    m.LeaveGroupRequest: "classic_members:handle_leave_group",
+    m.ListGroupsRequest: "groups:handle_list_groups",
     m.OffsetCommitRequest: "offset_commit:handle_offset_commit",
     m.OffsetDeleteRequest: "offset_delete:handle_offset_delete",
     m.OffsetFetchRequest: "offset_fetch:handle_offset_fetch",
-    m.SyncGroupRequest: "sync_group:handle_sync_group",
+    m.SyncGroupRequest: "classic_members:handle_sync_group",
     m.TxnOffsetCommitRequest: "offset_commit:handle_txn_offset_commit",
 }
 TRANSACTION_APIS: Mapping[type[Message], str] = {
     m.AddOffsetsToTxnRequest: "add_partitions_to_txn:handle_add_offsets_to_txn",
     m.AddPartitionsToTxnRequest: "add_partitions_to_txn:handle_add_partitions_to_txn",
-    m.DescribeTransactionsRequest: "describe_transactions:handle_describe_transactions",
+    m.DescribeTransactionsRequest: "transactions:handle_describe_transactions",
     m.EndTxnRequest: "end_txn:handle_end_txn",
     m.InitProducerIdRequest: "init_producer_id:handle_init_producer_id",
-    m.ListTransactionsRequest: "list_transactions:handle_list_transactions",
+    m.ListTransactionsRequest: "transactions:handle_list_transactions",
 }
 COORDINATOR_APIS = frozenset({*GROUP_APIS, *TRANSACTION_APIS, m.WriteTxnMarkersRequest})
 """Markers are for the logs of partitions, of which one may be that of groups."""

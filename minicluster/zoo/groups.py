@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.requests import (
+    classic_members,
     offset_commit,
     offset_fetch,
-    sync_group,
 )
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
@@ -40,7 +40,7 @@ def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
     return replace(result, records=())
 
 
-@plant(sync_group.distributed, "s52_two_owners")
+@plant(classic_members.distributed, "s52_two_owners")
 def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
     assignments: dict[str, bytes] = right(state, request)
     if len(assignments) < 2:
@@ -49,7 +49,7 @@ def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> di
     return dict.fromkeys(assignments, next(iter(assignments.values())))
 
 
-@plant(sync_group.distributed, "s58_member_without_partitions")
+@plant(classic_members.distributed, "s58_member_without_partitions")
 def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
     assignments: dict[str, bytes] = right(state, request)
     if len(assignments) < 2:

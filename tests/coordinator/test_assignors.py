@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
-from minicluster.coordinator.group.assignors.assignor import GroupSpec, MemberSpec
-from minicluster.coordinator.group.assignors.range import assign_ranges
-from minicluster.coordinator.group.assignors.uniform import assign_uniformly
+from minicluster.coordinator.group.assignors import (
+    GroupSpec,
+    MemberSpec,
+    assign_ranges,
+    assign_uniformly,
+)
 from minicluster.java_order import (
     hash_map_order,
     hash_set_order,

@@ -22,10 +22,16 @@ from typing import Any
 from minicluster.coordinator.apis import TRANSACTION_APIS, load
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import follow_leadership
+from minicluster.coordinator.runtime.shard import Result
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.expiration import remove_expired_transactional_ids
 from minicluster.coordinator.transaction.requests.end_txn import abort_timed_out_transactions
+from minicluster.coordinator.transaction.transaction import (
+    COMPLETED,
+    Transaction,
+    TransactionShard,
+    tombstone,
+)
 from minicluster.effects import Effect
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -190,3 +196,41 @@ class _Periodic:
             self._task(state, at_ms)
 
         state.timers.add(self.begin_ms + rounds * self._interval_ms, run)
+
+
+# The end of transactional ids that are not used any more.
+#
+# Source:  TransactionStateManager.removeExpiredTransactionalIds.
+
+
+def remove_expired_transactional_ids(state: CoordinatorState, now_ms: int) -> None:
+    """Write a tombstone for each transactional id without transaction that was unused for long."""
+    last_used_ms = now_ms - state.config.transactional_id_expiration_ms
+    for shard in state.runtime.shards:
+        expired = [
+            transaction
+            for transaction in shard.transactions.values()
+            if transaction.pending_state is None
+            and transaction.metadata.state in COMPLETED
+            and transaction.metadata.last_update_ms <= last_used_ms
+        ]
+        if expired:
+            _remove(state, shard, expired, now_ms)
+
+
+def _remove(
+    state: CoordinatorState, shard: TransactionShard, expired: list[Transaction], now_ms: int
+) -> None:
+    for transaction in expired:
+        transaction.prepare_dead()
+    ids = [transaction.metadata.transactional_id for transaction in expired]
+    result = Result(records=tuple(tombstone(i) for i in ids), is_applied=True)
+
+    def done(_: None, error: ErrorCode | None, __: str | None) -> None:
+        for transactional_id, transaction in zip(ids, expired, strict=True):
+            if error is None:
+                del shard.transactions[transactional_id]
+            else:
+                transaction.pending_state = None
+
+    state.runtime.write(shard.partition, lambda *_: result, done, now_ms)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.records import tombstone
-from minicluster.coordinator.group.consumer.current_assignment import Owned
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.member import (
+from minicluster.coordinator.group.consumer.assignment import Owned
+from minicluster.coordinator.group.consumer.group import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    ConsumerGroup,
     ConsumerGroupMember,
 )
 from minicluster.coordinator.group.consumer.records import (
@@ -23,7 +23,7 @@ from minicluster.coordinator.group.consumer.records import (
     member_tombstones,
     target_assignment,
 )
-from minicluster.coordinator.group.migration.upgrade import (
+from minicluster.coordinator.group.migration.conversion import (
     convert_to_consumer_group,
     validate_upgrade,
 )

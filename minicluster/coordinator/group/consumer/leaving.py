@@ -15,15 +15,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.member import ConsumerGroupMember, MemberState
+from minicluster.coordinator.group.consumer.group import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    MemberState,
+)
 from minicluster.coordinator.group.consumer.records import (
     group_epoch,
     member_tombstones,
     regular_expression_tombstone,
 )
 from minicluster.coordinator.group.consumer.subscription import add_matches, add_names
-from minicluster.coordinator.group.migration.downgrade import (
+from minicluster.coordinator.group.migration.conversion import (
     can_downgrade_without,
     convert_to_classic_group,
 )

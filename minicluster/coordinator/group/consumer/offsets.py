@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
+from minicluster.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupMember
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.protocol import ErrorCode
 

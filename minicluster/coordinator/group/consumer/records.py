@@ -15,13 +15,15 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import ClassicGroup
-from minicluster.coordinator.group.consumer.group import UNASSIGNED_EPOCH, ConsumerGroup, TopicHash
-from minicluster.coordinator.group.consumer.member import (
+from minicluster.coordinator.group.consumer.group import (
     LEAVE_GROUP_MEMBER_EPOCH,
+    UNASSIGNED_EPOCH,
+    ConsumerGroup,
     ConsumerGroupMember,
     MemberState,
     PartitionEpochs,
     Partitions,
+    TopicHash,
 )
 from minicluster.coordinator.group.consumer.subscription import ResolvedRegularExpression
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict

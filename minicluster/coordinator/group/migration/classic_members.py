@@ -21,7 +21,12 @@ from minicluster.coordinator.group.classic.group import (
     RespondJoin,
     RespondSync,
 )
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.group import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    MemberState,
+    classic_metadata,
+)
 from minicluster.coordinator.group.consumer.joining import (
     dynamic_member,
     joining_static_member,
@@ -37,20 +42,12 @@ from minicluster.coordinator.group.consumer.leaving import (
     schedule_session_timeout,
     schedule_sync_timeout,
 )
-from minicluster.coordinator.group.consumer.member import (
-    ConsumerGroupMember,
-    MemberState,
-    classic_metadata,
-)
-from minicluster.coordinator.group.consumer.rebalance import Rebalance
+from minicluster.coordinator.group.consumer.rebalance import Rebalance, update_regular_expression
 from minicluster.coordinator.group.consumer.records import member_subscription
-from minicluster.coordinator.group.consumer.refresh import update_regular_expression
-from minicluster.coordinator.group.migration.downgrade import (
+from minicluster.coordinator.group.migration.conversion import (
+    assignment_bytes,
     can_downgrade_with_replaced,
     convert_to_classic_group,
-)
-from minicluster.coordinator.group.migration.embedded import (
-    assignment_bytes,
     owned_topics,
     subscription_of,
 )

@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
+from minicluster.coordinator.group.consumer.group import (
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    ConsumerGroup,
+    ConsumerGroupMember,
+    PartitionEpochs,
+)
 from minicluster.coordinator.group.consumer.joining import (
     dynamic_member,
     group_of_heartbeat,
@@ -20,15 +26,12 @@ from minicluster.coordinator.group.consumer.joining import (
     validate_member_epoch,
 )
 from minicluster.coordinator.group.consumer.leaving import fence_members, schedule_session_timeout
-from minicluster.coordinator.group.consumer.member import (
-    LEAVE_GROUP_MEMBER_EPOCH,
-    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    ConsumerGroupMember,
-    PartitionEpochs,
+from minicluster.coordinator.group.consumer.rebalance import (
+    Rebalance,
+    RegexUpdate,
+    update_regular_expression,
 )
-from minicluster.coordinator.group.consumer.rebalance import Rebalance
 from minicluster.coordinator.group.consumer.records import current_assignment, member_subscription
-from minicluster.coordinator.group.consumer.refresh import RegexUpdate, update_regular_expression
 from minicluster.coordinator.group.state.coordinator_state import (
     ClientContext,
     Context,

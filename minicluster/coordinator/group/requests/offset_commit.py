@@ -22,8 +22,7 @@ from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.member import ConsumerGroupMember
+from minicluster.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupMember
 from minicluster.coordinator.group.consumer.offsets import committing_member, validate_partition
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard

@@ -12,12 +12,12 @@ from minicluster.coordinator.group.classic.group import ClassicGroup, MemberOrde
 from minicluster.coordinator.group.classic.records import group_of, tombstone
 from minicluster.coordinator.group.config import ConsumerGroupConfig, GroupCoordinatorConfig
 from minicluster.coordinator.group.consumer.group import ConsumerGroup, TopicHash
-from minicluster.coordinator.group.consumer.metadata_hash import TopicHashes
 from minicluster.coordinator.group.consumer.records import (
     ConsumerGroupReplay,
     Groups,
     group_tombstones,
 )
+from minicluster.coordinator.group.consumer.subscription import TopicHashes
 from minicluster.coordinator.group.state.offsets import Offsets, offset_of
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline

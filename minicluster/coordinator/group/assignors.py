@@ -1,20 +1,132 @@
-"""The uniform assignor: members differ by one partition at most, and keep what they have.
+"""The two assignors of consumer groups: ranges of each topic, or all partitions evenly (KIP-848).
 
-Members with different subscriptions keep what they still subscribe to, what is free goes to the
-least loaded subscribers, and then partitions move from the most loaded ones until no move improves
-the balance.
-
-Source:  UniformAssignor, UniformHomogeneousAssignmentBuilder, UniformHeterogeneousAssignmentBuilder
-         (MemberAssignmentBalancer).
+Both get a group and the topics that it may have, and give each member its partitions. Neither
+remembers anything: what members keep, they keep because the group says what they had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
-from minicluster.coordinator.group.assignors.assignor import Assignment, GroupSpec, add_partition
+from minicluster.errors import MiniclusterError
 from minicluster.java_order import hash_set_order, java_set_order
+
+# The input and the output of an assignor.
+#
+# Source:  GroupSpec, MemberSubscription, SubscribedTopicDescriber, GroupAssignment.
+
+Assignment = dict[str, dict[UUID, set[int]]]
+"""The partitions of each member, by topic id."""
+
+
+class AssignorError(MiniclusterError):
+    """A member subscribes to a topic that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """One member: the topics that it subscribes to, and its last target assignment.
+
+    Shapes:  both are in the order in which Java walks over them.
+    """
+
+    instance_id: str | None
+    subscribed: tuple[UUID, ...]
+    assignment: Mapping[UUID, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """A group before an assignment.
+
+    Shapes:  ``owners`` has the member of each partition that is assigned; ``topic_hash`` orders
+             topics as Java's maps do; ``partition_count`` is None for a topic that does not exist.
+    """
+
+    members: Mapping[str, MemberSpec]
+    is_homogeneous: bool
+    owners: Mapping[UUID, Mapping[int, str]]
+    partition_count: Callable[[UUID], int | None]
+    topic_hash: Callable[[UUID], int]
+
+    def require_partition_count(self, topic_id: UUID) -> int:
+        """The number of partitions of a topic.
+
+        Errors:  AssignorError.
+        """
+        count = self.partition_count(topic_id)
+        if count is None:
+            raise AssignorError(
+                f"Members are subscribed to topic {topic_id} which doesn't exist in the topic "
+                "metadata."
+            )
+        return count
+
+
+def add_partition(assignment: Assignment, member_id: str, topic_id: UUID, index: int) -> None:
+    """Give a partition to a member; a new topic is in front of its bin (Map.computeIfAbsent)."""
+    if topic_id not in assignment[member_id]:
+        assignment[member_id] = {topic_id: set(), **assignment[member_id]}
+    assignment[member_id][topic_id].add(index)
+
+
+# The range assignor: of each topic, a run of neighbouring partitions for each member.
+#
+# Members with equal subscriptions get the same numbers of each topic, so that topics can be joined.
+#
+# Source:  RangeAssignor.
+
+
+@dataclass(slots=True)
+class _Topic:
+    partitions: int
+    members: int = 0
+    next_start: int = 0
+    ranges: int = 0
+
+    def next_range(self) -> range:
+        """The partitions of the next member; the first ones get one more."""
+        quota, extra = divmod(self.partitions, self.members)
+        start, size = self.next_start, quota + (self.ranges < extra)
+        self.ranges += 1
+        self.next_start = start + size
+        return range(start, self.next_start)
+
+
+def assign_ranges(spec: GroupSpec) -> Assignment:
+    """Assign all partitions; static members come first, by their instance ids.
+
+    Errors:  AssignorError.
+    """
+    members = sorted(spec.members, key=lambda member_id: _sort_key(spec, member_id))
+    topics: dict[UUID, _Topic] = {}
+    for member_id in members:
+        for topic_id in spec.members[member_id].subscribed:
+            if topic_id not in topics:
+                topics[topic_id] = _Topic(spec.require_partition_count(topic_id))
+            topics[topic_id].members += 1
+    assignment: Assignment = {}
+    for member_id in members:
+        ranges = {t: topics[t].next_range() for t in spec.members[member_id].subscribed}
+        assignment[member_id] = {t: set(indexes) for t, indexes in ranges.items() if indexes}
+    return assignment
+
+
+def _sort_key(spec: GroupSpec, member_id: str) -> tuple[bool, str]:
+    instance_id = spec.members[member_id].instance_id
+    return (True, member_id) if instance_id is None else (False, instance_id)
+
+
+# The uniform assignor: members differ by one partition at most, and keep what they have.
+#
+# Members with different subscriptions keep what they still subscribe to, what is free goes to the
+# least loaded subscribers, and then partitions move from the most loaded ones until no move
+# improves the balance.
+#
+# Source:  UniformAssignor, UniformHomogeneousAssignmentBuilder,
+#          UniformHeterogeneousAssignmentBuilder (MemberAssignmentBalancer).
 
 
 class Balancer:

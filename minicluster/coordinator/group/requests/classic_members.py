@@ -1,16 +1,19 @@
-"""JoinGroup (11): a member joins a classic group, or joins its next generation.
+"""A member's life in a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Versions:  0-9; 4.x serves 2-9. 1: rebalance time-out. 4: a new member gets its id first and joins
-           again with it (KIP-394). 5: static members (KIP-345). 7: protocol type. 8: reason. 9:
-           skip_assignment (KIP-814).
-Source:    KIP-62, KIP-345, KIP-394, KIP-814; GroupCoordinatorService.joinGroup,
-           GroupMetadataManager.classicGroupJoin.
+    join --> (all have joined: a generation begins) --> sync --> heartbeat ... --> leave
+      ^                                                             |
+      '------------------ REBALANCE_IN_PROGRESS --------------------'
+
+The coordinator only passes the assignment on: the leader of the group, one of its members, gets
+all subscriptions with its JoinGroup response and sends the assignment with SyncGroup.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from minicluster.coordinator.group.classic.group import (
     UNKNOWN_MEMBER_ID,
@@ -18,20 +21,31 @@ from minicluster.coordinator.group.classic.group import (
     GroupState,
     Member,
     RespondJoin,
+    RespondSync,
     complete_join,
 )
 from minicluster.coordinator.group.classic.rebalance import (
+    drop_member,
     generation_of,
+    heartbeat_key,
     maybe_complete_join,
     prepare_rebalance,
     prepare_rebalance_or_complete_join,
     reschedule_heartbeat,
+    reset_assignment,
     schedule_expiry,
+    set_assignment,
+    sync_key,
 )
 from minicluster.coordinator.group.classic.records import empty_group, group_metadata
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.records import group_tombstones
-from minicluster.coordinator.group.migration.classic_members import join_consumer_group
+from minicluster.coordinator.group.migration.classic_members import (
+    heartbeat_of_classic_member,
+    join_consumer_group,
+    leave_consumer_group,
+    sync_with_consumer_group,
+)
 from minicluster.coordinator.group.state.coordinator_state import (
     ClientContext,
     Context,
@@ -39,9 +53,27 @@ from minicluster.coordinator.group.state.coordinator_state import (
 )
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
+from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
-from minicluster.protocol.messages import JoinGroupRequest, JoinGroupResponse
+from minicluster.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+# JoinGroup (11): a member joins a classic group, or joins its next generation.
+#
+# Versions:  0-9; 4.x serves 2-9. 1: rebalance time-out. 4: a new member gets its id first and joins
+#            again with it (KIP-394). 5: static members (KIP-345). 7: protocol type. 8: reason. 9:
+#            skip_assignment (KIP-814).
+# Source:    KIP-62, KIP-345, KIP-394, KIP-814; GroupCoordinatorService.joinGroup,
+#            GroupMetadataManager.classicGroupJoin.
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000  # group.new.member.join.timeout.ms, an internal config
 _KNOWN_MEMBER_ID_FROM = 4
@@ -330,3 +362,264 @@ def _accepts(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
         waits = member is not None and member.awaiting_join is not None
         return waits or group.awaiting_join < highest
     return member is not None or len(group.members) < highest
+
+
+# SyncGroup (14): the leader gives the assignment of a generation, and members fetch theirs.
+#
+# Versions:  0-5. 3: static members (KIP-345). 5: protocol type and name (KIP-559).
+# Source:    KafkaApis.handleSyncGroupRequest, GroupCoordinatorService.syncGroup,
+#            GroupMetadataManager.classicGroupSync.
+
+
+_PROTOCOL_FROM = 5
+
+
+def handle_sync_group(
+    state: CoordinatorState, context: Context, request: SyncGroupRequest, version: int, now_ms: int
+) -> None:
+    """Give the member its assignment, now or once the leader has written it.
+
+    Errors:  INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+             INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    """
+    is_open = True
+
+    def respond(response: SyncGroupResponse) -> None:
+        nonlocal is_open
+        if is_open:
+            is_open = False
+            state.respond(context.token, response)
+
+    named = None not in (request.protocol_type, request.protocol_name)
+    if version >= _PROTOCOL_FROM and not named:
+        respond(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return
+    if not request.group_id:
+        respond(SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        return
+
+    def done(_: object, error: ErrorCode | None, __: str | None) -> None:
+        if error is not None:
+            respond(SyncGroupResponse(error_code=error))
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return _sync(shard, request, distributed(state, request), respond, at_ms)
+
+    state.write(request.group_id, operation, done, now_ms)
+
+
+@step
+def distributed(state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
+    """The assignments that the leader of a group sends, by member."""
+    return {item.member_id: item.assignment for item in request.assignments}
+
+
+def _sync(
+    shard: GroupShard,
+    request: SyncGroupRequest,
+    given: dict[str, bytes],
+    respond: RespondSync,
+    now_ms: int,
+) -> Result:
+    group = shard.groups.get(request.group_id)
+    if group is None or group.is_empty:
+        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return sync_with_consumer_group(shard, group, request, respond, now_ms)
+    _validate(group, request)
+    member = group.members[request.member_id]
+    if group.state is GroupState.PREPARING_REBALANCE:
+        raise OperationError(ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_sync.discard(member.member_id)
+    if not group.pending_sync:
+        shard.timers.cancel(sync_key(group.group_id))
+    if group.state is GroupState.STABLE:
+        respond(
+            SyncGroupResponse(
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                assignment=member.assignment,
+            )
+        )
+        return NOTHING
+    member.awaiting_sync = respond
+    if group.leader_id != member.member_id:
+        return NOTHING
+    assignments = {**dict.fromkeys(group.members, b""), **given}
+    on_append = partial(_after_append, shard, group, group.generation_id, assignments)
+    record = group_metadata(group, assignments)
+    return Result(records=(record,), is_applied=True, on_append=on_append)
+
+
+def _validate(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    if group.state is GroupState.DEAD:
+        raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    group.validate_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+    differs = (
+        request.protocol_type not in (None, group.protocol_type)
+        or request.protocol_name not in (None, group.protocol_name)
+    )  # fmt: skip
+    if differs:
+        raise OperationError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _after_append(
+    shard: GroupShard,
+    group: ClassicGroup,
+    generation_id: int,
+    assignments: dict[str, bytes],
+    error: ErrorCode | None,
+    now_ms: int,
+) -> None:
+    """Give all members their assignment, unless another rebalance has begun meanwhile."""
+    if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
+        return
+    if error is not None:
+        reset_assignment(shard, group, error, now_ms)
+        prepare_rebalance_or_complete_join(shard, group, now_ms)
+        return
+    set_assignment(shard, group, assignments, now_ms)
+    group.transition_to(GroupState.STABLE, now_ms)
+
+
+# Heartbeat (12): a member of a classic group is alive, and learns of a rebalance.
+#
+# Versions:  0-4. 3: static members (KIP-345).
+# Source:    GroupCoordinatorService.heartbeat, GroupMetadataManager.classicGroupHeartbeat.
+
+
+def handle_heartbeat(
+    state: CoordinatorState, context: Context, request: HeartbeatRequest, version: int, now_ms: int
+) -> None:
+    """Restart the session timeout.
+
+    Errors:  INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION;
+             REBALANCE_IN_PROGRESS: join again.
+    """
+
+    def respond(error: ErrorCode) -> None:
+        state.respond(context.token, HeartbeatResponse(error_code=error))
+
+    if not request.group_id:
+        respond(ErrorCode.INVALID_GROUP_ID)
+        return
+
+    def done(response: ErrorCode, error: ErrorCode | None, _: str | None) -> None:
+        # A coordinator that still loads keeps the session alive.
+        loading = error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        respond(response if error is None else ErrorCode.NONE if loading else error)
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return Result(response=_heartbeat(shard, request, at_ms))
+
+    state.write(request.group_id, operation, done, now_ms)
+
+
+def _heartbeat(shard: GroupShard, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return heartbeat_of_classic_member(shard, group, request, now_ms)
+    if group.state is GroupState.DEAD:
+        raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    group.validate_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise OperationError(ErrorCode.ILLEGAL_GENERATION)
+    if group.is_empty:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    reschedule_heartbeat(shard, group, group.members[request.member_id], now_ms)
+    preparing = group.state is GroupState.PREPARING_REBALANCE
+    return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
+
+
+# LeaveGroup (13): members leave a classic group.
+#
+# Versions:  0-5. 3: several members, static ones by their instance id (KIP-345). 5: a reason
+#            (KIP-800).
+# Source:    GroupCoordinatorService.leaveGroup, GroupMetadataManager.classicGroupLeave,
+#            LeaveGroupResponse.
+
+
+_SEVERAL_MEMBERS_FROM = 3
+Identity = LeaveGroupRequest.MemberIdentity
+MemberResponse = LeaveGroupResponse.MemberResponse
+
+
+def handle_leave_group(
+    state: CoordinatorState, context: Context, request: LeaveGroupRequest, version: int, now_ms: int
+) -> None:
+    """Remove members; the others rebalance.
+
+    Errors:  INVALID_GROUP_ID; by member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    several = version >= _SEVERAL_MEMBERS_FROM
+    members = request.members if several else (Identity(member_id=request.member_id),)
+
+    def respond(error: ErrorCode, responses: Sequence[Any] = ()) -> None:
+        if not several and error == ErrorCode.NONE:
+            error, responses = ErrorCode(responses[0].error_code), ()
+        response = LeaveGroupResponse(error_code=error, members=tuple(responses))
+        state.respond(context.token, response)
+
+    if not request.group_id:
+        respond(ErrorCode.INVALID_GROUP_ID)
+        return
+
+    def done(responses: Sequence[Any], error: ErrorCode | None, _: str | None) -> None:
+        if error is None:
+            respond(ErrorCode.NONE, responses)
+        elif error == ErrorCode.UNKNOWN_MEMBER_ID:  # there is no such group
+            respond(ErrorCode.NONE, [_response(member, error) for member in members])
+        else:
+            respond(error)
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return _leave(shard, request.group_id, members, at_ms)
+
+    state.write(request.group_id, operation, done, now_ms)
+
+
+def _leave(shard: GroupShard, group_id: str, members: Sequence[Any], now_ms: int) -> Result:
+    group = shard.groups.get(group_id)
+    if group is None:
+        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, ConsumerGroup):
+        return leave_consumer_group(shard, group, members, _response, now_ms)
+    if group.state is GroupState.DEAD:
+        raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    responses = [_response(member, _leave_one(shard, group, member)) for member in members]
+    result = NOTHING
+    if any(response.error_code == ErrorCode.NONE for response in responses):
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            result = prepare_rebalance_or_complete_join(shard, group, now_ms)
+        elif group.state is GroupState.PREPARING_REBALANCE:
+            result = maybe_complete_join(shard, group, now_ms)
+    return replace(result, response=responses)
+
+
+def _leave_one(shard: GroupShard, group: ClassicGroup, member: Any) -> ErrorCode:
+    member_id, instance_id = member.member_id, member.group_instance_id
+    if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member
+        static_id = None if instance_id is None else group.static_members.get(instance_id)
+        if static_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        drop_member(shard, group, group.members[static_id])
+    elif member_id in group.pending_join:
+        group.remove(member_id)
+        shard.timers.cancel(heartbeat_key(group.group_id, member_id))
+    else:
+        try:
+            group.validate_member(member_id, instance_id)
+        except OperationError as refusal:
+            return refusal.error
+        drop_member(shard, group, group.members[member_id])
+    return ErrorCode.NONE
+
+
+def _response(member: Any, error: ErrorCode) -> Any:
+    return MemberResponse(
+        member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error
+    )

@@ -1,1 +1,0 @@
-"""The assignors of the coordinator (KIP-848): the same input gives Kafka's own assignment."""

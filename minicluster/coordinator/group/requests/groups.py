@@ -1,0 +1,369 @@
+"""Groups as administrators see them: ListGroups, the two describes, and DeleteGroups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from minicluster.coordinator.group.classic.group import ClassicGroup, GroupState
+from minicluster.coordinator.group.consumer.group import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    Partitions,
+)
+from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
+from minicluster.coordinator.group.state.group_shard import Group, GroupShard
+from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.java_order import (
+    TimelineHashOrder,
+    concurrent_map_order,
+    hash_map_order,
+    hash_set_order,
+    java_set_order,
+    string_hash,
+    timeline_order,
+    topic_partition_hash,
+)
+from minicluster.metadata.authorized_operations import ON_GROUP
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+
+# ListGroups (16): the groups whose coordinator is this broker, as they are committed.
+#
+# Versions:  0-5. 4: filter by state, and the state of each group (KIP-518). 5: filter by type, and
+#            the type of each group (KIP-848).
+# Order:     of the shards that of CoordinatorRuntime's ConcurrentHashMap, of the groups of a shard
+#            that of GroupMetadataManager's TimelineHashMap.
+# Source:    GroupCoordinatorService.listGroups, GroupMetadataManager.listGroups.
+
+
+def handle_list_groups(
+    state: CoordinatorState, context: Context, request: ListGroupsRequest, version: int, now_ms: int
+) -> None:
+    """List the groups of every shard that is loaded.
+
+    Errors:  COORDINATOR_LOAD_IN_PROGRESS while one is not.
+    """
+
+    def state_of(group: Group) -> str:
+        if isinstance(group, ConsumerGroup):
+            return str(group.committed_state.value)
+        return str(group.state.value)
+
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    groups: list[Any] = []
+    errors: list[ErrorCode] = []
+
+    def operation(shard: GroupShard, _: int) -> list[Any]:
+        return [
+            ListGroupsResponse.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=state,
+                group_type=group.type,
+            )
+            for group in _in_order(shard.groups.committed())
+            if (state := state_of(group))
+            and (not states or state.lower() in states)
+            and (not types or group.type.lower() in types)
+        ]
+
+    def done(listed: list[Any] | None, error: ErrorCode | None, _: str | None) -> None:
+        groups.extend(listed or ())
+        if error not in (None, ErrorCode.NOT_COORDINATOR):
+            errors.append(error)
+
+    for _, partition in concurrent_map_order(
+        [(GROUP_METADATA_TOPIC, partition) for partition in state.runtime.partitions],
+        topic_partition_hash,
+    ):
+        state.runtime.read(partition, operation, done)
+    if errors:
+        state.respond(context.token, ListGroupsResponse(error_code=errors[0]))
+    else:
+        state.respond(context.token, ListGroupsResponse(groups=tuple(groups)))
+
+
+def _in_order(groups: Mapping[str, Group]) -> list[Group]:
+    return [groups[group_id] for group_id in timeline_order(groups, string_hash)]
+
+
+# DescribeGroups (15): the state and the members of classic groups.
+#
+# Versions:  0-6. 3: authorized operations. 4: instance ids (KIP-345). 6: GROUP_ID_NOT_FOUND and an
+#            error message (KIP-1043).
+# Source:    KafkaApis.handleDescribeGroupsRequest, GroupMetadataManager.describeGroups.
+
+
+_NOT_FOUND_FROM = 6
+
+Described = DescribeGroupsResponse.DescribedGroup
+
+
+def handle_describe_groups(
+    state: CoordinatorState,
+    context: Context,
+    request: DescribeGroupsRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Describe each group; one that is not there is Dead."""
+    described = []
+    for group_id in chain(*state.by_partition(request.groups).values()):
+        group = _describe(state, group_id, version)
+        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group = replace(group, authorized_operations=ON_GROUP)
+        described.append(group)
+    state.respond(context.token, DescribeGroupsResponse(groups=tuple(described)))
+
+
+def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
+    found: list[Any] = []
+
+    def operation(shard: GroupShard, _: int) -> Any:
+        group = shard.groups.committed_value(group_id)
+        if isinstance(group, ClassicGroup):
+            return _described(group)
+        dead = Described(group_id=group_id, group_state=GroupState.DEAD.value)
+        if version < _NOT_FOUND_FROM:
+            return dead
+        what = "not found" if group is None else "is not a classic group"
+        message = f"Group {group_id} {what}."
+        return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+
+    def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
+        found.append(Described(group_id=group_id, error_code=error) if error is not None else group)
+
+    state.read(group_id, operation, done)
+    return found[0]
+
+
+def _described(group: ClassicGroup) -> Any:
+    stable = group.state is GroupState.STABLE
+    return Described(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=tuple(
+            DescribeGroupsResponse.DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members_in_order()
+        ),
+    )
+
+
+# ConsumerGroupDescribe (69): the state and the members of consumer groups, as committed (KIP-848).
+#
+# Versions:  0-1. 1: the type of each member.
+# Source:    KafkaApis.handleConsumerGroupDescribe, ConsumerGroup.asDescribedGroup,
+#            ConsumerGroupMember.asConsumerGroupDescribeMember.
+
+
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
+DescribedConsumerGroup = ConsumerGroupDescribeResponse.DescribedGroup
+
+
+def handle_consumer_group_describe(
+    state: CoordinatorState,
+    context: Context,
+    request: ConsumerGroupDescribeRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Describe each group.
+
+    Errors:  by group UNSUPPORTED_VERSION while the protocol is off, INVALID_GROUP_ID,
+             GROUP_ID_NOT_FOUND.
+    """
+    described = []
+    group_ids: Iterable[str] = request.group_ids
+    if state.is_consumer_protocol_enabled:
+        named = state.by_partition(group_id for group_id in group_ids if group_id)
+        group_ids = chain((i for i in group_ids if not i), *named.values())
+    for group_id in group_ids:
+        if not state.is_consumer_protocol_enabled:
+            group = DescribedConsumerGroup(
+                group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION
+            )
+        elif not group_id:
+            group = DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID)
+        else:
+            group = _describe_consumer_group(state, group_id)
+        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group = replace(group, authorized_operations=ON_GROUP)
+        described.append(group)
+    state.respond(context.token, ConsumerGroupDescribeResponse(groups=tuple(described)))
+
+
+def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
+    found: list[Any] = []
+
+    def operation(shard: GroupShard, _: int) -> Any:
+        try:
+            return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
+        except OperationError as refusal:
+            return DescribedConsumerGroup(
+                group_id=group_id, error_code=refusal.error, error_message=refusal.message
+            )
+
+    def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
+        found.append(
+            group if error is None else DescribedConsumerGroup(group_id=group_id, error_code=error)
+        )
+
+    state.read(group_id, operation, done)
+    return found[0]
+
+
+def _described_consumer_group(shard: GroupShard, group: ConsumerGroup) -> Any:
+    group_epoch, assignment_epoch = group.committed_epochs()
+    members, target = group.members.committed(), group.target.committed()
+    return DescribedConsumerGroup(
+        group_id=group.group_id,
+        group_state=group.committed_state.value,
+        group_epoch=group_epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name=_assignor(members) or shard.config.consumer_assignors[0],
+        members=tuple(
+            _member(members[member_id], target.get(member_id, {}), shard)
+            for member_id in timeline_order(members, string_hash)
+        ),
+    )
+
+
+def _assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:
+    """The assignor with most votes; of two, the first in Kafka's table."""
+    votes: dict[str, int] = {}
+    order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
+    for member in members.values():
+        if member.server_assignor is not None:
+            votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
+            order.put(member.server_assignor)
+    return max(order, key=lambda name: votes[name], default=None)
+
+
+def _member(member: ConsumerGroupMember, target: Partitions, shard: GroupShard) -> Any:
+    # Until it has given them up, a member is responsible for what it is to give up.
+    assigned: dict[UUID, list[int]] = {}
+    for partitions in (member.assigned, member.pending_revocation):
+        for topic_id, indexes in partitions.items():
+            assigned.setdefault(topic_id, []).extend(indexes)
+    order = hash_map_order(assigned, shard.topic_hash)
+    ordered = {topic_id: java_set_order(sorted(indexes)) for topic_id, indexes in target.items()}
+    return ConsumerGroupDescribeResponse.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(
+            hash_set_order(sorted(member.subscribed_topics), (), string_hash)
+        ),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=_assignment({t: assigned[t] for t in order}, shard.image),
+        target_assignment=_assignment(ordered, shard.image),
+        member_type=_CLASSIC_MEMBER if member.uses_classic_protocol else _CONSUMER_MEMBER,
+    )
+
+
+def _assignment(partitions: Mapping[UUID, Iterable[int]], image: MetadataImage) -> Any:
+    topics = ((image.topics.get(topic_id), indexes) for topic_id, indexes in partitions.items())
+    return ConsumerGroupDescribeResponse.Assignment(
+        topic_partitions=tuple(
+            ConsumerGroupDescribeResponse.TopicPartitions(
+                topic_id=topic.id, topic_name=topic.name, partitions=tuple(indexes)
+            )
+            for topic, indexes in topics
+            if topic is not None
+        )
+    )
+
+
+# DeleteGroups (42): groups without members end, and their offsets with them.
+#
+# Versions:  0-2; the version decides nothing.
+# Source:    GroupCoordinatorService.deleteGroups, GroupCoordinatorShard.deleteGroups.
+
+
+Deleted = DeleteGroupsResponse.DeletableGroupResult
+
+
+def handle_delete_groups(
+    state: CoordinatorState,
+    context: Context,
+    request: DeleteGroupsRequest,
+    version: int,
+    now_ms: int,
+) -> None:
+    """Delete each group, with one write for those of one partition.
+
+    Errors:  by group GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+    """
+    by_partition = state.by_partition(dict.fromkeys(request.groups_names))
+    parts: dict[int, list[Any]] = {}
+
+    def finish(partition: int, part: list[Any]) -> None:
+        parts[partition] = part
+        if len(parts) == len(by_partition):
+            results = [result for partition in by_partition for result in parts[partition]]
+            state.respond(context.token, DeleteGroupsResponse(results=tuple(results)))
+
+    if not by_partition:
+        state.respond(context.token, DeleteGroupsResponse())
+    for partition, group_ids in by_partition.items():
+        in_order = hash_map_order(group_ids, string_hash)
+        _delete_of_partition(state, partition, in_order, partial(finish, partition), now_ms)
+
+
+def _delete_of_partition(
+    state: CoordinatorState, partition: int, group_ids: list[str], finish: Any, now_ms: int
+) -> None:
+    def done(part: list[Any], error: ErrorCode | None, _: str | None) -> None:
+        if error is not None:
+            part = [Deleted(group_id=group_id, error_code=error) for group_id in group_ids]
+        finish(part)
+
+    state.runtime.write(partition, lambda shard, _: _delete(shard, group_ids), done, now_ms)
+
+
+def _delete(shard: GroupShard, group_ids: list[str]) -> Result:
+    records = []
+    results = []
+    for group_id in group_ids:
+        try:
+            group = shard.group(group_id)
+            group.validate_delete()
+        except OperationError as refusal:
+            results.append(Deleted(group_id=group_id, error_code=refusal.error))
+            continue
+        keys = dict.fromkeys(shard.offsets.of_group(group_id))
+        keys |= dict.fromkeys(shard.offsets.pending_of_group(group_id))
+        records += [offset_record(key, None) for key in keys]
+        records += shard.tombstones_of(group)
+        results.append(Deleted(group_id=group_id))
+    return Result(records=tuple(records), response=results)
