@@ -44,6 +44,7 @@ from minicluster.actors.nodes.replica_manager import (
 )
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
+from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.kafka_apis import APIS, KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
@@ -52,7 +53,6 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
-from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx

@@ -26,6 +26,7 @@ from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.broker.controller_listener import respond as controller_response
 from minicluster.broker.controller_registration import (
@@ -33,7 +34,6 @@ from minicluster.broker.controller_registration import (
     ControllerRegistrationManager,
 )
 from minicluster.broker.envelope import ForwardedRequest, close_envelope, open_envelope
-from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.controller.effects import (
     Append,
     ControllerRespond,

@@ -37,8 +37,8 @@ from minicluster.actors.zookeeper.replica_manager import (
     WrittenToZooKeeper,
     ZkReplicaManager,
 )
+from minicluster.broker.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.broker.state.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition

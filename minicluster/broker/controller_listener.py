@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from minicluster.broker.api_state import NO_CONTROLLER, ApiState
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
-from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m

@@ -18,25 +18,23 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from minicluster.broker.coordinator_lookups import TIMER as LOOKUP_TIMER
-from minicluster.broker.coordinator_lookups import CoordinatorLookups
+from minicluster.broker.api_state import ApiState, KafkaApisConfig
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
 from minicluster.broker.requests.describe_cluster import describe_cluster
-from minicluster.broker.requests.describe_configs import describe_configs
-from minicluster.broker.requests.describe_topic_partitions import describe_topic_partitions
+from minicluster.broker.requests.describe_configs import describe_configs, list_config_resources
 from minicluster.broker.requests.describe_user_scram_credentials import (
     describe_user_scram_credentials,
 )
+from minicluster.broker.requests.find_coordinator import TIMER as LOOKUP_TIMER
 from minicluster.broker.requests.find_coordinator import (
+    CoordinatorLookups,
     find_coordinator,
     missing_internal_topic,
 )
-from minicluster.broker.requests.list_config_resources import list_config_resources
-from minicluster.broker.requests.metadata import metadata, missing_topics
+from minicluster.broker.requests.metadata import describe_topic_partitions, metadata, missing_topics
 from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
-from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic

@@ -33,11 +33,10 @@ from minicluster.replica.add_partitions_to_txn import (
     TransactionVerifier,
 )
 from minicluster.replica.apply_delta import apply_delta
-from minicluster.replica.cleaning.cleaner import compact
-from minicluster.replica.cleaning.retention import delete_old_segments
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.log_cleaning import compact, delete_old_segments
 from minicluster.replica.log_directories import (
     ALTER_LOG_DIRS_TIMER,
     on_copy_timer,
@@ -52,13 +51,17 @@ from minicluster.replica.partition.isr import (
     run_isr_task,
 )
 from minicluster.replica.partition.partition import Partition, trace
-from minicluster.replica.requests.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from minicluster.replica.requests.delete_records import handle_delete_records
-from minicluster.replica.requests.describe_log_dirs import handle_describe_log_dirs
 from minicluster.replica.requests.describe_producers import handle_describe_producers
 from minicluster.replica.requests.fetch import handle_fetch
-from minicluster.replica.requests.list_offsets import handle_list_offsets
-from minicluster.replica.requests.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from minicluster.replica.requests.list_offsets import (
+    handle_list_offsets,
+    handle_offset_for_leader_epoch,
+)
+from minicluster.replica.requests.log_dirs import (
+    handle_alter_replica_log_dirs,
+    handle_describe_log_dirs,
+)
 from minicluster.replica.requests.produce import handle_produce
 from minicluster.replica.state.broker_context import BrokerView
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState

@@ -18,8 +18,8 @@ from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
 from minicluster.replica import log_directories
 from minicluster.replica.fetching import fetcher as fetching
-from minicluster.replica.fetching.fetch_state import FetchState
 from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.fetching.leader_endpoint import FetchState
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition import high_watermark, isr, leader_log, leadership, reads
 from minicluster.replica.partition.follower_log import truncate

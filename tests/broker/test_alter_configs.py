@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.broker.api_state import ApiState, KafkaApisConfig
 from minicluster.broker.requests.alter_configs import preprocess
-from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.metadata.image.configs import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.kafka_apis import KafkaApis
-from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.effects import Respond
 from minicluster.metadata.image.metadata_image import apply_all
 from minicluster.protocol import ErrorCode

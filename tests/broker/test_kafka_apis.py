@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.kafka_apis import (
     APIS,
     KafkaApis,
     ToReplicas,
     supported_versions,
 )
-from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode, decode, encode

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
+from minicluster.broker.api_state import ApiState, KafkaApisConfig
 from minicluster.broker.requests.metadata import metadata
-from minicluster.broker.state.api_state import ApiState, KafkaApisConfig
 from minicluster.metadata.image.metadata_image import apply_all
 from minicluster.protocol.messages import MetadataRequest
 from minicluster.protocol.records import TopicRecord

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.broker.coordinator_lookups import LIMIT_MS
+from minicluster.broker.requests.find_coordinator import LIMIT_MS
 from minicluster.coordinator.internal_topics import partition_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FindCoordinatorRequest

@@ -12,7 +12,7 @@ from minicluster.effects import Effect
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
-from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from tests.coordinator.memory_log import Log
 
 WRITE_TIMEOUT_MS = 5_000

@@ -20,7 +20,7 @@ from minicluster.protocol.coordinator_records.framing import (
     decode_coordinator_record,
     encode_coordinator_record,
 )
-from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from minicluster.protocol.records import (
     NoOpRecord,
     RegisterBrokerRecord,

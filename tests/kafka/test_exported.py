@@ -18,7 +18,7 @@ from minicluster.protocol.coordinator_records.framing import (
     CoordinatorRecord,
     decode_coordinator_record,
 )
-from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from tests.kafka.clients import LIMIT_S, consumed, produced
 from tests.kafka.process import JavaProgram, free_ports, wait_for
 

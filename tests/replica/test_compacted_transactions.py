@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
-from minicluster.replica.cleaning.cleaner import compact
+from minicluster.replica.log_cleaning import compact
 from minicluster.replica.partition.leader_log import ACKS_ALL, append_records_to_leader
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.replica.producers.states import AppendCheck, AppendOrigin

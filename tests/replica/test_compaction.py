@@ -11,8 +11,8 @@ from minicluster.log.batch import TIMESTAMP_TYPE_BIT
 from minicluster.log.format.compression import Codec
 from minicluster.log.records import packed
 from minicluster.protocol import ErrorCode
-from minicluster.replica.cleaning.cleaner import compact, log_to_clean
 from minicluster.replica.config import LogConfig
+from minicluster.replica.log_cleaning import compact, log_to_clean
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
 from minicluster.replica.partition.leader_log import append_records_to_leader
 from tests.replica.partition_kit import Bench, refused

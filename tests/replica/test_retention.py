@@ -6,9 +6,8 @@ from functools import partial
 
 from minicluster.log import Record, RecordBatch
 from minicluster.protocol import ErrorCode
-from minicluster.replica.cleaning.retention import delete_old_segments, partition_bytes
-from minicluster.replica.cleaning.segments import segments_of
 from minicluster.replica.config import LogConfig
+from minicluster.replica.log_cleaning import delete_old_segments, partition_bytes, segments_of
 from minicluster.replica.partition.follower_log import truncate
 from minicluster.replica.partition.leader_log import (
     append_records_to_leader,

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
@@ -17,7 +18,6 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
-from minicluster.broker.state.api_state import KafkaApisConfig
 from minicluster.controller.effects import Append
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings

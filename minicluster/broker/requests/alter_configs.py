@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.configs.config_def import InvalidConfig, java_int, java_split
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs

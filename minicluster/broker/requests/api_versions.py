@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.java_order import copied_map_order, hash_map_order, string_hash
 from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION
 from minicluster.protocol import ErrorCode

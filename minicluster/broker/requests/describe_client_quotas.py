@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.metadata.image.quotas import Entity
 from minicluster.protocol import ErrorCode

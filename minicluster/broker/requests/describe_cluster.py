@@ -5,7 +5,7 @@ Versions:  0-2; the kind of endpoint from 1 on (KIP-919), fenced brokers from 2 
 
 from __future__ import annotations
 
-from minicluster.broker.state.api_state import NO_CONTROLLER, ApiState
+from minicluster.broker.api_state import NO_CONTROLLER, ApiState
 from minicluster.metadata.authorized_operations import NOT_REQUESTED, ON_CLUSTER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeClusterRequest, DescribeClusterResponse

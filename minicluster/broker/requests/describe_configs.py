@@ -1,15 +1,11 @@
-"""DescribeConfigs (32): the configs of topics, brokers, groups and client metrics.
-
-Versions:  1-4; synonyms from 1 on, types and documentation from 3 on.
-Leaves out: loggers, of which a broker here has none.
-"""
+"""Which resources have configs (ListConfigResources), and which (DescribeConfigs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.configs.config_def import ConfigKey, InvalidConfig, java_int
 from minicluster.configs.definitions import (
     TOPIC_SYNONYMS,
@@ -40,8 +36,18 @@ from minicluster.metadata.image.configs import (
 )
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+from minicluster.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from minicluster.protocol.topics import invalid_name_reason
+
+# DescribeConfigs (32): the configs of topics, brokers, groups and client metrics.
+#
+# Versions:  1-4; synonyms from 1 on, types and documentation from 3 on.
+# Leaves out: loggers, of which a broker here has none.
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
 Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
@@ -282,3 +288,45 @@ _ENTRIES: Mapping[int, Callable[[ApiState, str], list[Entry]]] = {
     CLIENT_METRICS: _client_metrics_entries,
     GROUP: _group_entries,
 }
+
+
+# ListConfigResources (74): the resources that can have configs (KIP-1142).
+#
+# Versions:  0-1; 0 lists client metrics subscriptions only, 1 every kind.
+
+
+KINDS = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+"""The kinds in the order of the response."""
+
+_NAMES_KINDS = 1
+
+
+def list_config_resources(
+    state: ApiState, request: ListConfigResourcesRequest, version: int, now_ms: int
+) -> ListConfigResourcesResponse:
+    """Every resource of the requested kinds; no kind means all.
+
+    Errors:  UNSUPPORTED_VERSION for a kind that there is not.
+    Source:  KafkaApis.handleListConfigResources.
+    """
+    served = KINDS if version >= _NAMES_KINDS else (CLIENT_METRICS,)
+    wanted = request.resource_types or served
+    if any(kind not in served for kind in wanted):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=tuple(
+            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in served
+            if kind in wanted
+            for name in _names(state, kind)
+        )
+    )
+
+
+def _names(state: ApiState, kind: int) -> Iterable[str]:
+    if kind == TOPIC:
+        return [topic.name for topic in state.image.topics]
+    if kind in (BROKER, BROKER_LOGGER):
+        brokers = state.image.cluster.brokers.values()
+        return [str(broker.id) for broker in brokers if state.endpoint(broker) is not None]
+    return [name for of_kind, name in state.image.configs.resources() if of_kind == kind]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (

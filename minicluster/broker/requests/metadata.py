@@ -1,10 +1,4 @@
-"""Metadata (3): brokers, topics and partitions as published.
-
-Versions:  0-13. In 0 no topic means all topics; later null does. A partition's error for a leader
-           without the client's listener is LISTENER_NOT_FOUND from 6 on, and version 0 leaves
-           out replicas that clients cannot reach. Leader epochs from 7 on, authorized operations
-           from 8 on (of the cluster up to 10), topic ids from 10 on and as a key from 12 on.
-"""
+"""Topics as a broker has published them: Metadata, and DescribeTopicPartitions page by page."""
 
 from __future__ import annotations
 
@@ -12,7 +6,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.java_order import (
     SCALA_IN_ORDER_MAX,
     scala_map_order,
@@ -25,9 +19,21 @@ from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.messages import MetadataRequest, MetadataResponse
+from minicluster.protocol.messages import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from minicluster.protocol.topics import INTERNAL_TOPICS, invalid_name_reason
 from minicluster.protocol.uuids import ZERO_UUID
+
+# Metadata (3): brokers, topics and partitions as published.
+#
+# Versions:  0-13. In 0 no topic means all topics; later null does. A partition's error for a leader
+#            without the client's listener is LISTENER_NOT_FOUND from 6 on, and version 0 leaves
+#            out replicas that clients cannot reach. Leader epochs from 7 on, authorized operations
+#            from 8 on (of the cluster up to 10), topic ids from 10 on and as a key from 12 on.
 
 TOPIC_IDS = 12
 _LISTENER_NOT_FOUND = 6
@@ -253,3 +259,103 @@ def offline_replicas(state: ApiState, partition: PartitionRegistration) -> tuple
         ):
             offline.append(replica)
     return tuple(offline)
+
+
+# DescribeTopicPartitions (75): topics in the order of their names, some partitions at a time.
+#
+# Versions:  0 (KIP-966).
+
+
+DescribedTopic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+DescribedPartition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+Cursor = DescribeTopicPartitionsResponse.Cursor
+
+LIMIT = "max.request.partition.size.limit"
+
+
+def describe_topic_partitions(
+    state: ApiState, request: DescribeTopicPartitionsRequest, version: int, now_ms: int
+) -> DescribeTopicPartitionsResponse:
+    """Topics and partitions from the cursor on, up to the limit.
+
+    Shapes:  no topic means all topics; a cursor in the response has the next place.
+    Errors:  per topic UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
+             cursor before the first partition, and for one at a topic that is not requested;
+             UNKNOWN_SERVER_ERROR for an empty name without a cursor.
+    Source:  DescribeTopicPartitionsRequestHandler, KRaftMetadataCache.describeTopicResponse.
+    """
+    topics, cursor = state.image.topics, request.cursor
+    all_topics = not request.topics
+    names = [t.name for t in request.topics] or [topic.name for topic in topics]
+    first_topic = "" if cursor is None else cursor.topic_name
+    first_partition = 0 if cursor is None else cursor.partition_index
+    is_left_out = cursor is not None and not all_topics and first_topic not in names
+    # The empty name is that of no cursor, whose partition the handler then looks at: null.
+    is_broken = cursor is None and "" in names
+    if first_partition < 0 or is_left_out or is_broken:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR if is_broken else ErrorCode.INVALID_REQUEST
+        refusal: DescribeTopicPartitionsResponse = error_response(request, error, version=version)
+        return refusal
+    limit = max(
+        1, min(int(state.broker_levels.value(LIMIT) or 0), request.response_partition_limit)
+    )
+    described: list[Any] = []
+    next_cursor = None
+    for name in sorted(name for name in set(names) if name >= first_topic):
+        if limit <= 0:
+            next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = topics.named(name)
+        if topic is None:
+            if not all_topics:
+                described.append(_unknown_topic(name))
+            continue
+        start = first_partition if name == first_topic else 0
+        stop = min(len(topic.partitions), start + limit)
+        partitions = tuple(
+            _described_partition(state, index, topic.partitions[index])
+            for index in range(start, stop)
+        )
+        described.append(
+            DescribedTopic(
+                name=name,
+                topic_id=topic.id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=partitions,
+                topic_authorized_operations=ON_TOPIC,
+            )
+        )
+        limit -= len(partitions)
+        if stop < len(topic.partitions):
+            next_cursor = Cursor(topic_name=name, partition_index=stop)
+            break
+    return DescribeTopicPartitionsResponse(topics=tuple(described), next_cursor=next_cursor)
+
+
+def _unknown_topic(name: str) -> DescribedTopic:
+    valid = invalid_name_reason(name) is None
+    return DescribedTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if valid
+        else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=ON_TOPIC,
+    )
+
+
+def _described_partition(
+    state: ApiState, index: int, partition: PartitionRegistration
+) -> DescribedPartition:
+    leader = state.image.cluster.broker(partition.leader)
+    reachable = leader is not None and state.endpoint(leader) is not None
+    return DescribedPartition(
+        partition_index=index,
+        leader_id=partition.leader if reachable else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        offline_replicas=offline_replicas(state, partition),
+    )

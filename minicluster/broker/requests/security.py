@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.state.api_state import ApiState
+from minicluster.broker.api_state import ApiState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 

@@ -12,12 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from minicluster.protocol.codec import decode, encode
-from minicluster.protocol.coordinator_records import (
-    classic_group,
-    consumer_group,
-    offsets,
-    transaction,
-)
+from minicluster.protocol.coordinator_records import groups, transaction
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
 
@@ -38,33 +33,33 @@ def _by_type(*pairs: KeyAndValue) -> Mapping[int, KeyAndValue]:
 
 
 GROUP_RECORDS = _by_type(
-    (offsets.LegacyOffsetCommitKey, offsets.LegacyOffsetCommitValue),
-    (offsets.OffsetCommitKey, offsets.OffsetCommitValue),
-    (classic_group.GroupMetadataKey, classic_group.GroupMetadataValue),
-    (consumer_group.ConsumerGroupMetadataKey, consumer_group.ConsumerGroupMetadataValue),
+    (groups.LegacyOffsetCommitKey, groups.LegacyOffsetCommitValue),
+    (groups.OffsetCommitKey, groups.OffsetCommitValue),
+    (groups.GroupMetadataKey, groups.GroupMetadataValue),
+    (groups.ConsumerGroupMetadataKey, groups.ConsumerGroupMetadataValue),
     (
-        consumer_group.ConsumerGroupPartitionMetadataKey,
-        consumer_group.ConsumerGroupPartitionMetadataValue,
+        groups.ConsumerGroupPartitionMetadataKey,
+        groups.ConsumerGroupPartitionMetadataValue,
     ),
     (
-        consumer_group.ConsumerGroupMemberMetadataKey,
-        consumer_group.ConsumerGroupMemberMetadataValue,
+        groups.ConsumerGroupMemberMetadataKey,
+        groups.ConsumerGroupMemberMetadataValue,
     ),
     (
-        consumer_group.ConsumerGroupTargetAssignmentMetadataKey,
-        consumer_group.ConsumerGroupTargetAssignmentMetadataValue,
+        groups.ConsumerGroupTargetAssignmentMetadataKey,
+        groups.ConsumerGroupTargetAssignmentMetadataValue,
     ),
     (
-        consumer_group.ConsumerGroupTargetAssignmentMemberKey,
-        consumer_group.ConsumerGroupTargetAssignmentMemberValue,
+        groups.ConsumerGroupTargetAssignmentMemberKey,
+        groups.ConsumerGroupTargetAssignmentMemberValue,
     ),
     (
-        consumer_group.ConsumerGroupCurrentMemberAssignmentKey,
-        consumer_group.ConsumerGroupCurrentMemberAssignmentValue,
+        groups.ConsumerGroupCurrentMemberAssignmentKey,
+        groups.ConsumerGroupCurrentMemberAssignmentValue,
     ),
     (
-        consumer_group.ConsumerGroupRegularExpressionKey,
-        consumer_group.ConsumerGroupRegularExpressionValue,
+        groups.ConsumerGroupRegularExpressionKey,
+        groups.ConsumerGroupRegularExpressionValue,
     ),
 )
 """The records of ``__consumer_offsets`` by type."""

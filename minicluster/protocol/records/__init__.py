@@ -5,14 +5,6 @@ A metadata record's bytes in the log begin with a frame (``framing``); a control
 
 from __future__ import annotations
 
-from minicluster.protocol.records.brokers import (
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-)
 from minicluster.protocol.records.control import (
     EndTxnMarker,
     KRaftVersionRecord,
@@ -31,33 +23,33 @@ from minicluster.protocol.records.framing import (
     encode_record,
     record_name,
 )
-from minicluster.protocol.records.partitions import (
-    ClearElrRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
-from minicluster.protocol.records.security import (
+from minicluster.protocol.records.metadata import (
+    AbortTransactionRecord,
     AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
-from minicluster.protocol.records.settings import (
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
-    FeatureLevelRecord,
-    ProducerIdsRecord,
-    ZkMigrationStateRecord,
-)
-from minicluster.protocol.records.transactions import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
     NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 
 __all__ = [

@@ -14,14 +14,7 @@ from dataclasses import dataclass
 
 from minicluster.protocol.codec import decode, decode_prefix, encode
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.records import (
-    brokers,
-    control,
-    partitions,
-    security,
-    settings,
-    transactions,
-)
+from minicluster.protocol.records import control, metadata
 from minicluster.protocol.schema import Message
 from minicluster.protocol.varint import decode_uvarint, encode_uvarint
 
@@ -36,38 +29,13 @@ class VersionedRecord:
     version: int
 
 
-RECORD_CLASSES: dict[int, type[Message]] = {
-    cls.api_key: cls
-    for cls in (
-        brokers.RegisterBrokerRecord,
-        brokers.UnregisterBrokerRecord,
-        brokers.FenceBrokerRecord,
-        brokers.UnfenceBrokerRecord,
-        brokers.BrokerRegistrationChangeRecord,
-        brokers.RegisterControllerRecord,
-        partitions.TopicRecord,
-        partitions.PartitionRecord,
-        partitions.PartitionChangeRecord,
-        partitions.RemoveTopicRecord,
-        partitions.ClearElrRecord,
-        settings.ConfigRecord,
-        settings.FeatureLevelRecord,
-        settings.ClientQuotaRecord,
-        settings.ProducerIdsRecord,
-        settings.ZkMigrationStateRecord,
-        security.DelegationTokenRecord,
-        security.UserScramCredentialRecord,
-        security.AccessControlEntryRecord,
-        security.RemoveAccessControlEntryRecord,
-        security.RemoveUserScramCredentialRecord,
-        security.RemoveDelegationTokenRecord,
-        transactions.NoOpRecord,
-        transactions.BeginTransactionRecord,
-        transactions.EndTransactionRecord,
-        transactions.AbortTransactionRecord,
+RECORD_CLASSES: dict[int, type[Message]] = dict(
+    sorted(
+        (declared.api_key, declared)
+        for declared in vars(metadata).values()
+        if isinstance(declared, type) and issubclass(declared, Message)
     )
-}
-RECORD_CLASSES = dict(sorted(RECORD_CLASSES.items()))
+)
 """The metadata records by their key."""
 
 CONTROL_CLASSES: dict[int, type[Message]] = {

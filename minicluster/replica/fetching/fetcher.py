@@ -44,8 +44,14 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import leader_endpoint as endpoint
-from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
-from minicluster.replica.fetching.fetch_state import FetchKey, FetchState, Phase, fetch_key
+from minicluster.replica.fetching.leader_endpoint import (
+    FetchKey,
+    FetchSessionHandler,
+    FetchState,
+    Named,
+    Phase,
+    fetch_key,
+)
 from minicluster.replica.partition.follower_log import (
     append_records_to_follower,
     truncate,

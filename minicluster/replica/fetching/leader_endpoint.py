@@ -1,17 +1,16 @@
-"""The requests of a fetcher to its leader, and their responses by partition.
-
-Versions: Fetch v4 to v17: in a session from v7 on (KIP-227); topics by id from v13 on; replica id
-          and broker epoch in a tagged field from v15 on (KIP-903). ListOffsets and
-          OffsetForLeaderEpoch have topics by name.
-Source:   RemoteLeaderEndPoint.
-"""
+"""A fetcher's side of its leader: the state of each partition, the session, the requests."""
 
 from __future__ import annotations
 
+import enum
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from minicluster.log.epochs import UNDEFINED_EPOCH
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
@@ -20,10 +19,184 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig
-from minicluster.replica.fetching.fetch_session_handler import FetchSessionHandler, Named
-from minicluster.replica.fetching.fetch_state import FetchKey, FetchState, Phase, or_undefined
+from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from minicluster.replica.sessions.fetch_session import FINAL_EPOCH
+from minicluster.replica.requests.purgatory import Key
+from minicluster.replica.sessions.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    INVALID_SESSION_ID,
+    next_epoch,
+)
+
+# The requests of a fetcher to its leader, and their responses by partition.
+#
+# Versions: Fetch v4 to v17: in a session from v7 on (KIP-227); topics by id from v13 on; replica id
+#           and broker epoch in a tagged field from v15 on (KIP-903). ListOffsets and
+#           OffsetForLeaderEpoch have topics by name.
+# Source:   RemoteLeaderEndPoint.
+
+# The state of one partition in its fetcher.
+#
+# Source:  PartitionFetchState, ReplicaState (Truncating, Fetching).
+
+
+FetchKey = tuple[int, int]  # (topic id as a number, which Python hashes without a call; partition)
+
+
+class Phase(enum.Enum):
+    """The request that a partition's next step needs."""
+
+    FETCHING = "fetch"
+    TRUNCATING = "epoch end"
+    LATEST_OFFSET = "latest offset"
+    EARLIEST_OFFSET = "earliest offset"
+
+
+@dataclass(slots=True)
+class FetchState:
+    """The next fetch of one partition; the epochs are -1 where not known."""
+
+    partition: Partition
+    offset: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    phase: Phase
+    delayed_until_ms: int = 0
+
+    @property
+    def key(self) -> FetchKey:
+        """The partition among those of its fetcher."""
+        return fetch_key(self.partition.key)
+
+    @classmethod
+    def of(cls, partition: Partition) -> FetchState:
+        """Fetch from the log end on; a log without epochs is truncated first."""
+        latest = partition.latest_epoch
+        return cls(
+            partition=partition,
+            offset=partition.log_end_offset,
+            leader_epoch=partition.leader_epoch,
+            last_fetched_epoch=or_undefined(latest),
+            phase=Phase.TRUNCATING if latest is None else Phase.FETCHING,
+        )
+
+    def resume(self, offset: int) -> None:
+        """Fetch on from an offset, which is the log end."""
+        self.offset = offset
+        self.last_fetched_epoch = or_undefined(self.partition.latest_epoch)
+        self.phase = Phase.FETCHING
+
+
+def fetch_key(key: Key) -> FetchKey:
+    """A partition in a fetcher and its session."""
+    return key[0].int, key[1]
+
+
+def or_undefined(epoch: int | None) -> int:
+    """The epoch as requests carry it."""
+    return UNDEFINED_EPOCH if epoch is None else epoch
+
+
+# The follower's end of its fetch session: each request names what has changed since the last one.
+#
+#     full request, epoch 0 --session id--> incremental, epoch 1 --> incremental, epoch 2 ...
+#     incremental --FETCH_SESSION_ID_NOT_FOUND--> full, without the old id
+#     incremental --any other error, no response--> full, closes the old session
+#
+# A leader without room for a session responds with id 0, and every request is a full one.
+#
+# Source:  KIP-227; FetchSessionHandler, FetchMetadata.
+
+
+Named = tuple[str, uuid.UUID, Any]  # a topic's name and id, and a partition as requests have it
+
+
+class FetchSessionHandler:
+    """The session with one leader.
+
+    Shapes:  ``partitions`` has each partition as the leader was last sent it, with its topic.
+             ``id`` and ``epoch`` are those of the next request.
+    """
+
+    def __init__(self) -> None:
+        self.id = INVALID_SESSION_ID
+        self.epoch = INITIAL_EPOCH
+        self.partitions: dict[FetchKey, Named] = {}
+        self._by_name: dict[tuple[str, int], FetchKey] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """The next request has all partitions."""
+        return self.epoch == INITIAL_EPOCH
+
+    def keys_by_name(self) -> dict[tuple[str, int], FetchKey]:
+        """The partitions as requests and responses without topic ids name them."""
+        if self._by_name is None:
+            self._by_name = {(name, key[1]): key for key, (name, _, _) in self.partitions.items()}
+        return self._by_name
+
+    def update(
+        self, changed: Iterable[tuple[FetchKey, Named | None]]
+    ) -> tuple[list[FetchKey], list[tuple[FetchKey, Named]]]:
+        """Take the partitions of the next request: with its data, or None to leave it out.
+
+        Shapes:  -> the keys to send, and the keys to forget with what was sent of them.
+        Source:  FetchSessionHandler.Builder.build.
+        """
+        partitions, is_full = self.partitions, self.is_full
+        to_send: list[FetchKey] = []
+        to_forget: list[tuple[FetchKey, Named]] = []
+        for key, named in changed:
+            before = partitions.get(key)
+            if named is None:
+                if before is not None:
+                    del partitions[key]
+                    self._by_name = None
+                    to_forget.append((key, before))
+            elif before != named:
+                if before is None:
+                    self._by_name = None
+                partitions[key] = named
+                to_send.append(key)
+        return (list(partitions), []) if is_full else (to_send, to_forget)
+
+    def on_response(self, response: Any, keys: Sequence[FetchKey]) -> bool:
+        """Take a response and the partitions that it has.
+
+        Shapes:  -> whether its partitions may be used.
+        Source:  FetchSessionHandler.handleResponse.
+        """
+        if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            self._open_another()
+            return False
+        if response.error_code != ErrorCode.NONE:
+            self.on_failure()
+            return False
+        sent = self.partitions
+        if self.is_full:
+            if set(keys) != sent.keys():
+                self._open_another()
+                return False
+        elif any(key not in sent for key in keys):
+            self.on_failure()
+            return False
+        if response.session_id == INVALID_SESSION_ID:
+            self._open_another()
+        else:
+            self.id, self.epoch = response.session_id, next_epoch(self.epoch)
+        return True
+
+    def on_failure(self) -> None:
+        """Close the session with the next request, which is a full one.
+
+        Source:  FetchSessionHandler.handleError, FetchMetadata.nextCloseExistingAttemptNew.
+        """
+        self.epoch = INITIAL_EPOCH
+
+    def _open_another(self) -> None:
+        self.id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
+
 
 _SESSIONS = 7
 _TOPIC_IDS = 13

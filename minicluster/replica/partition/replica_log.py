@@ -21,9 +21,9 @@ from minicluster.log.batch import NO_TIMESTAMP
 from minicluster.log.indexes import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
-from minicluster.replica.cleaning.segments import segments_of
 from minicluster.replica.config import LogConfig
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
+from minicluster.replica.log_cleaning import segments_of
 from minicluster.replica.producers.states import ProducerStates
 from minicluster.rules import Rules
 

@@ -42,8 +42,12 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_records, fetch_records
 from minicluster.replica.requests.purgatory import DelayedOperation
-from minicluster.replica.sessions.fetch_context import FetchContext, new_context
-from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey
+from minicluster.replica.sessions.fetch_session import (
+    CachedPartition,
+    FetchContext,
+    PartitionKey,
+    new_context,
+)
 from minicluster.replica.sessions.skipped import skip_unchanged
 from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState

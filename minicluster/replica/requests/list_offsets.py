@@ -1,12 +1,4 @@
-"""ListOffsets: the offsets of timestamps.
-
-Versions: v0 has a list of offsets per partition, v1 one offset and its timestamp (KIP-79). v2 adds
-          the isolation level, v4 the leader epoch (KIP-320). v5 has OFFSET_NOT_AVAILABLE
-          (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
-          KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
-Leaves out: tiered storage.
-Source:   KIP-79, KIP-207, KIP-734; ReplicaManager.fetchOffset.
-"""
+"""Offsets in a leader's log: of timestamps (ListOffsets), of epochs (OffsetForLeaderEpoch)."""
 
 from __future__ import annotations
 
@@ -16,7 +8,7 @@ from minicluster.log.epochs import NO_EPOCH, optional_epoch
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-from minicluster.protocol.messages import ListOffsetsResponse
+from minicluster.protocol.messages import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.reads import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -25,10 +17,20 @@ from minicluster.replica.partition.reads import (
     LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    last_offset_for_leader_epoch,
     list_offsets,
 )
 from minicluster.replica.requests.fetch import CONSUMER, ISOLATION_LEVELS, READ_COMMITTED
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+
+# ListOffsets: the offsets of timestamps.
+#
+# Versions: v0 has a list of offsets per partition, v1 one offset and its timestamp (KIP-79). v2
+#           adds the isolation level, v4 the leader epoch (KIP-320). v5 has OFFSET_NOT_AVAILABLE
+#           (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
+#           KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
+# Leaves out: tiered storage.
+# Source:   KIP-79, KIP-207, KIP-734; ReplicaManager.fetchOffset.
 
 DEBUGGING_CONSUMER = -2
 _LEADER_EPOCH_FROM = 4
@@ -116,3 +118,38 @@ def _list_offset(
         offset=located.offset,
         leader_epoch=NO_EPOCH if leader_epoch is None else leader_epoch,
     )
+
+
+# OffsetForLeaderEpoch: the ends of leader epochs in a leader's log.
+#
+# Versions: v1 adds the leader epoch to the response (KIP-279), v2 the current leader epoch to the
+#           request (KIP-320), v3 the replica id.
+# Source:   KIP-101, KIP-279, KIP-320; ReplicaManager.lastOffsetForLeaderEpoch.
+
+
+def handle_offset_for_leader_epoch(
+    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+) -> None:
+    """Look up where leader epochs end."""
+    kind = OffsetForLeaderEpochResponse
+    topics = tuple(
+        kind.OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=tuple(_epoch_end(state, topic.topic, wanted) for wanted in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    state.respond(token, kind(topics=topics))
+
+
+def _epoch_end(state: ReplicaManagerState, topic: str, wanted: Any) -> Any:
+    kind = OffsetForLeaderEpochResponse.EpochEndOffset
+    try:
+        end = last_offset_for_leader_epoch(
+            state.partition_named(topic, wanted.partition),
+            wanted.leader_epoch,
+            current_leader_epoch=optional_epoch(wanted.current_leader_epoch),
+        )
+    except ReplicaError as rejection:
+        return kind(partition=wanted.partition, error_code=rejection.error)
+    return kind(partition=wanted.partition, leader_epoch=end.epoch, end_offset=end.end_offset)

@@ -15,10 +15,10 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import records as r
+from minicluster.protocol.json_form import to_json
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.named_places import events_of
-from minicluster.verify.reporting.record_text import describe
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, story_of
 from minicluster.verify.reporting.trace_text import Event, numbered_events
@@ -235,3 +235,34 @@ def _operations(run: Run) -> Iterator[Line]:
         broker = int(name) if parent == paths.BROKER_IDS else -1
         text = operation_text(row["kind"], path, row["version"], row["data"])
         yield Line(row["offset"], text, 0, *partition, broker)
+
+
+# A record of the metadata log in one line.
+
+
+_OF_PARTITION = ("topicId", "partitionId", "directories")
+
+
+def describe(record: Any, version: int, where: str = "") -> str:
+    """A record in one line, without what it leaves as it was.
+
+    Shapes:  where: the partition by its topic's name, in place of ids.
+    """
+    value = to_json(record, version)
+    if where:
+        value = {name: field for name, field in value.items() if name not in _OF_PARTITION}
+    fields = " ".join(
+        f"{name}={_short(field)}" for name, field in value.items() if field not in (None, [])
+    )
+    name = type(record).__name__.removesuffix("Record")
+    return " ".join(filter(None, [name, where, fields]))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        if len(value) > 8 or any(isinstance(item, dict) for item in value):
+            return f"[{len(value)}]"
+        return "[" + ",".join(_short(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{…}"
+    return str(value)

@@ -15,11 +15,11 @@ from minicluster.coordinator.group.classic.group import (
     MemberOrder,
 )
 from minicluster.log.batch import NO_TIMESTAMP
-from minicluster.protocol.coordinator_records.classic_group import (
+from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
+from minicluster.protocol.coordinator_records.groups import (
     GroupMetadataKey,
     GroupMetadataValue,
 )
-from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import JoinGroupRequest
 
 GROUP_METADATA_VERSION = 3

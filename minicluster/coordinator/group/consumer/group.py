@@ -34,7 +34,7 @@ from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.java_order import TimelineHashOrder, copied_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.coordinator_records.consumer_group import (
+from minicluster.protocol.coordinator_records.groups import (
     ConsumerGroupMemberMetadataValue,
 )
 from minicluster.protocol.errors import ProtocolError

@@ -28,7 +28,7 @@ from minicluster.coordinator.group.consumer.group import (
 from minicluster.coordinator.group.consumer.subscription import ResolvedRegularExpression
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.java_order import hash_map_order, java_set_order
-from minicluster.protocol.coordinator_records import consumer_group as r
+from minicluster.protocol.coordinator_records import groups as r
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord as Record
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message

@@ -22,10 +22,12 @@ from minicluster.faults import Faults
 from minicluster.java_order import hash_map_order, topic_partition_hash, uuid_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import GROUP_VERSION
-from minicluster.protocol.coordinator_records.classic_group import GroupMetadataKey
-from minicluster.protocol.coordinator_records.consumer_group import ConsumerGroupMetadataKey
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
-from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey
+from minicluster.protocol.coordinator_records.groups import (
+    ConsumerGroupMetadataKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
+)
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 

@@ -24,12 +24,10 @@ from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.coordinator_records.classic_group import (
+from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
+from minicluster.protocol.coordinator_records.groups import (
     GroupMetadataKey,
     GroupMetadataValue,
-)
-from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
-from minicluster.protocol.coordinator_records.offsets import (
     LegacyOffsetCommitKey,
     OffsetCommitKey,
     OffsetCommitValue,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
-from minicluster.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from minicluster.protocol.uuids import ZERO_UUID
 
 OffsetKey = tuple[str, str, int]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.broker.api_state import ApiState
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
-from minicluster.broker.state.api_state import ApiState
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import topic_configs
 from minicluster.configs.validation import validate_topic_configs

@@ -1,24 +1,11 @@
-"""Compaction: of the records of a key, the last one stays.
-
-    clean                      dirty                       active
-    |--------------------------|---------------------------|----------->
-    log start        cleaned_offset         first uncleanable offset
-
-The offsets of the last records of the dirty keys decide about every record below, clean ones
-included. The active segment and what is not stable stay as they are.
-
-Leaves out: the limits of memory and of input and output, the choice of the filthiest log: each
-            cleanable log is cleaned at once.
-Source:     LogCleanerManager.grabFilthiestCompactedLog, cleanableOffsets, LogToClean, Cleaner;
-            MemoryRecords.filterTo, buildRetainedRecordsInto; CleanedTransactionMetadata.
-"""
+"""What goes from a log by itself: old segments (retention) and old values of a key (compaction)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from minicluster.log import Record, RecordBatch
+from minicluster.log import Log, Record, RecordBatch
 from minicluster.log.batch import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -29,11 +16,153 @@ from minicluster.log.batch import (
 from minicluster.log.indexes import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.log.records import packed
-from minicluster.replica.cleaning.segments import SegmentView, segments_of
 from minicluster.replica.config import LogConfig
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.markers import read_marker
 from minicluster.replica.producers.states import ProducerStateEntry
+
+# The segments of a log, as retention and compaction see them.
+#
+# Source:  LogSegment, LogSegments.
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentView:
+    """One segment with its batches.
+
+    Shapes:  next_offset is where the next segment begins, the log end for the active one.
+    """
+
+    base_offset: int
+    next_offset: int
+    is_active: bool
+    modified_ms: int
+    batches: tuple[RecordBatch, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return sum(batch.size for batch in self.batches)
+
+    @property
+    def first_timestamp(self) -> int:
+        """The greatest timestamp of the first batch, -1 without one."""
+        return self.batches[0].max_timestamp if self.batches else NO_TIMESTAMP
+
+    @property
+    def highest_timestamp(self) -> int:
+        """The greatest timestamp of its records, -1 without one."""
+        return max((batch.max_timestamp for batch in self.batches), default=NO_TIMESTAMP)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The greatest timestamp of its records, else the time of its last write."""
+        highest = self.highest_timestamp
+        return highest if highest >= 0 else self.modified_ms
+
+
+def segments_of(log: Log, *, with_deleted: bool = False) -> list[SegmentView]:
+    """All segments, oldest first. One is last written when the next one begins.
+
+    Shapes:  with_deleted: with the batches below the log start that their segment still holds.
+    """
+    views, segments = [], log.segments
+    batches = (*log.deleted, *log.batches) if with_deleted else log.batches
+    first = 0
+    for index, segment in enumerate(segments):
+        is_active = index == len(segments) - 1
+        next_offset = log.end_offset if is_active else segments[index + 1].base_offset
+        end = first
+        while end < len(batches) and (is_active or batches[end].base_offset < next_offset):
+            end += 1
+        modified_ms = log.modified_ms if is_active else segments[index + 1].created_ms
+        views.append(
+            SegmentView(
+                segment.base_offset, next_offset, is_active, modified_ms, batches[first:end]
+            )
+        )
+        first = end
+    return views
+
+
+# Retention: the oldest segments go, by size and by time.
+#
+# Each replica deletes from its own log, below its own high watermark. Where the log of a leader
+# begins, that of its followers begins with the next fetch.
+#
+# Leaves out: tiered storage.
+# Source:     UnifiedLog.deleteOldSegments, LogManager.cleanupLogs.
+
+
+def delete_old_segments(partition: Partition, now_ms: int) -> None:
+    """Delete what the topic's retention allows."""
+    config, log = partition.log_config, partition.log
+    if not config.deleted or (log.is_empty and not log.deleted and len(log.segments) == 1):
+        return
+    if config.retention_bytes >= 0:
+        excess = partition_bytes(partition) - config.retention_bytes
+        _delete_while(partition, _BySize(excess), now_ms)
+    if config.retention_ms >= 0:
+        oldest_ms = now_ms - config.retention_ms
+        _delete_while(partition, lambda segment: segment.largest_timestamp < oldest_ms, now_ms)
+
+
+def partition_bytes(partition: Partition) -> int:
+    """The bytes of a partition's segments."""
+    log = partition.log
+    return sum(batch.size for batch in (*log.deleted, *log.batches))
+
+
+class _BySize:
+    """True for each segment without which the log is not below its retention size."""
+
+    def __init__(self, excess_bytes: int) -> None:
+        self._excess_bytes = excess_bytes
+
+    def __call__(self, segment: SegmentView) -> bool:
+        self._excess_bytes -= segment.size
+        return self._excess_bytes >= 0
+
+
+def _delete_while(
+    partition: Partition, is_deletable: Callable[[SegmentView], bool], now_ms: int
+) -> None:
+    """Delete segments from the oldest on, up to the first that has to stay.
+
+    A segment at or above the high watermark stays, and so does an active one without records. An
+    active one with records makes room for an empty one.
+
+    Source:  UnifiedLog.deletableSegments, deleteSegments.
+    """
+    replica_log = partition.replica_log
+    new_start: int | None = None
+    for segment in segments_of(replica_log.log, with_deleted=True):
+        is_empty = segment.is_active and not segment.batches
+        if segment.next_offset > replica_log.high_watermark or is_empty:
+            break
+        if not is_deletable(segment):
+            break
+        if segment.is_active:
+            replica_log.roll(segment.next_offset, now_ms)
+        new_start = segment.next_offset
+    if new_start is not None:
+        replica_log.maybe_increment_log_start_offset(new_start)
+
+
+# Compaction: of the records of a key, the last one stays.
+#
+#     clean                      dirty                       active
+#     |--------------------------|---------------------------|----------->
+#     log start        cleaned_offset         first uncleanable offset
+#
+# The offsets of the last records of the dirty keys decide about every record below, clean ones
+# included. The active segment and what is not stable stay as they are.
+#
+# Leaves out: the limits of memory and of input and output, the choice of the filthiest log: each
+#             cleanable log is cleaned at once.
+# Source:     LogCleanerManager.grabFilthiestCompactedLog, cleanableOffsets, LogToClean, Cleaner;
+#             MemoryRecords.filterTo, buildRetainedRecordsInto; CleanedTransactionMetadata.
+
 
 _KEPT_BITS = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 

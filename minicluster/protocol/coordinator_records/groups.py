@@ -1,13 +1,51 @@
-"""Consumer groups in ``__consumer_offsets`` (KIP-848).
-
-Versions: every key and every value 0.
-"""
+"""The records of ``__consumer_offsets``: classic groups, consumer groups, committed offsets."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from minicluster.protocol import schema as s
+from minicluster.protocol.uuids import ZERO_UUID
+
+# Classic groups in ``__consumer_offsets``.
+#
+# Versions: GroupMetadataKey 0, GroupMetadataValue 0-4: 1 has the rebalance timeout, 2 the time of
+#           the last change of state, 3 static members (KIP-345), 4 is flexible (KIP-915).
+
+
+@s.message(api_key=2, kind="coordinator-key", versions="0", flexible="none")
+class GroupMetadataKey(s.Message):
+    """The key of a classic group."""
+
+    group: str = s.string("0", default="")
+
+
+@s.message(api_key=2, kind="coordinator-value", versions="0-4", flexible="4+")
+class GroupMetadataValue(s.Message):
+    """A generation of a classic group with its members and their assignments."""
+
+    @s.struct
+    class MemberMetadata(s.Struct):
+        member_id: str = s.string("0+", default="")
+        group_instance_id: str | None = s.string("3+", default=None, nullable="3+", ignorable=True)
+        client_id: str = s.string("0+", default="")
+        client_host: str = s.string("0+", default="")
+        rebalance_timeout: int = s.int32("1+", default=-1, ignorable=True)
+        session_timeout: int = s.int32("0+", default=0)
+        subscription: bytes = s.bytes_("0+", default=b"")
+        assignment: bytes = s.bytes_("0+", default=b"")
+
+    protocol_type: str = s.string("0+", default="")
+    generation: int = s.int32("0+", default=0)
+    protocol: str | None = s.string("0+", default="", nullable="0+")
+    leader: str | None = s.string("0+", default="", nullable="0+")
+    current_state_timestamp: int = s.int64("2+", default=-1, ignorable=True)
+    members: tuple[MemberMetadata, ...] = s.array("MemberMetadata", "0+", default=())
+
+
+# Consumer groups in ``__consumer_offsets`` (KIP-848).
+#
+# Versions: every key and every value 0.
 
 
 @s.message(api_key=3, kind="coordinator-key", versions="0", flexible="none")
@@ -169,3 +207,48 @@ class ConsumerGroupRegularExpressionValue(s.Message):
     topics: tuple[str, ...] = s.array("string", "0+", default=())
     version: int = s.int64("0+", default=0)
     timestamp: int = s.int64("0+", default=0)
+
+
+# Committed offsets in ``__consumer_offsets``.
+#
+# Versions: LegacyOffsetCommitKey 0, LegacyOffsetCommitValue 0-4, OffsetCommitKey 0,
+#           OffsetCommitValue 0-4: 1 alone has an expiry, 3 the leader epoch, 4 the topic id.
+
+
+@s.message(api_key=0, kind="coordinator-key", versions="0", flexible="none")
+class LegacyOffsetCommitKey(s.Message):
+    """The key of an offset, as Kafka 0.8 wrote it."""
+
+    group: str = s.string("0", default="")
+    topic: str = s.string("0", default="")
+    partition: int = s.int32("0", default=0)
+
+
+@s.message(api_key=0, kind="coordinator-value", versions="0", flexible="none")
+class LegacyOffsetCommitValue(s.Message):
+    """An offset, as Kafka 0.8 wrote it."""
+
+    offset: int = s.int64("0", default=0)
+    metadata: str = s.string("0", default="")
+    commit_timestamp: int = s.int64("0", default=0)
+
+
+@s.message(api_key=1, kind="coordinator-key", versions="0", flexible="none")
+class OffsetCommitKey(s.Message):
+    """The key of a committed offset."""
+
+    group: str = s.string("0", default="")
+    topic: str = s.string("0", default="")
+    partition: int = s.int32("0", default=0)
+
+
+@s.message(api_key=1, kind="coordinator-value", versions="0-4", flexible="4+")
+class OffsetCommitValue(s.Message):
+    """A committed offset; none: it is gone."""
+
+    offset: int = s.int64("0+", default=0)
+    leader_epoch: int = s.int32("3+", default=-1, ignorable=True)
+    metadata: str = s.string("0+", default="")
+    commit_timestamp: int = s.int64("0+", default=0)
+    expire_timestamp: int = s.int64("1", default=-1, ignorable=True)
+    topic_id: UUID = s.uuid("4+", default=ZERO_UUID, tag=0, ignorable=True)

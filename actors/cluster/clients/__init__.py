@@ -1,1 +1,0 @@
-"""The actors of members of groups and of transactional producers."""

@@ -1,1 +1,0 @@
-"""The state that the client APIs of a broker share."""

@@ -1,1 +1,0 @@
-"""Retention and compaction: the records that a log gives up with time."""
