@@ -7,13 +7,14 @@ from functools import partial
 from minicluster.log import Record, RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.replica.config import LogConfig
-from minicluster.replica.log_cleaning import delete_old_segments, partition_bytes, segments_of
+from minicluster.replica.log_cleaning import delete_old_segments, partition_bytes
 from minicluster.replica.partition.follower_log import truncate
 from minicluster.replica.partition.leader_log import (
     append_records_to_leader,
     delete_records_on_leader,
 )
 from minicluster.replica.partition.reads import MAX_TIMESTAMP, OffsetAndEpoch, list_offsets
+from minicluster.replica.segments import segments_of
 from tests.replica.partition_kit import Bench, refused
 
 DAY_MS = 86_400_000

@@ -23,8 +23,8 @@ from minicluster.log.log import Segment
 from minicluster.protocol import ErrorCode
 from minicluster.replica.config import LogConfig
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
-from minicluster.replica.log_cleaning import segments_of
 from minicluster.replica.producers.states import ProducerStates
+from minicluster.replica.segments import segments_of
 from minicluster.rules import Rules
 
 _NO_RECORDS = Records()

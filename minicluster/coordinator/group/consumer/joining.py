@@ -23,7 +23,7 @@ from minicluster.coordinator.group.consumer.records import (
     member_tombstones,
     target_assignment,
 )
-from minicluster.coordinator.group.migration.conversion import (
+from minicluster.coordinator.group.migration.upgrade import (
     convert_to_consumer_group,
     validate_upgrade,
 )

@@ -26,7 +26,7 @@ from minicluster.coordinator.group.consumer.records import (
     regular_expression_tombstone,
 )
 from minicluster.coordinator.group.consumer.subscription import add_matches, add_names
-from minicluster.coordinator.group.migration.conversion import (
+from minicluster.coordinator.group.migration.downgrade import (
     can_downgrade_without,
     convert_to_classic_group,
 )

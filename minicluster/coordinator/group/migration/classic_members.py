@@ -44,10 +44,12 @@ from minicluster.coordinator.group.consumer.leaving import (
 )
 from minicluster.coordinator.group.consumer.rebalance import Rebalance, update_regular_expression
 from minicluster.coordinator.group.consumer.records import member_subscription
-from minicluster.coordinator.group.migration.conversion import (
-    assignment_bytes,
+from minicluster.coordinator.group.migration.downgrade import (
     can_downgrade_with_replaced,
     convert_to_classic_group,
+)
+from minicluster.coordinator.group.migration.embedded import (
+    assignment_bytes,
     owned_topics,
     subscription_of,
 )
