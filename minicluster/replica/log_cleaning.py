@@ -1,4 +1,8 @@
-"""What goes from a log by itself: old segments (retention) and old values of a key (compaction)."""
+"""What goes from a log by itself: old segments (retention) and old values of a key (compaction).
+
+Leaves out: tiered storage; the limits of memory and of input and output, the choice of the
+            filthiest log: each cleanable log is cleaned at once.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,6 @@ from minicluster.replica.segments import SegmentView, segments_of
 # Each replica deletes from its own log, below its own high watermark. Where the log of a leader
 # begins, that of its followers begins with the next fetch.
 #
-# Leaves out: tiered storage.
 # Source:     UnifiedLog.deleteOldSegments, LogManager.cleanupLogs.
 
 
@@ -95,8 +98,6 @@ def _delete_while(
 # The offsets of the last records of the dirty keys decide about every record below, clean ones
 # included. The active segment and what is not stable stay as they are.
 #
-# Leaves out: the limits of memory and of input and output, the choice of the filthiest log: each
-#             cleanable log is cleaned at once.
 # Source:     LogCleanerManager.grabFilthiestCompactedLog, cleanableOffsets, LogToClean, Cleaner;
 #             MemoryRecords.filterTo, buildRetainedRecordsInto; CleanedTransactionMetadata.
 

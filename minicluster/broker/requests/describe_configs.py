@@ -1,4 +1,7 @@
-"""Which resources have configs (ListConfigResources), and which (DescribeConfigs)."""
+"""Which resources have configs (ListConfigResources), and which (DescribeConfigs).
+
+Leaves out: loggers, of which a broker here has none.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,6 @@ from minicluster.protocol.topics import invalid_name_reason
 # DescribeConfigs (32): the configs of topics, brokers, groups and client metrics.
 #
 # Versions:  1-4; synonyms from 1 on, types and documentation from 3 on.
-# Leaves out: loggers, of which a broker here has none.
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
 Entry = DescribeConfigsResponse.DescribeConfigsResourceResult

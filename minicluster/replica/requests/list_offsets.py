@@ -1,4 +1,7 @@
-"""Offsets in a leader's log: of timestamps (ListOffsets), of epochs (OffsetForLeaderEpoch)."""
+"""Offsets in a leader's log: of timestamps (ListOffsets), of epochs (OffsetForLeaderEpoch).
+
+Leaves out: tiered storage.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,6 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 #           adds the isolation level, v4 the leader epoch (KIP-320). v5 has OFFSET_NOT_AVAILABLE
 #           (KIP-207). The special timestamps come in v7 (-3, KIP-734), v8 (-4, KIP-405), v9 (-5,
 #           KIP-1005) and v11 (-6, KIP-1023). v10 adds a timeout, for tiered storage.
-# Leaves out: tiered storage.
 # Source:   KIP-79, KIP-207, KIP-734; ReplicaManager.fetchOffset.
 
 DEBUGGING_CONSUMER = -2

@@ -1,4 +1,7 @@
-"""The log directories of this broker: what lies in them, and replicas that move between them."""
+"""The log directories of this broker: what lies in them, and replicas that move between them.
+
+Leaves out: the size of the volume: a simulated disk has none (-1).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,6 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 #
 # Versions:   v1 is as v0, v2 flexible. v3 has an error for the whole response, v4 the size of the
 #             volume (KIP-827), v5 the cordoned directories (KIP-1066).
-# Leaves out: the size of the volume: a simulated disk has none (-1).
 # Source:     KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs.
 
 _UNKNOWN_BYTES = -1
