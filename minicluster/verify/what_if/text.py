@@ -12,21 +12,21 @@ LEFT_SHOWN = 8
 NAME_WIDTH = 40
 
 
-def lines_of(found: WhatIf, *, every_topic: bool = False) -> Iterator[str]:
+def lines_of(outcome: WhatIf, *, every_topic: bool = False) -> Iterator[str]:
     """The whole outcome, line by line."""
-    yield f"{found.log}: {found.description}"
-    for note in found.notes:
+    yield f"{outcome.log}: {outcome.description}"
+    for note in outcome.notes:
         yield f"  {note}"
-    if len(found.seeds) > 1:
-        first, last = found.seeds[0].seed, found.seeds[-1].seed
-        yield f"  {len(found.seeds)} seeds ({first} to {last}): each number is the worst of them"
-    for number, stage in enumerate(found.stages()):
+    if len(outcome.seeds) > 1:
+        first, last = outcome.seeds[0].seed, outcome.seeds[-1].seed
+        yield f"  {len(outcome.seeds)} seeds ({first} to {last}): each number is the worst of them"
+    for number, stage in enumerate(outcome.stages()):
         yield ""
         yield from _stage(stage, number, every_topic)
-    for one in found.seeds:
-        if one.failure is not None:
+    for play in outcome.seeds:
+        if play.failure is not None:
             yield ""
-            yield f"seed {one.seed} {one.failure.verdict}: {one.failure.text}"
+            yield f"seed {play.seed} {play.failure.verdict}: {play.failure.text}"
 
 
 def _stage(stage: StageOfAll, number: int, every_topic: bool) -> Iterator[str]:
@@ -39,11 +39,7 @@ def _stage(stage: StageOfAll, number: int, every_topic: bool) -> Iterator[str]:
         counts = ", ".join(f"{n:,} {k}" for n, k in zip(stage.all.at_end, KINDS, strict=True))
         yield f"   {counts}"
         return
-    touched = sorted(
-        (topic for topic in stage.topics if topic.is_touched),
-        key=lambda topic: (topic.longest_ms, topic.most, topic.name),
-        reverse=True,
-    )
+    touched = touched_topics(stage)
     shown = touched if every_topic else touched[:TOPICS_SHOWN]
     rows = [("topic", "partitions", *KINDS), *(_row(topic) for topic in (stage.all, *shown))]
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
@@ -57,6 +53,15 @@ def _stage(stage: StageOfAll, number: int, every_topic: bool) -> Iterator[str]:
         mild = ", ".join(f"{n:,} {k}" for n, k in zip(stage.least.most, KINDS, strict=True))
         yield f"   the mildest seed: {mild}{worst}"
     yield from _left(stage)
+
+
+def touched_topics(stage: StageOfAll) -> list[TopicOutcome]:
+    """The topics that the stage has touched, the worst first."""
+    return sorted(
+        (topic for topic in stage.topics if topic.is_touched),
+        key=lambda topic: (topic.longest_ms, topic.most, topic.name),
+        reverse=True,
+    )
 
 
 def every_partition(count: int) -> str:
