@@ -2,6 +2,9 @@
 
 Its maker holds a lock on such a folder. The operating system lifts the lock when the process dies,
 so that the next maker finds what a killed process left, and removes it.
+
+The lock is on the folder itself, not on a file beside it (as of the library filelock), and its
+descriptor can be inherited: Java works on in its folder when the process that started it has died.
 """
 
 from __future__ import annotations

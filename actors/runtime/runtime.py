@@ -20,8 +20,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache, update_wrapper
-from types import FunctionType, TracebackType
+from functools import cache
+from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pykka
@@ -355,31 +355,8 @@ class Runtime(ABC):
 
 @cache
 def _bound(cls: type[ClusterActor], backend: type[pykka.Actor]) -> Any:
-    """An actor's class on a back end: one for all clusters, with functions of its own.
-
-    CPython keeps in a function what it has learnt about the attributes that are read there. In one
-    that actors of several classes share it learns nothing and looks each attribute up.
-    """
-    own: dict[str, Any] = {}
-    for base in reversed(type(cls.__name__, (backend, cls), {}).__mro__):
-        for name, value in vars(base).items():
-            if base is not pykka.Actor and isinstance(value, FunctionType):
-                own[name] = _copy(value)
-            else:
-                own.pop(name, None)
-    return type(cls.__name__, (backend, cls), own)
-
-
-def _copy(function: FunctionType) -> FunctionType:
-    copied = FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copied.__kwdefaults__ = function.__kwdefaults__
-    return update_wrapper(copied, function)  # type: ignore[return-value]
+    """An actor's class on a back end: one for all clusters."""
+    return type(cls.__name__, (backend, cls), {})
 
 
 def blocking_call(actor: str) -> BlockingCallInActor:
