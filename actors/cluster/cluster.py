@@ -75,7 +75,7 @@ from minicluster.scenario.view import ZOOKEEPER_NODE
 
 if TYPE_CHECKING:  # loaded by the first action with such a client
     from minicluster.actors.cluster.adoption import Adoption
-    from minicluster.actors.cluster.group_clients import (
+    from minicluster.actors.cluster.clients.group_clients import (
         ConsumerActor,
         ConsumerGroup,
         TransactionalProducerActor,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.actors.cluster.actions.records import pause_load
-from minicluster.actors.cluster.group_clients import ConsumerGroup
+from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
 from minicluster.clients.transactional_producer import Transaction
 from minicluster.clients.transformer import written_value

@@ -15,7 +15,7 @@ from minicluster.scenario.actions import clients as declared
 from minicluster.scenario.actions.arguments import Duration, read_duration
 
 if TYPE_CHECKING:
-    from minicluster.actors.cluster.group_clients import ConsumerGroup
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
     from minicluster.clients.reader import ConsumedRecord
     from minicluster.clients.transactional_producer import Transaction
 
@@ -25,7 +25,8 @@ LEAVE_WITHIN_MS = 30_000
 
 @performs(declared.Consume)
 def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord] | ConsumerGroup:
-    from minicluster.actors.cluster.group_clients import ConsumerGroup, consumer
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
+    from minicluster.actors.cluster.clients.spawning import consumer
     from minicluster.clients.consumer import ConsumerConfig
 
     config = ConsumerConfig(
@@ -54,7 +55,8 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
 
 @performs(declared.Transaction)
 def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transaction]:
-    from minicluster.actors.cluster.group_clients import TransactionLoad, transactional_producer
+    from minicluster.actors.cluster.clients.group_clients import TransactionLoad
+    from minicluster.actors.cluster.clients.spawning import transactional_producer
     from minicluster.clients.transactional_producer import Transaction
 
     topic = str(do.topic)
@@ -87,7 +89,8 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
 
 @performs(declared.Transform)
 def transform(cluster: ClusterRoles, do: declared.Transform) -> ConsumerGroup:
-    from minicluster.actors.cluster.group_clients import ConsumerGroup, transformer
+    from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
+    from minicluster.actors.cluster.clients.spawning import transformer
     from minicluster.clients.consumer import ConsumerConfig
 
     to = str(do.to), _partitions(cluster, str(do.to), "transform")

@@ -1,0 +1,1 @@
+"""The actors of members of groups and of transactional producers."""
