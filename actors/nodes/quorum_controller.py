@@ -135,7 +135,7 @@ class QuorumController(QuorumShell):
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=CONTROLLER_LISTENER,
-                features=context.features(),
+                features=context.features_of_controller_listener(),
                 static=static_configs(context, plan, "controller", CONTROLLER_LISTENER),
                 rules=context.rules,
             )

@@ -24,7 +24,7 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
 from minicluster.metadata.shared_folds import SharedFolds
-from minicluster.metadata.supported_features import supported_features
+from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
 from minicluster.rules import Rules
 
 
@@ -49,6 +49,13 @@ class NodeContext:
     def features(self) -> dict[str, tuple[int, int]]:
         """The feature levels that the node supports, by its release and its configs."""
         return supported_features(self.rules, unstable=self.config.unstable_feature_versions)
+
+    def features_of_controller_listener(self) -> dict[str, tuple[int, int]]:
+        """What a controller shows clients: it goes by another config than what it registers with.
+
+        Source:  SimpleApiVersionManager, ControllerServer.startup.
+        """
+        return supported_features(self.rules, unstable=self.config.enables(UNSTABLE_APIS))
 
 
 class Requester(Protocol):

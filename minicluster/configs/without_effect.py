@@ -102,7 +102,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "compression.lz4.level",
         "compression.zstd.level",
     ),
-    "the release has what it supports": ("unstable.api.versions.enable",),
     "a coordinator writes each operation at once, as Kafka's by default when nothing waits": (
         "group.coordinator.append.linger.ms",
     ),

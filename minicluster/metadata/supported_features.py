@@ -9,6 +9,7 @@ from minicluster.metadata import metadata_version as mv
 from minicluster.rules import Rules
 
 UNSTABLE = "unstable.feature.versions.enable"
+UNSTABLE_APIS = "unstable.api.versions.enable"
 
 
 def supported_features(rules: Rules, *, unstable: bool = False) -> dict[str, tuple[int, int]]:

@@ -104,6 +104,20 @@ def test_a_controller_responds_with_its_versions_and_features(
     assert {f.name for f in response.finalized_features} >= {"metadata.version"}
 
 
+def test_a_controller_shows_levels_for_testing_by_the_config_of_its_apis() -> None:
+    """Source: SimpleApiVersionManager; registrations go by unstable.feature.versions.enable."""
+    own = {101: {"unstable.api.versions.enable": True}}
+    with MiniCluster(
+        brokers=1, controllers=2, seed=5, listeners=True, config=PATIENT, node_configs=own
+    ) as cluster:
+        highest = {}
+        for node_id in (101, 102):
+            with RawClient(cluster, node_id) as client:
+                features = client.request(SOFTWARE).supported_features
+            highest[node_id] = {f.name: f.max_version for f in features}["metadata.version"]
+        assert highest == {101: 31, 102: 30}
+
+
 def test_the_metadata_log_comes_as_batches_with_the_real_endpoints(
     cluster: MiniCluster, active: RawClient
 ) -> None:

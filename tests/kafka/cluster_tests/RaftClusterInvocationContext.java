@@ -25,11 +25,13 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import kafka.cluster.Partition;
 import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
+import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicDescription;
@@ -306,7 +308,8 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             TestUtils.waitForCondition(holds::call, 30_000, what);
         }
 
-        // What tests ask a node's objects for.
+        // What tests ask a node's objects for. Waits for brokers that have applied all of the
+        // controller's log (TestUtils.ensureConsistentKRaftMetadata) end at once: stubs hold 0.
 
         private static Answer<Object> orLeaveOut(Map<String, Answer<?>> known) {
             return invocation -> {
@@ -336,19 +339,21 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             int index = id - FIRST_CONTROLLER;
             int port = controllerBoundPorts().get(index);
             KafkaConfig own = properties(id, "controller", port);
-            SocketServer sockets = sockets(port);
-            return Mockito.mock(ControllerServer.class, orLeaveOut(Map.of("config", i -> own, "socketServer", i -> sockets)));
+            SocketServer sockets = sockets(own, port);
+            KafkaRaftManager<?> log = Mockito.mock(KafkaRaftManager.class, Mockito.RETURNS_DEEP_STUBS);
+            return Mockito.mock(ControllerServer.class, orLeaveOut(Map.of("config", i -> own, "socketServer", i -> sockets, "raftManager", i -> log)));
         }
 
-        private static SocketServer sockets(int port) {
-            return Mockito.mock(SocketServer.class, orLeaveOut(Map.of("boundPort", i -> port)));
+        private static SocketServer sockets(KafkaConfig own, int port) {
+            return Mockito.mock(SocketServer.class, orLeaveOut(Map.of("config", i -> own, "boundPort", i -> port)));
         }
 
         private KafkaBroker broker(int id, int port) {
             KafkaConfig own = properties(id, "broker", port);
-            SocketServer sockets = sockets(port);
+            SocketServer sockets = sockets(own, port);
             GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, orLeaveOut(Map.of("groupMetadataTopicConfigs", i -> configsOfOffsets())));
             KRaftMetadataCache cache = metadataCache();
+            SharedServer metadata = Mockito.mock(SharedServer.class, Mockito.RETURNS_DEEP_STUBS);
             ReplicaManager replicas = Mockito.mock(ReplicaManager.class, orLeaveOut(Map.of("onlinePartition", i -> Option.apply(partition(id, i.getArgument(0))))));
             Map<String, Answer<?>> known = new HashMap<>();
             known.put("config", i -> own);
@@ -357,6 +362,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             known.put("groupCoordinator", i -> groups);
             known.put("metadataCache", i -> cache);
             known.put("replicaManager", i -> replicas);
+            known.put("sharedServer", i -> metadata);
             known.put("clusterId", i -> clusterId());
             known.put("brokerState", i -> alive.containsKey(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
             known.put("isShutdown", i -> !alive.containsKey(id));

@@ -32,7 +32,7 @@ UNSERVED = {
     "create.topic.policy.class.name": "a policy of topics",
     "alter.config.policy.class.name": "a policy of configs",
     "remote.log.storage.system.enable": "tiered storage",
-    "unstable.api.versions.enable": "APIs that are not stable",
+    "unstable.api.versions.enable": "versions of APIs that are not stable",
 }
 
 
