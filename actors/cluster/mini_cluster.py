@@ -317,6 +317,11 @@ class MiniCluster:
     # State.
 
     @property
+    def cluster_id(self) -> str:
+        """The id of the cluster, with which nodes of Apache Kafka are formatted that join it."""
+        return self._cluster.plan.cluster_id
+
+    @property
     def image(self) -> MetadataImage:
         """The metadata image of everything that is committed."""
         return self._cluster.image

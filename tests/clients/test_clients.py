@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.mini_cluster import inside
 from tests.clients.adapters import ADAPTERS, CODECS, ClientUnderTest
 
 pytestmark = pytest.mark.clients
@@ -84,4 +83,4 @@ def test_topics_are_created_changed_and_deleted(
 
 
 def test_the_cluster_id_is_the_clusters(client: ClientUnderTest, cluster: MiniCluster) -> None:
-    assert client.cluster_id() == inside(cluster).plan.cluster_id
+    assert client.cluster_id() == cluster.cluster_id

@@ -1,4 +1,4 @@
-"""The files and folders that docs/design.md names are there."""
+"""The files and folders that the pages about the code name are there."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.house.test_tidy import MAY_IMPORT
 PAGE = (ROOT / "docs/design.md").read_text()
 
 
-def test_every_file_of_the_walk_is_there() -> None:
+def test_every_file_of_the_walks_is_there() -> None:
     """A name without a folder lies beside the one before it, or in the same room."""
-    walk = PAGE[PAGE.index("## One walk") : PAGE.index("## Invariants")]
+    walks = (ROOT / "docs/reference/walks.md").read_text()
     missing = []
-    for row in re.findall(r"^\|.*\|$", walk, re.MULTILINE)[2:]:
+    for row in re.findall(r"^\|.*`.*\|$", walks, re.MULTILINE):
         room = PurePosixPath()
         for name in re.findall(r"`([\w/.]+)`", row.split("|")[2]):
             places = [PurePosixPath(name), room / name, *(p / name for p in room.parents)]
-            found = next((p for p in places if (ROOT / p).exists()), None)
-            if found is None:
+            place = next((p for p in places if (ROOT / p).exists()), None)
+            if place is None:
                 missing.append(name)
             else:
-                room = found.parent if found.suffix else found
+                room = place.parent if place.suffix else place
     assert missing == []
 
 

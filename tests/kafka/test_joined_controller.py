@@ -27,7 +27,7 @@ def test_it_votes_and_nothing_is_committed_without_it(tmp_path: Path) -> None:
             "listeners": f"CONTROLLER://{LOOPBACK}:{port}",
             "controller.quorum.bootstrap.servers": cluster.bootstrap_controllers,
         }
-        cluster_id = inside(cluster).plan.cluster_id
+        cluster_id = cluster.cluster_id
         kafka = KafkaProcess(tmp_path / "kafka", cluster_id, {**CONTROLLER, **own})
         kafka.format("--no-initial-controllers")
         kafka.start()

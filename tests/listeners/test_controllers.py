@@ -125,7 +125,7 @@ def test_the_metadata_log_comes_as_batches_with_the_real_endpoints(
         current_leader_epoch=active_epoch(cluster), last_fetched_epoch=0, fetch_offset=0
     )
     request = m.FetchRequest(
-        cluster_id=inside(cluster).plan.cluster_id,
+        cluster_id=cluster.cluster_id,
         max_wait_ms=0,
         max_bytes=1_000_000,
         topics=(m.FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
