@@ -249,7 +249,7 @@ def _install(node: QuorumNode, role: FollowerState, fetched: FetchingSnapshot) -
         raise InconsistentState(f"the downloaded snapshot {snapshot_id} is not ahead of the log")
     # An uncommitted tail goes with the log, be its epoch higher than the snapshot's (Z58).
     if node.log.end_offset > snapshot_id[0]:
-        node.emit(Truncated(snapshot_id[0]))
+        node.emit(Truncated(*snapshot_id))
     node.log.install(snapshot_id, bytes(fetched.content))
     node.emit(SnapshotInstalled(snapshot_id))
     voters = node.history.state

@@ -15,7 +15,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.protocol.topics import METADATA_TOPIC
-from minicluster.quorum.effects import LoadSnapshot, SnapshotInstalled
+from minicluster.quorum.effects import LoadSnapshot, SnapshotInstalled, Truncated
 from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.voters import VoterSet
@@ -212,6 +212,23 @@ def test_z58_a_snapshot_of_a_lower_epoch_than_the_own_tail_is_installed() -> Non
     hand_out(probe, content)
     assert SnapshotInstalled((3, 1)) in probe.effects
     assert (probe.log.start_offset, probe.log.end_offset, probe.log.last_epoch) == (3, 3, 1)
+
+
+@pytest.mark.parametrize(("records", "is_truncated"), [(2, False), (3, False), (4, True)])
+def test_a_snapshot_that_ends_below_the_own_end_truncates(records: int, is_truncated: bool) -> None:
+    """Only then is anything lost that the snapshot does not have; the log begins at its end.
+
+    Source:  KafkaRaftLog.truncateToLatestSnapshot.
+    """
+    tail = Log()
+    tail.append(data_batch(0, 0, *[b"x"] * records))
+    tail.flush()
+    probe, content = downloading(tail)
+    hand_out(probe, content)
+    reported = [one for one in probe.effects if isinstance(one, Truncated | SnapshotInstalled)]
+    truncated = [Truncated(3, last_epoch=1)] if is_truncated else []
+    assert reported == [*truncated, SnapshotInstalled((3, 1))]
+    assert (probe.log.start_offset, probe.log.end_offset) == (3, 3)
 
 
 def test_a_snapshot_carries_the_voters_of_its_offset() -> None:
