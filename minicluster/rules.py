@@ -117,6 +117,8 @@ class Rules:
     features_change_together: bool = True
     # A registered controller may have configs of its own (4.x), or a static voter only (3.9).
     registered_controllers_have_configs: bool = True
+    # UpdateFeatures rejects level 0 of a feature without a name in Kafka (4.x), or writes it (3.9).
+    unknown_features_are_rejected: bool = True
     # Groups have dynamic configs (4.x), or are an unknown kind of resource (3.9).
     groups_have_configs: bool = True
     # A controller's registration has what it reports of a migration from ZooKeeper (3.9).
@@ -378,6 +380,7 @@ Rules.KAFKA_3_9 = Rules(
     config_value_length_max=0,
     placement_errors_mention_cordoned=False,
     registered_controllers_have_configs=False,
+    unknown_features_are_rejected=False,
     groups_have_configs=False,
     zk_migration_ready_is_kept=True,
     alter_partition_version_lowest=0,

@@ -6,7 +6,9 @@ Source:  ConfigDef (parseType, convertToString, Range, ValidList, ValidString, â
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +18,15 @@ from minicluster.protocol.error_codes import ErrorCode
 
 Value = bool | int | float | str | list[str] | None
 
-_COMMA = re.compile(r"\s*,\s*")
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?"
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+")  # Java takes the digits of every script
+_LAST_CHAR = "\uffff"  # and looks at single chars of UTF-16: none beyond these has a value
+_MOST_DIGITS = len(str(1 << 63))
+_WHITE = "".join(map(chr, range(33)))  # what String.trim removes
+_FLOAT = re.compile(
+    r"([+-]?)(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?"
+    r"|(0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
+)
 _REPLICA = r"([0-9]+:[0-9]+)?"
 _DURATION = r"(?i:P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+([.,]\d{0,9})?S)?)?)"
 _RANGES = {
@@ -59,6 +67,8 @@ def shown(value: Any) -> str:
 
 def java_double(value: float) -> str:
     """A double as Double.toString writes it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value != 0 and not 1e-3 <= abs(value) < 1e7:
         mantissa, _, exponent = f"{value!r}".partition("e")
         if not exponent:
@@ -91,12 +101,14 @@ class ConfigKey:
         return self.type_ == "PASSWORD"
 
     def parse(self, text: str | None) -> Value:
-        """The value of a text, validated.
+        """The value of a text, validated; what a list has twice is in it once (KIP-1161).
 
         Errors:  InvalidConfig.
         """
         value = parse_type(self.name, text, self.type_)
         if self.validator is not None:
+            if self.validator["kind"] == "list" and isinstance(value, list):
+                value = list(dict.fromkeys(value))
             ensure_valid(self.name, value, self.validator)
         return value
 
@@ -146,31 +158,50 @@ def parse_type(name: str, text: str | None, type_: str) -> Value:
     """
     if text is None:
         return None
-    trimmed = text.strip()
+    trimmed = text.strip(_WHITE)
     match type_:
         case "BOOLEAN":
             if trimmed.lower() not in ("true", "false"):
                 raise invalid_value(name, text, "Expected value to be either true or false")
             return trimmed.lower() == "true"
         case "INT" | "SHORT" | "LONG":
-            if _INTEGER.fullmatch(trimmed) and int(trimmed) in _RANGES[type_]:
-                return int(trimmed)
-            raise invalid_value(name, text, f"Not a number of type {type_}")
+            number: float | None = _java_number(trimmed, type_)
         case "DOUBLE":
-            if re.fullmatch(_FLOAT, trimmed):
-                return float(trimmed.rstrip("fFdD"))
-            raise invalid_value(name, text, f"Not a number of type {type_}")
+            number = _java_float(trimmed)
         case "LIST":
             return _COMMA.split(trimmed) if trimmed else []
         case _:
             return trimmed
+    if number is None:
+        raise invalid_value(name, text, f"Not a number of type {type_}")
+    return number
 
 
 def java_int(text: str) -> int | None:
     """The number of a text, or None where Java's Integer.parseInt rejects it."""
-    if _INTEGER.fullmatch(text) and int(text) in _RANGES["INT"]:
-        return int(text)
-    return None
+    return _java_number(text, "INT")
+
+
+def _java_number(text: str, type_: str) -> int | None:
+    """The number of a text, or None where Long.parseLong and its like reject it."""
+    if not _INTEGER.fullmatch(text) or max(text) > _LAST_CHAR:
+        return None
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.lstrip("+"))
+    significant = "".join(str(unicodedata.decimal(digit)) for digit in digits).lstrip("0")
+    if len(significant) > _MOST_DIGITS:
+        return None  # Python reads no number of thousands of digits
+    number = int(f"{sign}{significant or 0}")
+    return number if number in _RANGES[type_] else None
+
+
+def _java_float(text: str) -> float | None:
+    """The number of a text, or None where Double.parseDouble rejects it."""
+    match = _FLOAT.fullmatch(text)
+    if match is None:
+        return None
+    sign, digits, in_hex = match.groups()
+    number = float.fromhex(in_hex) if in_hex else float(digits.rstrip("fFdD"))
+    return -number if sign == "-" else number
 
 
 def java_split(text: str) -> list[str]:
@@ -242,8 +273,6 @@ def _ensure_valid_list(name: str, value: Value, validator: Mapping[str, Any]) ->
         raise InvalidConfig(
             f"Configuration '{name}' must not be empty. Valid values include: {which}"
         )
-    if len(set(value)) != len(value):
-        raise InvalidConfig(f"Configuration '{name}' values must not be duplicated.")
     for entry in value:
         if not entry:
             raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
@@ -270,6 +299,6 @@ def _ensure_offset_reset(name: str, value: Value) -> None:
     if duration == text or not re.fullmatch(_DURATION, duration) or "-" in duration:
         why = (
             f"Invalid value `{text}` for configuration {name}. The value must be either "
-            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS.>'."
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
         raise invalid_value(name, value, why)

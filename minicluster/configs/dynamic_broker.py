@@ -13,6 +13,7 @@ from dataclasses import replace
 from minicluster.configs.config_def import ConfigKey, InvalidConfig, Value
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.effective import BrokerLevels
+from minicluster.java_order import hash_map_order, string_hash
 
 QUOTA_CONFIGS = (
     "leader.replication.throttled.rate",
@@ -161,7 +162,7 @@ def _is_per_broker(name: str) -> bool:
 
 
 def _none_of(names: Iterable[str], why: str) -> None:
-    rejected = list(names)
+    rejected = hash_map_order(names, string_hash)
     if rejected:
         raise InvalidConfig(f"{why}: [{', '.join(rejected)}]")
 

@@ -56,6 +56,14 @@ class Screened:
     complete: Callable[[Any], Any]
 
 
+def is_late(request: Any) -> bool:
+    """True for a request whose own deadline has passed when it arrives.
+
+    Source:  ControllerRequestContext.requestTimeoutMsToDeadlineNs, KafkaEventQueue.
+    """
+    return bool(request.timeout_ms <= 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """The way in which one request is served.
@@ -63,7 +71,8 @@ class Api:
     Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
-             responds, at once, with ``nothing``. reads: any controller responds, from what is
+             responds, at once, with ``nothing``. has_deadline: the request's own timeout_ms is how
+             long it may wait to be decided. reads: any controller responds, from what is
              committed. quota_strict_since: the version from which the quota on
              partitions rejects what exceeds it (KIP-599); before, it is only reported.
     """
@@ -75,6 +84,7 @@ class Api:
     screen: Callable[[Call], Screened] | None = None
     items: tuple[str, ...] = ()
     nothing: Any = None
+    has_deadline: bool = False
     reads: bool = False
     quota_strict_since: int | None = None
 

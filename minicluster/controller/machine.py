@@ -35,7 +35,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call
+from minicluster.controller.api import Api, Call, is_late
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
@@ -341,6 +341,8 @@ class ControllerMachine:
         if api.is_empty(call.request):
             nothing = api.nothing if screened is None else screened.complete(api.nothing)
             return [self._response(token, nothing, registered)]
+        if api.has_deadline and is_late(call.request):
+            return [reject(ErrorCode.REQUEST_TIMED_OUT)]
         if api.reads:
             return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:

@@ -156,8 +156,10 @@ class Cluster:
         self.take(self.machine.on_committed(self.end if end is None else end, self.now_ms))
 
     def send(self, request: Any, version: int | None = None, **options: Any) -> int:
-        """Send a request; the token of its response."""
+        """Send a request; the token of its response. One that names no deadline has a minute."""
         self._tokens += 1
+        if getattr(request, "timeout_ms", None) == 0 and type(request)().timeout_ms == 0:
+            request = replace(request, timeout_ms=60_000)
         if version is None:
             version = type(request).latest_version
         self.take(self.machine.on_request(self._tokens, request, version, self.now_ms, **options))

@@ -5,15 +5,18 @@ Source:  ControllerApis; QuorumController, where a request about nothing complet
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from minicluster.controller.effects import ControllerRespond
 from minicluster.java_order import hash_map_order, string_hash, uuid_hash
 from minicluster.metadata.image.configs import BROKER, BROKER_LOGGER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
 from tests.controller.kit import MV, Cluster, feature_records
 
@@ -256,6 +259,46 @@ def test_a_broker_is_named_by_a_number_of_java(name: str) -> None:
     change = resource(BROKER, name, **{"log.retention.ms": "5"})
     result = cluster.request(Incremental(resources=(change,))).responses[0]
     assert result.error_code == (INVALID if name else ErrorCode.NONE)
+
+
+# Requests that come too late.
+
+ORDERS = m.ElectLeadersRequest.TopicPartitions(topic="orders", partitions=(0,))
+LATE = [
+    m.CreateTopicsRequest(topics=(new_topic("a"), new_topic("b"))),
+    m.DeleteTopicsRequest(topics=(m.DeleteTopicsRequest.DeleteTopicState(name="a"),)),
+    m.CreatePartitionsRequest(
+        topics=(m.CreatePartitionsRequest.CreatePartitionsTopic(name="a", count=3),)
+    ),
+    m.ElectLeadersRequest(topic_partitions=(ORDERS,)),
+    m.AlterPartitionReassignmentsRequest(
+        topics=(m.AlterPartitionReassignmentsRequest.ReassignableTopic(name="a"),)
+    ),
+]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+@pytest.mark.parametrize("request_", LATE, ids=[type(request).__name__ for request in LATE])
+def test_a_request_whose_deadline_has_passed_is_rejected_as_a_whole(
+    request_: Any, timeout_ms: int
+) -> None:
+    """Recorded from Kafka 4.3: also of a request that would be rejected, and to validate only."""
+    cluster = started(0)
+    late = replace(request_, timeout_ms=timeout_ms)
+    end = cluster.end
+    effects = cluster.machine.on_request("late", late, type(late).latest_version, cluster.now_ms)
+    (effect,) = effects
+    assert isinstance(effect, ControllerRespond)
+    expected = error_response(late, ErrorCode.REQUEST_TIMED_OUT, version=type(late).latest_version)
+    assert effect.response == expected
+    assert cluster.end == end
+
+
+def test_what_any_controller_rejects_needs_no_deadline() -> None:
+    """Nothing is left for the active controller, whose queue has the deadlines."""
+    twice = m.CreateTopicsRequest(topics=(new_topic("a"), new_topic("a")), timeout_ms=-1)
+    response = started(0).request(twice)
+    assert [topic.error_code for topic in response.topics] == [INVALID]
 
 
 # Requests about nothing.

@@ -8,6 +8,7 @@ from minicluster.metadata.image.configs import BROKER, MIN_ISR
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
+from minicluster.rules import Rules
 from tests.controller.kit import Cluster, incarnation
 
 Request = m.UpdateFeaturesRequest
@@ -130,3 +131,24 @@ def test_levels_for_testing_only_are_not_supported_by_default(
         f"Invalid update version 32 for feature {METADATA}. "
         f"Local controller 0 only supports versions {levels}"
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [(Rules.KAFKA_4_3, ErrorCode.INVALID_UPDATE_VERSION), (Rules.KAFKA_3_9, ErrorCode.NONE)],
+)
+def test_a_feature_without_a_name_is_rejected_at_level_0_as_well(
+    rules: Rules, error: ErrorCode
+) -> None:
+    """Since 4.0 (Feature.featureFromName); every node supports level 0 of anything."""
+    cluster = Cluster(rules)
+    response = update(cluster, ("nothing", 0))
+    if error:
+        assert response.error_code == error
+        assert (response.error_message or "").endswith("Feature nothing not found.")
+    else:
+        assert [result.error_code for result in response.results] == [ErrorCode.NONE]
+
+
+def test_a_feature_of_kafkas_own_tests_has_a_name() -> None:
+    assert update(Cluster(), ("unit.test.feature.version.0", 0)).error_code == ErrorCode.NONE

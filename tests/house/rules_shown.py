@@ -83,6 +83,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
     "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),
+    "unknown_features_are_rejected": (
+        "tests/controller/test_update_features.py::"
+        "test_a_feature_without_a_name_is_rejected_at_level_0_as_well",
+    ),
     "registered_controllers_have_configs": (f"{_RELEASES}registered_controllers_have_configs",),
     "malformed_config_change_is_fatal": (f"{_RELEASES}malformed_config_change_is_fatal",),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),

@@ -183,5 +183,6 @@ API = Api(
     AlterPartitionReassignmentsRequest,
     lambda call: alter_partition_reassignments(*call.plain),
     items=("topics",),
+    has_deadline=True,
     nothing=AlterPartitionReassignmentsResponse(),
 )

@@ -76,6 +76,10 @@ def _decision(accepted: dict[tuple[bool, str], Any], errors: dict[str, ApiError]
     for kind, make in ((False, _deletion), (True, _upsertion)):
         of_kind = {user: change for (k, user), change in accepted.items() if k is kind}
         for user in hash_map_order(of_kind, string_hash):
+            if kind and not of_kind[user].salted_password:
+                # Java makes no key of no bytes (ScramFormatter.hmac), found after all other checks.
+                errors[user] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                continue
             records.append(VersionedRecord(make(of_kind[user]), 0))
             results.append(Result(user=user, error_message=None))
     for user in hash_map_order(errors, string_hash):

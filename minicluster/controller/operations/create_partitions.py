@@ -167,6 +167,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_partitions(call.request),
     items=("topics",),
+    has_deadline=True,
     nothing=CreatePartitionsResponse(),
     quota_strict_since=3,
 )

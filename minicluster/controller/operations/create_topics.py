@@ -331,6 +331,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_topics(call.request),
     items=("topics",),
+    has_deadline=True,
     nothing=CreateTopicsResponse(),
     quota_strict_since=6,
 )

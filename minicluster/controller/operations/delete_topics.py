@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Api, Screened
+from minicluster.controller.api import Api, Screened, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
@@ -40,7 +40,8 @@ def screen_delete_topics(
     Names and ids are looked up in what is committed. Kafka shuffles the results.
     Errors:  per topic: INVALID_REQUEST for no or two keys, a duplicate, and a name and an id of one
              topic; UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id.
-             Rejected with TOPIC_DELETION_DISABLED where no topic may be deleted.
+             Rejected with TOPIC_DELETION_DISABLED where no topic may be deleted, with
+             REQUEST_TIMED_OUT where there is a topic to look up and no time for it.
     Source:  ControllerApis.deleteTopics; ReplicationControlManager.findTopicIds, findTopicNames.
     """
     _reject_if_disabled(state, version)
@@ -58,6 +59,8 @@ def screen_delete_topics(
         else:
             none = _invalid("Neither topic name nor id were specified.")
             rejected.append(_result(None, ZERO_UUID, none))
+    if is_late(request) and 1 in (*names.values(), *ids.values()):
+        raise Rejected(ErrorCode.REQUEST_TIMED_OUT)  # the look-up has the deadline as well
     names_by_id = _names_by_id(ids, committed, rejected)
     _add_by_name(names, ids, committed, names_by_id, rejected)
     order = hash_map_order(names_by_id, uuid_hash)

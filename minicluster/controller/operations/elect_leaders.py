@@ -169,5 +169,6 @@ API = Api(
     ElectLeadersRequest,
     lambda call: elect_leaders(*call.plain),
     items=("topic_partitions",),
+    has_deadline=True,
     nothing=ElectLeadersResponse(),
 )

@@ -19,7 +19,11 @@ from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR
 from minicluster.metadata.metadata_version import (
     ELR_VERSION,
     FEATURE_NAME,
+    GROUP_VERSION,
     KRAFT_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
     MetadataVersion,
 )
 from minicluster.metadata.supported_features import supported_features
@@ -34,6 +38,20 @@ from minicluster.protocol.records import (
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 FAILED = "The update failed for all features since the following feature had an error: "
+
+FEATURES = frozenset(
+    {
+        TRANSACTION_VERSION,
+        GROUP_VERSION,
+        ELR_VERSION,
+        SHARE_VERSION,
+        STREAMS_VERSION,
+        "test.feature.version",
+        *(f"unit.test.feature.version.{number}" for number in range(8)),
+    }
+)
+"""The features that Kafka knows by name, but for those of the metadata and of the quorum; some are
+for its own tests (server.common.Feature)."""
 
 Update = UpdateFeaturesRequest.FeatureUpdateKey
 Result = UpdateFeaturesResponse.UpdatableFeatureResult
@@ -164,6 +182,9 @@ def _check(
         return ApiError(ErrorCode.INVALID_UPDATE_VERSION, kraft.why_not)
     if feature == FEATURE_NAME and level < current:
         return _downgrade_error(state, level, kind)
+    named = feature in (FEATURE_NAME, KRAFT_VERSION) or feature in FEATURES
+    if state.rules.unknown_features_are_rejected and not named:
+        return _invalid(feature, level, f"Feature {feature} not found.")
     if level >= 1 and feature not in (FEATURE_NAME, KRAFT_VERSION):
         problem = _unmet(state, feature, proposed)
         if problem:

@@ -46,7 +46,7 @@ def _partition(state: ReplicaManagerState, topic: str, index: int) -> Any:
         return kind(
             partition_index=index,
             error_code=ErrorCode.INVALID_TOPIC_EXCEPTION,
-            error_message=reason,
+            error_message=f"Topic name is invalid: {reason}",
         )
     if state.image.topics.named(topic) is None:  # a replica's own rejection has no message
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

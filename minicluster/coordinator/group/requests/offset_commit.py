@@ -61,32 +61,56 @@ class TopicOutcome:
 
 
 class Outcomes:
-    """Partition by partition, topics in the order of their first one.
+    """Topic by topic: those with what does not exist first, then what the group responds.
 
     Shapes:  a topic is known by its id where the version has ids, else by its name.
+    Source:  OffsetCommitResponse.Builder, TxnOffsetCommitResponse.Builder.
     """
 
     def __init__(self, *, by_id: bool) -> None:
         self._by_id = by_id
-        self._topics: dict[object, TopicOutcome] = {}
+        self._topics: list[TopicOutcome] = []
+        self._by_key: dict[object, TopicOutcome] = {}
 
     def __iter__(self) -> Iterator[TopicOutcome]:
-        return iter(self._topics.values())
+        return iter(self._topics)
+
+    def topic(self, name: str, topic_id: uuid.UUID) -> TopicOutcome:
+        """The outcome of a topic, new if there is none: it is in the response without partitions
+        as well.
+        """
+        key = topic_id if self._by_id else name
+        if key not in self._by_key:
+            self._by_key[key] = TopicOutcome(name, topic_id, [])
+            self._topics.append(self._by_key[key])
+        return self._by_key[key]
 
     def add(self, name: str, topic_id: uuid.UUID, partition: int, error: ErrorCode) -> None:
         """Add the outcome of one partition."""
-        key = topic_id if self._by_id else name
-        topic = self._topics.setdefault(key, TopicOutcome(name, topic_id, []))
-        topic.errors.append((partition, error))
+        self.topic(name, topic_id).errors.append((partition, error))
 
-    def add_all(
+    def merge(
         self, topics: Sequence[TopicToCommit], errors: Sequence[ErrorCode] | ErrorCode
     ) -> None:
-        """Add the outcomes of topics, partition by partition, or one error for all of them."""
-        places = [(topic, p.partition_index) for topic in topics for p in topic.partitions]
-        each = [errors] * len(places) if isinstance(errors, ErrorCode) else errors
-        for (topic, index), error in zip(places, each, strict=True):
-            self.add(topic.name, topic.topic_id, index, error)
+        """Add the outcomes of topics, partition by partition, or one error for all of them.
+
+        A topic that the request has twice is there twice where there is nothing to merge it with.
+        """
+        count = sum(len(topic.partitions) for topic in topics)
+        each = iter([errors] * count if isinstance(errors, ErrorCode) else errors)
+        given = [
+            TopicOutcome(
+                topic.name,
+                topic.topic_id,
+                [(partition.partition_index, next(each)) for partition in topic.partitions],
+            )
+            for topic in topics
+        ]
+        if not self._topics:
+            self._topics = given
+            return
+        for outcome in given:
+            self.topic(outcome.name, outcome.topic_id).errors.extend(outcome.errors)
 
 
 def offset_records(
@@ -180,7 +204,7 @@ def handle_offset_commit(
         return
 
     def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
-        outcomes.add_all(topics, errors if error is None else error)
+        outcomes.merge(topics, errors if error is None else error)
         state.respond(context.token, _response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
@@ -199,6 +223,7 @@ def _known_topics(
         topic = images.get(item.topic_id) if by_id else images.named(item.name)
         if topic is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            outcomes.topic(item.name, item.topic_id)
             for partition in item.partitions:
                 outcomes.add(item.name, item.topic_id, partition.partition_index, error)
             continue
@@ -291,7 +316,7 @@ def handle_txn_offset_commit(
         return
 
     def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
-        outcomes.add_all(topics, errors if error is None else error)
+        outcomes.merge(topics, errors if error is None else error)
         state.respond(context.token, _txn_response(outcomes, version))
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
@@ -342,6 +367,8 @@ def _known_topics_of_transaction(
     for item in request.topics:
         topic = state.image.topics.named(item.name)
         there = () if topic is None else topic.partitions
+        if topic is None:
+            outcomes.topic(item.name, ZERO_UUID)
         for partition in item.partitions:
             if partition.partition_index not in there:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
