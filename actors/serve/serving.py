@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -145,6 +146,8 @@ def _cluster(settings: ServeSettings, run_id: str) -> RunningCluster:
         run_id=run_id,
     )
     cluster.scenario = None  # until a step is performed
+    # Loaded by a broker when its first group comes, it holds up all of its clients for 0.1 s.
+    importlib.import_module("minicluster.actors.nodes.coordinators")
     return cluster
 
 

@@ -192,6 +192,22 @@ def _with_operations(topic: Topic) -> Topic:
 
 
 def _topic(state: ApiState, topic: TopicImage, version: int) -> Topic:
+    """A topic that is there, as it was described before if neither it nor a broker has changed.
+
+    With thousands of topics each response of all would else hold up a broker's other clients.
+    """
+    if state.on_zookeeper is not None:
+        return _described(state, topic, version)
+    descriptions = state.descriptions_of(state.image.cluster)
+    form = _LISTENER_NOT_FOUND if version >= _LISTENER_NOT_FOUND else min(version, 1)
+    known = descriptions.get((topic.name, form))
+    if known is None or known[0] is not topic:
+        known = descriptions[topic.name, form] = topic, _described(state, topic, version)
+    description: Topic = known[1]
+    return description
+
+
+def _described(state: ApiState, topic: TopicImage, version: int) -> Topic:
     return Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
