@@ -40,12 +40,12 @@ def java_command(
     return [program, f"-Xmx{heap}", *OPTIONS, "-cp", parts, str(main)]
 
 
-def compile_java(source: Path, classes: Path, *, class_path: Sequence[Path | str]) -> Path:
-    """Compile one source file into a folder of classes, and return that folder."""
+def compile_java(*sources: Path, classes: Path, class_path: Sequence[Path | str]) -> Path:
+    """Compile source files into a folder of classes, and return that folder."""
     program = javac()
     assert program is not None
     parts = ":".join(map(str, class_path))
-    command = [program, "-nowarn", "-d", str(classes), "-cp", parts, str(source)]
+    command = [program, "-nowarn", "-d", str(classes), "-cp", parts, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return classes

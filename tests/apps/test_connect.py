@@ -102,7 +102,7 @@ def worker(cluster: MiniCluster, classes: Path, folder: Path) -> Iterator[Worker
 
 
 def test_every_number_is_there_once_though_a_worker_was_killed(tmp_path: Path) -> None:
-    classes = compile_java(CONNECTOR, tmp_path / "classes", class_path=[f"{jars()}/*"])
+    classes = compile_java(CONNECTOR, classes=tmp_path / "classes", class_path=[f"{jars()}/*"])
     with MiniCluster(brokers=3, controllers=3, seed=24, listeners=True) as cluster:
         cluster.create_topic("numbers", partitions=1, replicas=3, min_isr=2)
         servers = cluster.bootstrap_servers

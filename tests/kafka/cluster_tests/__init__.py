@@ -4,6 +4,6 @@
     python -m tests.kafka.cluster_tests GetOffsetShellTest …   # some classes, what came of them
     python -m pytest -m kafka tests/kafka/cluster_tests        # those of classes.yaml
 
-``RaftClusterInvocationContext.java`` stands before Kafka's class of that name on the class path, so
-each test gets a cluster of another process (``cluster.py``) in place of Kafka's brokers.
+``java/RaftClusterInvocationContext.java`` stands before Kafka's class of that name on the class
+path, so each test gets a cluster of another process (``cluster.py``) in place of Kafka's brokers.
 """

@@ -18,7 +18,7 @@ from tests.java import compile_java, java_command
 from tests.kafka.jars import test_jars_folder
 
 CHECKOUT = Path(__file__).parents[3]
-STAND_IN = Path(__file__).with_name("RaftClusterInvocationContext.java")
+STAND_IN = sorted((Path(__file__).parent / "java").glob("*.java"))
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 EACH_WITHIN = "120s"
 HOLDS, FAILS, LEFT_OUT = "holds", "fails", "left out"
@@ -71,7 +71,7 @@ def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]
     Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit.
     """
     jars = f"{test_jars_folder()}/*"
-    classes = compile_java(STAND_IN, folder / "classes", class_path=[jars])
+    classes = compile_java(*STAND_IN, classes=folder / "classes", class_path=[jars])
     reports = folder / "reports"
     system = {
         "org.slf4j.simpleLogger.defaultLogLevel": "error",

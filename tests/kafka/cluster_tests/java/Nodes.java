@@ -1,0 +1,174 @@
+package org.apache.kafka.common.test.junit;
+
+import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
+import static org.mockito.Mockito.RETURNS_DEFAULTS;
+import static org.mockito.Mockito.mock;
+
+import java.lang.reflect.Method;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.stream.Collectors;
+import kafka.cluster.Partition;
+import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
+import kafka.server.SharedServer;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.mockito.stubbing.Answer;
+import scala.Option;
+
+/**
+ * The nodes of a cluster in another process as objects: what tests ask them for is their configs,
+ * ports and metadata, and a test that asks for more is left out.
+ */
+final class Nodes {
+    private final OtherProcess cluster;
+
+    Nodes(OtherProcess cluster) {
+        this.cluster = cluster;
+    }
+
+    private static <T> T node(Class<T> type, Map<String, Answer<?>> known) {
+        return mock(type, invocation -> {
+            Method method = invocation.getMethod();
+            Answer<?> answer = known.get(method.getName());
+            if (answer != null) return answer.answer(invocation);
+            if (method.getDeclaringClass() != Object.class)
+                RaftClusterInvocationContext.leaveOut("looks into "
+                    + method.getDeclaringClass().getSimpleName() + "." + method.getName());
+            return RETURNS_DEFAULTS.answer(invocation);
+        });
+    }
+
+    /**
+     * Waits until brokers have applied all of the controller's log (ensureConsistentKRaftMetadata)
+     * end at once, for the stubs of both say 0.
+     */
+    ControllerServer controller(int id, int port) {
+        KafkaConfig config = config(id, "controller", port);
+        SocketServer sockets = sockets(config, port);
+        KafkaRaftManager<?> log = mock(KafkaRaftManager.class, RETURNS_DEEP_STUBS);
+        return node(ControllerServer.class, Map.of(
+            "config", i -> config, "socketServer", i -> sockets, "raftManager", i -> log));
+    }
+
+    KafkaBroker broker(int id, int port) {
+        KafkaConfig config = config(id, "broker", port);
+        SocketServer sockets = sockets(config, port);
+        KRaftMetadataCache cache = metadataCache();
+        SharedServer applied = mock(SharedServer.class, RETURNS_DEEP_STUBS);
+        GroupCoordinator groups = node(
+            GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", i -> configsOfOffsets()));
+        ReplicaManager replicas = node(ReplicaManager.class, Map.of(
+            "onlinePartition", i -> Option.apply(partition(id, i.getArgument(0)))));
+        Map<String, Answer<?>> known = new HashMap<>();
+        known.put("config", i -> config);
+        known.put("boundPort", i -> port);
+        known.put("socketServer", i -> sockets);
+        known.put("groupCoordinator", i -> groups);
+        known.put("metadataCache", i -> cache);
+        known.put("replicaManager", i -> replicas);
+        known.put("sharedServer", i -> applied);
+        known.put("clusterId", i -> cluster.clusterId());
+        known.put("brokerState", i -> runs(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
+        known.put("isShutdown", i -> !runs(id));
+        known.put("awaitShutdown", i -> null);
+        known.put("shutdown", i -> { cluster.shutdownBroker(id); return null; });
+        known.put("startup", i -> { cluster.startBroker(id); return null; });
+        return node(BrokerServer.class, known);
+    }
+
+    private boolean runs(int id) {
+        return cluster.aliveBrokers().containsKey(id);
+    }
+
+    private KafkaConfig config(int id, String roles, int port) {
+        String forClients = cluster.clientListener().value();
+        String ofControllers = cluster.controllerListenerName().value();
+        boolean isBroker = roles.equals("broker");
+        Properties properties = new Properties();
+        properties.putAll(cluster.serverProperties());
+        properties.putAll(
+            cluster.config().perServerOverrideProperties().getOrDefault(id, Map.of()));
+        properties.put("node.id", "" + id);
+        properties.put("process.roles", roles);
+        properties.put(
+            "listeners", (isBroker ? forClients : ofControllers) + "://127.0.0.1:" + port);
+        properties.put("controller.listener.names", ofControllers);
+        properties.put("listener.security.protocol.map",
+            forClients + ":PLAINTEXT," + ofControllers + ":PLAINTEXT");
+        if (isBroker) properties.put("inter.broker.listener.name", forClients);
+        properties.put("controller.quorum.voters", cluster.controllerNumbers().stream()
+            .map(voter -> voter + "@127.0.0.1:1").collect(Collectors.joining(",")));
+        return KafkaConfig.fromProps(properties, false);
+    }
+
+    private static SocketServer sockets(KafkaConfig config, int port) {
+        return node(SocketServer.class, Map.of("config", i -> config, "boundPort", i -> port));
+    }
+
+    private static Properties configsOfOffsets() {
+        Properties configs = new Properties();
+        configs.put("cleanup.policy", "compact");
+        configs.put("compression.type", "producer");
+        configs.put("segment.bytes", "104857600");
+        return configs;
+    }
+
+    /** A partition as a broker has it, with a leader's log only where it leads. */
+    private Partition partition(int brokerId, TopicPartition partition)
+        throws InterruptedException {
+        boolean leads = leaderAndIsr(partition.topic(), partition.partition())
+            .filter(state -> state.leader() == brokerId).isPresent();
+        UnifiedLog log = node(UnifiedLog.class, Map.of());
+        return node(Partition.class, Map.of(
+            "leaderLogIfLocal", i -> leads ? Option.apply(log) : Option.empty()));
+    }
+
+    private KRaftMetadataCache metadataCache() {
+        Map<String, Answer<?>> known = new HashMap<>();
+        known.put("contains", i -> described(i.getArgument(0)).isPresent());
+        known.put("numPartitions", i -> described(i.getArgument(0))
+            .map(topic -> topic.partitions().size()));
+        known.put("getTopicId", i -> described(i.getArgument(0))
+            .map(TopicDescription::topicId).orElse(Uuid.ZERO_UUID));
+        known.put("getAllTopics", i -> cluster.listings().stream()
+            .map(TopicListing::name).collect(Collectors.toSet()));
+        known.put("topicIdsToNames", i -> cluster.listings().stream()
+            .collect(Collectors.toMap(TopicListing::topicId, TopicListing::name)));
+        known.put("topicNamesToIds", i -> cluster.listings().stream()
+            .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId)));
+        known.put("hasAliveBroker", i -> runs(i.<Integer>getArgument(0)));
+        known.put("getLeaderAndIsr", i -> leaderAndIsr(i.getArgument(0), i.getArgument(1)));
+        return node(KRaftMetadataCache.class, known);
+    }
+
+    private Optional<TopicDescription> described(Object named) throws InterruptedException {
+        return cluster.describe(named instanceof TopicPartition p ? p.topic() : (String) named);
+    }
+
+    private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition)
+        throws InterruptedException {
+        return cluster.describe(topic).stream().flatMap(d -> d.partitions().stream())
+            .filter(p -> p.partition() == partition && OtherProcess.hasLeader(p))
+            .map(p -> new LeaderAndIsr(p.leader().id(), 0,
+                p.isr().stream().map(Node::id).toList(), LeaderRecoveryState.RECOVERED, 0))
+            .findFirst();
+    }
+}

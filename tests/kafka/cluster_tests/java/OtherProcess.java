@@ -1,0 +1,271 @@
+package org.apache.kafka.common.test.junit;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.test.TestUtils;
+
+/** A cluster as cluster.py starts it: addresses come from there, and an admin client asks. */
+final class OtherProcess implements ClusterInstance {
+    static final int FIRST_CONTROLLER = 3000;
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final long WITHIN_MS = 30_000;
+    // KafkaClusterTestKit's, where a test sets no others.
+    private static final Map<String, String> OF_TEST_KIT = Map.of(
+        "offsets.topic.replication.factor", "1",
+        "offsets.topic.num.partitions", "5",
+        "transaction.state.log.replication.factor", "1",
+        "transaction.state.log.min.isr", "1",
+        "transaction.state.log.num.partitions", "5",
+        "group.initial.rebalance.delay.ms", "0");
+
+    private final ClusterConfig config;
+    private final Map<Integer, KafkaBroker> brokers = new TreeMap<>();
+    private final Map<Integer, KafkaBroker> alive = new TreeMap<>();
+    private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
+    private Process process;
+    private BufferedReader lines;
+    private JsonNode addresses;
+    private boolean started;
+    private boolean stopped;
+
+    OtherProcess(ClusterConfig config) {
+        this.config = config;
+    }
+
+    // Life.
+
+    @Override
+    public void start() {
+        if (started) return;
+        started = true;
+        String python = System.getProperty("cluster.python");
+        File log = new File(System.getProperty("cluster.log"));
+        try {
+            process = new ProcessBuilder(python, "-m", "tests.kafka.cluster_tests.cluster", shape())
+                .directory(new File(System.getProperty("cluster.checkout")))
+                .redirectError(ProcessBuilder.Redirect.appendTo(log))
+                .start();
+            lines = process.inputReader();
+            addresses = response();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        Nodes nodes = new Nodes(this);
+        List<Integer> ports = brokerBoundPorts();
+        for (int id : brokerNumbers()) brokers.put(id, nodes.broker(id, ports.get(id)));
+        alive.putAll(brokers);
+        ports = controllerBoundPorts();
+        for (int id : controllerNumbers())
+            controllers.put(id, nodes.controller(id, ports.get(id - FIRST_CONTROLLER)));
+    }
+
+    /** The cluster in JSON: ids as Kafka's TestKitNodes has them, configs of all and of each. */
+    private String shape() throws IOException {
+        ObjectNode shape = JSON.createObjectNode();
+        Map<String, String> all = serverProperties();
+        if (config.numDisksPerBroker() > 1)
+            all.put("log.dirs", IntStream.range(0, config.numDisksPerBroker())
+                .mapToObj(index -> "d" + index).collect(Collectors.joining(",")));
+        Map<String, Short> levels = new TreeMap<>();
+        config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
+        shape.set("broker_ids", JSON.valueToTree(brokerNumbers()));
+        shape.set("controller_ids", JSON.valueToTree(controllerNumbers()));
+        shape.set("config", JSON.valueToTree(all));
+        shape.set("node_configs", JSON.valueToTree(config.perServerOverrideProperties()));
+        shape.put("metadata_version", config.metadataVersion().version());
+        shape.set("features", JSON.valueToTree(levels));
+        return JSON.writeValueAsString(shape);
+    }
+
+    Map<String, String> serverProperties() {
+        Map<String, String> all = new LinkedHashMap<>(OF_TEST_KIT);
+        all.putAll(config.serverProperties());
+        return all;
+    }
+
+    @Override
+    public void stop() {
+        stopped = true;
+        if (process == null) return;
+        process.destroyForcibly();
+        try {
+            process.waitFor(WITHIN_MS, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @Override
+    public void shutdownBroker(int id) {
+        if (alive.remove(id) != null) tell("stop", id);
+    }
+
+    @Override
+    public void startBroker(int id) {
+        if (alive.putIfAbsent(id, brokers.get(id)) == null) tell("start", id);
+    }
+
+    private void tell(String what, int id) {
+        try {
+            process.outputWriter().write(what + " " + id + "\n");
+            process.outputWriter().flush();
+            response();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private JsonNode response() throws IOException {
+        String line = lines.readLine();
+        if (line == null)
+            throw new RuntimeException("it has ended: " + System.getProperty("cluster.log"));
+        JsonNode response = JSON.readTree(line);
+        if (response.has("left_out"))
+            RaftClusterInvocationContext.leaveOut(response.get("left_out").asText());
+        if (response.has("error")) throw new RuntimeException(response.get("error").asText());
+        return response;
+    }
+
+    // What it is.
+
+    private Set<Integer> brokerNumbers() {
+        return numbers(0, config.numBrokers());
+    }
+
+    Set<Integer> controllerNumbers() {
+        return numbers(FIRST_CONTROLLER, config.numControllers());
+    }
+
+    private static Set<Integer> numbers(int first, int count) {
+        return IntStream.range(first, first + count).boxed()
+            .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    private static List<Integer> ports(String addresses) {
+        return Arrays.stream(addresses.split(","))
+            .map(address -> address.substring(address.lastIndexOf(':') + 1))
+            .map(Integer::parseInt).toList();
+    }
+
+    @Override public Type type() { return Type.KRAFT; }
+    @Override public ClusterConfig config() { return config; }
+    @Override public Map<Integer, KafkaBroker> brokers() { return brokers; }
+    @Override public Map<Integer, KafkaBroker> aliveBrokers() { return alive; }
+    @Override public Map<Integer, ControllerServer> controllers() { return controllers; }
+    @Override public Set<Integer> brokerIds() { return brokers.keySet(); }
+    @Override public Set<Integer> controllerIds() { return controllers.keySet(); }
+    @Override public ListenerName clientListener() { return config.brokerListenerName(); }
+    @Override public String bootstrapServers() { return addresses.get("brokers").asText(); }
+    @Override public String clusterId() { return addresses.get("cluster_id").asText(); }
+    @Override public List<Integer> brokerBoundPorts() { return ports(bootstrapServers()); }
+    @Override public boolean started() { return started; }
+    @Override public boolean stopped() { return stopped; }
+
+    @Override
+    public ListenerName controllerListenerName() {
+        return config.controllerListenerName();
+    }
+
+    @Override
+    public String bootstrapControllers() {
+        return addresses.get("controllers").asText();
+    }
+
+    @Override
+    public List<Integer> controllerBoundPorts() {
+        return ports(bootstrapControllers());
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstFatalException() {
+        return Optional.empty();
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstNonFatalException() {
+        return Optional.empty();
+    }
+
+    // What Kafka waits for by a look into its brokers' caches. cluster.py answers when it is ready.
+
+    @Override public void waitForReadyBrokers() { }
+    @Override public void ensureConsistentMetadata() { }
+
+    @Override
+    public void ensureConsistentMetadata(
+        Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) { }
+
+    @Override
+    public void waitTopicDeletion(String topic) throws InterruptedException {
+        until(() -> describe(topic).isEmpty(), topic + " is not deleted");
+    }
+
+    @Override
+    public void waitTopicCreation(String topic, int count) throws InterruptedException {
+        until(() -> describe(topic).map(TopicDescription::partitions)
+            .filter(all -> all.size() == count && all.stream().allMatch(OtherProcess::hasLeader))
+            .isPresent(), topic + " is not created");
+    }
+
+    private static void until(Callable<Boolean> holds, String what) throws InterruptedException {
+        TestUtils.waitForCondition(holds::call, WITHIN_MS, what);
+    }
+
+    @Override
+    public int getLeaderBrokerId(TopicPartition partition) throws InterruptedException {
+        return describe(partition.topic()).orElseThrow()
+            .partitions().get(partition.partition()).leader().id();
+    }
+
+    Optional<TopicDescription> describe(String topic) throws InterruptedException {
+        try (Admin admin = admin()) {
+            var descriptions = admin.describeTopics(List.of(topic)).allTopicNames();
+            return Optional.of(descriptions.get().get(topic));
+        } catch (ExecutionException e) {
+            return Optional.empty();
+        }
+    }
+
+    Collection<TopicListing> listings() throws InterruptedException, ExecutionException {
+        try (Admin admin = admin()) {
+            return admin.listTopics(new ListTopicsOptions().listInternal(true)).listings().get();
+        }
+    }
+
+    static boolean hasLeader(TopicPartitionInfo partition) {
+        return partition.leader() != null && !partition.leader().isEmpty();
+    }
+}
