@@ -1,7 +1,8 @@
 """What waits at the leaders of partitions: ISR changes, records to be committed, acknowledgements.
 
 ========================  ========================================================================
-takes                     ``partition_event`` rows; of ``rpc`` the Produces that have timed out
+takes                     ``partition_event`` rows; of ``rpc`` the Produces that have timed out; from
+                          the timeline the topics that are deleted
 keeps, by partition       its leader, what of its log waits for the high watermark, and when the
                           last 4,096 high watermarks were reached
 keeps, by broker          what it acknowledges at one time
@@ -11,6 +12,9 @@ yields                    waits for ISR_CHANGE_ENDED, COMMITTED, and COMPLETED o
 A Produce with acks=all waits for all of its partitions: the acknowledgements of one broker at one
 time count from the last of their high watermarks, and where one of them times out uncommitted, none
 is late.
+
+A leader that crashed and comes back after its topic was deleted shows no event that ends its waits:
+they end where the deletion is committed.
 """
 
 from __future__ import annotations
@@ -21,12 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject
+from minicluster.verify.histories.partitions import REMOVE_TOPIC
 from minicluster.verify.histories.traced_run import Row, TracedRun
 
 Place = tuple[str, int]  # topic id, partition
 
-_TIMED_OUT = "timed_out"
+_TIMED_OUT, _DELETED = "timed_out", "topic_deleted"
 _MARK = f'"errorCode":{int(ErrorCode.REQUEST_TIMED_OUT)},'
 _ENDS_PENDING = ("isr_commit", "isr_revert", "become_leader", "become_follower", "stop", "delete")
 _ENDS_REPLICA = ("stop", "delete", "become_follower")
@@ -54,26 +60,39 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
     """Note what waits at leaders."""
     leaders: dict[Place, _Leader] = {}
     names: dict[str, str] = {}  # by topic id
+    subjects: dict[str, set[Subject]] = {}  # of topics that are not deleted, by their ids
     acknowledgements = _Acknowledgements(waits)
-    rows = [*run.rows("partition_event"), *_timed_out(run.rows("rpc"))]
+    rows = [
+        *run.rows("partition_event"), *_timed_out(run.rows("rpc")), *_deleted_topics(run)
+    ]  # fmt: skip
+    deleted: set[str] = set()
     for row in sorted(rows, key=lambda row: row["seq"]):
-        kind, at_ms, broker = row["kind"], row["vt"], row["broker"]
+        kind, at_ms, topic_id = row["kind"], row["vt"], row["topic_id"]
+        if kind == _DELETED:
+            deleted.add(topic_id)
+            for subject in subjects.pop(topic_id, ()):
+                waits.drop(Awaited.ISR_CHANGE_ENDED, subject)
+                waits.drop(Awaited.COMMITTED, subject)
+        if topic_id in deleted:  # brokers that have not heard of it promise nothing
+            continue
+        broker = row["broker"]
         subject = Subject(row["topic"], row["part"], broker)
         if kind == _TIMED_OUT:
             if row["topic"] is None:  # Produce from version 13 on names the id
-                subject = subject._replace(topic=names.get(row["topic_id"]))
-            led = _led(leaders, subject, row["topic_id"])
+                subject = subject._replace(topic=names.get(topic_id))
+            led = _led(leaders, subject, topic_id)
             leads = led is not None and row["handle_seq"] > led.since_seq
             passed_ms = led.passed_ms(row["offset"]) if led is not None and leads else None
             acknowledgements.time_out(subject, passed_ms, at_ms)
             continue
-        names[row["topic_id"]] = row["topic"]
+        names[topic_id] = row["topic"]
+        subjects.setdefault(topic_id, set()).add(subject)
         acknowledgements.until(broker, at_ms)
         if kind == "isr_pending":
             waits.begin(Awaited.ISR_CHANGE_ENDED, subject, at_ms)
         elif kind in _ENDS_PENDING:
             waits.end(Awaited.ISR_CHANGE_ENDED, subject, at_ms)
-        place, epoch = (row["topic_id"], row["part"]), row["leader_epoch"]
+        place, epoch = (topic_id, row["part"]), row["leader_epoch"]
         leader = leaders.setdefault(place, _Leader(subject))
         is_another = (epoch, row["incarnation"]) != (leader.epoch, leader.incarnation)
         if kind == "become_leader" and is_another and (epoch or 0) >= leader.epoch:
@@ -146,6 +165,16 @@ def _timed_out(requests: Iterable[Row]) -> Iterator[dict[str, Any]]:
                     of = {"topic": topic.get("name"), "topic_id": topic.get("topicId")}
                     place = {"part": part["index"], "offset": part["baseOffset"]}
                     yield event | of | place
+
+
+def _deleted_topics(run: TracedRun) -> Iterator[dict[str, Any]]:
+    """The topics whose deletion is committed, in the form of a partition's events."""
+    committed = run.context(commits)
+    for topic in run.timeline.topics:
+        seq = committed.seq_of(topic.offset) if topic.kind == REMOVE_TOPIC else None
+        if seq is not None:
+            at_ms = committed.at_ms(topic.offset)
+            yield {"kind": _DELETED, "seq": seq, "vt": at_ms, "topic_id": topic.topic_id}
 
 
 class _Acknowledgements:

@@ -179,6 +179,29 @@ def g5_near() -> RunBuilder:
     return run
 
 
+def _deleted_while_leader_is_down(*kinds: str) -> RunBuilder:
+    """Broker 1 crashes after some events as the leader; orders is deleted before it is back."""
+    leader = {**EVERYBODY, "isr": [1, 2], "leo": 5, "hw_new": 0}
+    run = _appended(_SOON_MS, part=1).partition("isr_pending", part=1, **leader)
+    run.partition("isr_commit", part=1, **leader)
+    for kind in ("become_leader", *kinds):
+        run.partition(kind, **leader)
+    return _commits_at(run, _BOUND_MS, r.RemoveTopicRecord(topic_id=TOPIC))
+
+
+@keeps(isr_changes_end_in_time)
+def g4_deleted() -> RunBuilder:
+    """Leader 1 crashes with an ISR change in flight, and orders is deleted before it is back."""
+    return _deleted_while_leader_is_down("isr_pending")
+
+
+@keeps(leaders_commit_what_they_append_in_time)
+def g5_deleted() -> RunBuilder:
+    """Leader 1 crashes with records that are not committed, and orders is deleted before it is
+    back."""
+    return _deleted_while_leader_is_down("append")
+
+
 @breaks(replicas_are_in_sync_in_time)
 def g6_bad() -> RunBuilder:
     """Replica 3 of an active broker is out of the ISR until the end of the run."""
