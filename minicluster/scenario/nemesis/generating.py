@@ -1,7 +1,8 @@
 """A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
 
 Two seeds of three have the usual kinds, the others more of them: sequences of partitions and
-clients of their own, and of elections; some of these continue in calm after they have healed. Three
+clients of their own, and of elections; some of these continue in calm after they have healed. Some
+end with a quiet stretch, as long as the bounds of all promises about time. Three
 seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its
 rate is drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone,
 again and again. One of four gives answers on demand to its clients. Half of the seeds have short
@@ -63,6 +64,11 @@ MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of te
 CALM = 0.4  # how many of those with short timeouts continue after they have healed
 LAST_MS = 15_000  # the longest that such a seed continues after its last disturbance
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
+QUIET = (
+    0.5  # how many seeds with short timeouts, and so with short bounds, end with a quiet stretch
+)
+ELECTED_MS = 7_000  # the bound of the election of a controller
+AT_THE_END_MS = 120_000  # the bound of groups, after that of replicas to be in sync
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
 USUAL = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
 MORE = (*PARTITION_SEQUENCES, *ELECTION_SEQUENCES, *CLIENT_SEQUENCES)
@@ -90,6 +96,8 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     steps.append({"at": format_duration(ends_ms), **liveness})
     if quick and _has_more_kinds(draws) and draws.flip("calm", CALM):
         steps += [*_in_calm(draws, world), liveness]
+    if quick and draws.flip("quiet", QUIET):
+        steps.append({"after": format_duration(quiet_ms(world)), "do": "wait"})
     text = seed_text(seed, variation)
     return Scenario(
         name="-".join(["nemesis", *map(str, variation)]),
@@ -125,6 +133,16 @@ def _in_calm(draws: Draws, world: World) -> Iterator[Step]:
         broker = f"broker({1 + draws.below('calm/broker', world.brokers)})"
         yield {"after": format_duration(calm_ms), "do": "controlled_shutdown", "node": broker}
         yield {"after": format_duration(2 * world.session_ms + 2_000), "do": "wait"}
+
+
+def quiet_ms(world: World) -> int:
+    """The time after ``liveness`` that is longer than each bound of a cluster's promises.
+
+    A test compares it with the bounds themselves (``actors/cluster/time_bounds.py``).
+    """
+    in_sync_ms = ELECTED_MS + 2 * world.session_ms + world.lag_ms + 5_000
+    later_ms = AT_THE_END_MS if world.clients else max(2 * world.request_ms, 10_000)
+    return in_sync_ms + later_ms + 1_000
 
 
 def _world(draws: Draws, quick: bool) -> World:
