@@ -138,7 +138,7 @@ class Cluster:
                  (default: 1 with listeners, else as fast as possible);
                  quorum: controllers of another process in place of those here, on threads;
                  faults: zoo ids; features: levels to format with (default: the release's);
-                 online: the log-only rules watch every commit; checks: more followers of the
+                 online: it is judged while it runs (``verify.live``); checks: more followers of the
                  commits; scenario and exercises go into ``run.json``; mode zookeeper: node 201
                  is a ZooKeeper server, and a broker of the level is the controller; adopted: the
                  log whose cluster this is (``MiniCluster.from_log``), with its nodes.

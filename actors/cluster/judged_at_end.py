@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from minicluster import trace
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from minicluster.verify.evidence.run import Start
 
 ABOUT_CLIENTS = (
-    *("F1", "F6", "F7", "F9", "F10", "F12"),
+    *("F1", "F2", "F6", "F7", "F9", "F10", "F12"),
     *("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9"),
 )
 
@@ -30,11 +31,15 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
     if not received and not own:
         return []
     from minicluster.actors.recording.producer_logs import shortened_logs
-    from minicluster.verify.rules.every import BY_ID
+    from minicluster.verify.rules.every import ALSO_ON_ZOOKEEPER, BY_ID
     from minicluster.verify.whole import judge_in_memory
 
+    on_zookeeper = cluster.mode == ZOOKEEPER
+    rules = [
+        rule for rule in ABOUT_CLIENTS if rule in ALSO_ON_ZOOKEEPER or not on_zookeeper
+    ]  # fmt: skip
     tables: dict[str, list[dict[str, Any]]] = {"client_record": received}
-    read = {table for rule in ABOUT_CLIENTS for table in BY_ID[rule].tables}
+    read = {table for rule in rules for table in BY_ID[rule].tables}
     for table in trace.TABLES:
         if table in read and table not in tables:
             tables[table] = list(_rows(cluster, table))
@@ -44,10 +49,11 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
     }
     judge = judge_in_memory(
         cluster.run_id,
-        [BY_ID[rule] for rule in ABOUT_CLIENTS],
-        cluster.committed.batches,
+        [BY_ID[rule] for rule in rules],
+        () if on_zookeeper else cluster.committed.batches,
         tables,
         played_by=cluster.rules,
+        protocol=cluster.protocol if on_zookeeper else None,
         start=_start(cluster),
         cleaned=cleaned,
     )

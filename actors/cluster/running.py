@@ -15,6 +15,7 @@ from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.recording.followers import (
     LogChecks,
     ThreadedLogChecks,
+    ThreadedZnodeChecks,
     ZnodeChecks,
 )
 from minicluster.actors.recording.metadata_sink import CommitFollower, MetadataSink
@@ -70,11 +71,10 @@ class RunningCluster(ClusterRoles):
             followers.append(checks)
             self.recorder.follower = self.live_checks = checks
         elif self.znodes_judged:
-            of_znodes = ZnodeChecks(
-                self.rt, self.run_id, self.protocol, problems=self.recorder.found
-            )
+            of_mode = ThreadedZnodeChecks if self.rt.mode == "threaded" else ZnodeChecks
+            of_znodes = of_mode(self.rt, self.run_id, self.protocol, problems=self.recorder.found)
             self.zookeeper_log.follower = of_znodes.on_line
-            self.live_checks = of_znodes
+            self.recorder.follower = self.live_checks = of_znodes
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers, self.committed))
         directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
@@ -128,12 +128,13 @@ class RunningCluster(ClusterRoles):
         Errors:  InvariantViolated.
         """
         checks = self.live_checks
-        if not isinstance(checks, LogChecks) or checks.crashed:
+        if checks is None or self.recorder.problems:  # what excuses a loss may not have been seen
             return
         if at_rest or type(self.rt) is SimulatedRuntime:
             from minicluster.actors.cluster.judged_at_end import findings_about_clients
 
-            checks.judged_at_end(findings_about_clients(self))
+            findings = checks.judge.end(self.now_ms)
+            checks.judged_at_end([*findings, *findings_about_clients(self)])
 
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""

@@ -1,7 +1,7 @@
 """Campaigns over many seeds of the nemesis, and the shortest script that still breaks a promise.
 
-Each seed is generated, played with the log rules online, brought to rest by its ``liveness`` step,
-and checked once more: every record acknowledged with acks=all must be in the logs.
+Each seed is generated, played with the live checks on, brought to rest by its ``liveness`` step,
+and judged once more by the rules about what clients were promised.
 A seed that fails is shrunk, and leaves a run folder that ``minicluster replay`` plays again.
 """
 
@@ -12,34 +12,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.player import (
     idle_faults,
     place_of,
     play_once,
-    unseen,
     verdict_of_play,
 )
 from minicluster.actors.play.sights import sights_of
-from minicluster.actors.recording.followers import LogChecks
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
-from minicluster.protocol.uuids import parse_uuid
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Sight
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.model import LOST, Verdict, gravest
+from minicluster.verify.model import Verdict, gravest
 
 SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
 Draw = Callable[[int, Sequence[int]], Scenario]  # of a seed and a variation
 STALE = "E41"  # an index of a controller is not that of its state
-AT_END = (("stuck", LOST), ("violated", STALE))  # failures that only the state at the end shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +137,6 @@ def outcome_of(
     place = None if runs is None else place_of(scenario, runs)
     with_hash = with_hash or place is not None
     cluster, failure = play_once(scenario, count, at_end=broken_at_end, hashed=with_hash)
-    if failure is not None and (failure.kind, failure.rule) == ("violated", LOST):
-        lost = lost_records(cluster)  # all of them: the first finding is about the last
-        if lost is not None:
-            failure = replace(failure, text=f"{lost.text}\n{failure.text}")
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -166,90 +157,7 @@ def broken_at_end(cluster: RunningCluster) -> ScenarioFailure | None:
         nodes = ", ".join(map(str, stale))
         text = f"the indexes of {nodes} differ from those of the state"
         return ScenarioFailure("violated", text, STALE)
-    return lost_records(cluster)
-
-
-def lost_records(cluster: RunningCluster) -> ScenarioFailure | None:
-    """A record with acks=all that is not in the log of an ISR member at the end (F1, G8).
-
-    A partition without ELR promises nothing once its last ISR member has lost its log, one with ELR
-    once a leader was elected that has lost records.
-    """
-    if unseen(cluster) is not None:  # what excuses a loss may not have been seen either
-        return None
-    lost = _lost_partitions(cluster)
-    held: dict[tuple[int, str], dict[int, bytes | None]] = {}
-    missing: list[str] = []
-    for row in cluster.recorder.table("history"):
-        if row["type"] != "ok" or row["acks"] != -1 or row["offset"] is None:
-            continue
-        name = f"{row['topic']}-{row['part']}"
-        if (row["topic"], row["part"]) in lost:
-            continue
-        topic = cluster.image.topics.named(row["topic"])
-        state = None if topic is None else topic.partitions.get(row["part"])
-        for broker_id in () if state is None else state.isr:
-            stored, log = cluster.disks[broker_id].log(name), held.get((broker_id, name))
-            if row["offset"] < stored.start_offset:  # deleted by a request
-                continue
-            if log is None:
-                log = held[broker_id, name] = {
-                    record.offset: record.value
-                    for batch in stored.batches
-                    for record in batch.records
-                }
-            if log.get(row["offset"]) != row["value"].encode():
-                where = f"acknowledged at {row['offset']}, is not on {broker_id}"
-                missing.append(f"{row['value']}, {where}")
-                break
-    if not missing:
-        return None
-    text = f"{counted(len(missing), 'acknowledged record')} lost: {missing[0]}"
-    return ScenarioFailure("stuck", text, LOST)
-
-
-def _lost_partitions(cluster: RunningCluster) -> set[tuple[str, int]]:
-    """Partitions whose ISR has a member that restarted with a log below the high watermark.
-
-    The controller elects the last member nevertheless: without ELR there is no other candidate
-    (KIP-966). Kafka 3.x also leaves a new incarnation among other members (KAFKA-18106), and a
-    controller on ZooKeeper that was not there meanwhile does not notice the restart.
-    """
-    if cluster.image.features.elr_enabled:
-        return _elected_with_less(cluster)
-    lost: set[tuple[str, int]] = set()
-    highest: dict[tuple[str, int], int] = {}
-    known: set[tuple[str, int, str]] = set()
-    stays = cluster.mode == ZOOKEEPER or not cluster.rules.new_incarnation_leaves_isr
-    for row in cluster.recorder.table("partition_event"):
-        key = row["topic"], row["part"]
-        if row["kind"] == "hw" and row["maximal_isr"] is not None:
-            highest[key] = max(highest.get(key, 0), row["hw_new"])
-        if row["kind"] not in ("become_leader", "become_follower"):
-            continue
-        is_alone = row["kind"] == "become_leader" and len(row["isr"]) <= 1
-        is_first = (*key, row["incarnation"]) not in known
-        known.add((*key, row["incarnation"]))
-        if (is_alone or (is_first and stays)) and row["leo"] < highest.get(key, 0):
-            lost.add(key)
-    return lost
-
-
-def _elected_with_less(cluster: RunningCluster) -> set[tuple[str, int]]:
-    """Partitions that may have lost records: no clean candidate was left of their ISR and ELR.
-
-    A broker that was killed comes back as an unclean one, and leaves both, also where its disk lost
-    nothing (KIP-966): then nothing is lost, and nothing excused.
-    """
-    checks = cluster.live_checks
-    if not isinstance(checks, LogChecks):
-        return set()
-    topics = cluster.image.topics
-    return {
-        (topic.name, index)
-        for topic_id, index in checks.judge.lost_records()
-        if (topic := topics.get(parse_uuid(topic_id))) is not None
-    }
+    return None
 
 
 def culprits(outcome: Outcome) -> tuple[str, ...]:

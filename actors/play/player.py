@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from minicluster.actors.cluster.judged_at_end import findings_about_clients
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
@@ -28,7 +29,7 @@ from minicluster.errors import WaitTimeout
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.model import Verdict
+from minicluster.verify.model import LOST, Verdict, headline
 
 OnStep = Callable[[int, str, int], None]
 AtEnd = Callable[[RunningCluster], ScenarioFailure | None]
@@ -142,10 +143,22 @@ def play_once(
     except ActorCrashed as crash:
         failure = ScenarioFailure("crash", str(crash))
     except InvariantViolated as violation:
-        failure = ScenarioFailure("violated", str(violation), violation.findings[0].rule)
+        failure = _violated(cluster, violation)
     finally:
         cluster.rt.close()
     return cluster, failure or unseen(cluster)
+
+
+def _violated(cluster: RunningCluster, violation: InvariantViolated) -> ScenarioFailure:
+    """A promise that was broken; of acknowledged records that are lost, how many they are.
+
+    A live check ends the run at the first leader that lacks some of them.
+    """
+    rule, text = violation.findings[0].rule, str(violation)
+    if rule == LOST:
+        lost = headline(findings_about_clients(cluster))
+        text = text if lost is None else f"{lost}: {text}"
+    return ScenarioFailure("violated", text, rule)
 
 
 def unseen(cluster: RunningCluster) -> ScenarioFailure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster.actors.play.campaign import AT_END, broken_at_end
+from minicluster.actors.play.campaign import STALE, broken_at_end
 from minicluster.actors.play.player import Played, play
 from minicluster.errors import UserError
 from minicluster.log.directory import RUN_NAME
@@ -55,7 +55,7 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
         runs=runs / "replay",
         repeat=before.trace_hash,
         # A campaign judges the state at the end, which a scenario alone does not.
-        at_end=broken_at_end if failure in AT_END else lambda _: None,
+        at_end=broken_at_end if failure == ("violated", STALE) else lambda _: None,
     )
     return before, played
 

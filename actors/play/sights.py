@@ -17,13 +17,19 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
 
 # A running cluster shows findings of these rules, and none of their cases.
-_WITHOUT_CASES = ("B2", "E08", "E09", "F18")
-_LIVE = [rule for rule in RULES if is_judged_live(rule) and rule.id not in _WITHOUT_CASES]
-_OF_KRAFT = frozenset(rule.id for rule in _LIVE if rule.evidence is not Evidence.ZNODES)
+_WITHOUT_CASES = ("E08", "E09")
+_OF_KRAFT = frozenset(
+    rule.id
+    for rule in RULES
+    if is_judged_live(rule)
+    and rule.evidence is not Evidence.ZNODES
+    and rule.id not in _WITHOUT_CASES
+)
+_OF_ZOOKEEPER = frozenset(rule.id for rule in RULES if is_judged_live(rule, on_zookeeper=True))
 KNOWN: Mapping[str, Mapping[str, frozenset[str]]] = {
     KRAFT: {"rules": _OF_KRAFT, "refusals": frozenset(map(str, Reason))},
     # The controller there gives no reasons.
-    ZOOKEEPER: {"rules": frozenset(rule.id for rule in _LIVE if rule.evidence is Evidence.ZNODES)},
+    ZOOKEEPER: {"rules": _OF_ZOOKEEPER},
 }
 """The closed lists of sights that a run of a mode can have."""
 _REPLICA = frozenset(

@@ -22,6 +22,7 @@ from minicluster.rules import Rules
 if TYPE_CHECKING:
     from minicluster.verify import Finding
     from minicluster.verify.evidence.log_end import LogEnd
+    from minicluster.verify.live import LiveJudge, LiveZnodeJudge
     from minicluster.verify.spark.sink import ParquetSink
 
 
@@ -50,6 +51,8 @@ class LiveChecks:
     Shapes:  judge: that of a cluster with a metadata log, or of one on ZooKeeper.
     """
 
+    judge: LiveJudge | LiveZnodeJudge
+
     def __init__(self, rt: Runtime, problems: Problems) -> None:
         self._rt, self._problems = rt, problems
         self._interrupted = False
@@ -69,6 +72,26 @@ class LiveChecks:
         if findings and not self._interrupted:
             self._interrupted = True
             self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
+
+    @property
+    def looked_at(self) -> Mapping[str, int]:
+        """The cases of each rule so far."""
+        return self.judge.looked_at
+
+    def on_partition_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what a replica is, beside what clients received before and what others hold."""
+        self._judged(self.judge.on_partition_event, row)
+
+    def on_raft_event(self, row: Mapping[str, Any]) -> None:
+        """Judge what the quorum counts as committed; on ZooKeeper there is no quorum."""
+
+    def on_response(
+        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Judge what a client receives; on ZooKeeper that is judged when the run is over.
+
+        Shapes:  rows: of the response, with values; none once the trace has as many as it keeps.
+        """
 
     def judged_at_end(self, findings: list[Finding]) -> None:
         """The run has ended: its first finding is raised where the test is.
@@ -90,12 +113,7 @@ class LogChecks(LiveChecks):
         from minicluster.verify.live import LiveJudge
 
         super().__init__(rt, problems)
-        self.judge = LiveJudge(run, rules=rules)
-
-    @property
-    def looked_at(self) -> Mapping[str, int]:
-        """The cases of each rule so far."""
-        return self.judge.looked_at
+        self.judge: LiveJudge = LiveJudge(run, rules=rules)
 
     def begin_after(self, end: LogEnd) -> None:
         """Judge from the end of an adopted log on; what it holds counts as given."""
@@ -104,10 +122,6 @@ class LogChecks(LiveChecks):
     def on_committed(self, batch: RecordBatch) -> None:
         """Judge a batch of the metadata log."""
         self._judged(self.judge.commit, batch)
-
-    def on_partition_event(self, row: Mapping[str, Any]) -> None:
-        """Judge what a replica is, beside what clients received before and what others hold."""
-        self._judged(self.judge.on_partition_event, row)
 
     def on_raft_event(self, row: Mapping[str, Any]) -> None:
         """Judge what the quorum counts as committed."""
@@ -145,7 +159,7 @@ class ThreadedLogChecks(LogChecks):
 
 
 class ZnodeChecks(LiveChecks):
-    """The rules of ZooKeeper's log over every transaction as it commits."""
+    """The rules of ZooKeeper's log over every transaction as it commits, and those of replicas."""
 
     def __init__(
         self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
@@ -155,16 +169,24 @@ class ZnodeChecks(LiveChecks):
 
         super().__init__(rt, problems)
         refused = ReleaseRules.of(protocol.release).ineligible_members_refused
-        self.judge = LiveZnodeJudge(protocol, run, members_checked=refused)
-
-    @property
-    def looked_at(self) -> Mapping[str, int]:
-        """The cases of each rule so far."""
-        return self.judge.looked_at
+        self.judge: LiveZnodeJudge = LiveZnodeJudge(protocol, run, members_checked=refused)
 
     def on_line(self, line: Mapping[str, Any]) -> None:
         """Judge a line of the log."""
         self._judged(self.judge.on_line, line)
+
+
+class ThreadedZnodeChecks(ZnodeChecks):
+    """The same, where actors on threads report to it: each call is one step."""
+
+    def __init__(
+        self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
+    ) -> None:
+        super().__init__(rt, run, protocol, problems=problems)
+        self.lock = threading.RLock()
+
+    on_line = one_at_a_time(ZnodeChecks.on_line)
+    on_partition_event = one_at_a_time(ZnodeChecks.on_partition_event)
 
 
 class LogStream:

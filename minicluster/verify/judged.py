@@ -15,7 +15,7 @@ from minicluster.verify.judging import Tally
 from minicluster.verify.model import GRAVITY, Evidence, Verdict, gravest
 from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
-from minicluster.verify.rules.every import ALSO_ON_ZOOKEEPER, BY_ID, RULES
+from minicluster.verify.rules.every import BY_ID, ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 
 _RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
@@ -132,7 +132,7 @@ def _judge(rule: Rule, run: Run, tally: Tally, crash: str | None) -> tuple[Verdi
 def _applies(rule: Rule, run: Run) -> bool:
     """A run on ZooKeeper has znodes in place of a metadata log and of what is derived from it."""
     if run.on_zookeeper:
-        return rule.evidence is Evidence.ZNODES or rule.id in ALSO_ON_ZOOKEEPER
+        return rule in ON_ZOOKEEPER
     return rule.evidence is not Evidence.ZNODES
 
 

@@ -1,18 +1,20 @@
 """The driver over a running cluster: events as they come, findings as they are found.
 
 It runs the histories and rules of the other drivers. What a promise needs to know later, such as
-the log of the last leader, is not here: those parts are judged when the run is over. It loads
-neither Spark nor Arrow, and its memory does not grow with the run (each history says its bound).
+the log of the last leader, is not here: those parts are judged when the run is over (``LATER`` has
+each with its reason). It loads neither Spark nor Arrow, and its memory does not grow with the run
+(each history says its bound).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol import records as r
+from minicluster.protocol.uuids import parse_uuid
 from minicluster.rules import Rules
 from minicluster.verify.histories import (
     batches,
@@ -20,39 +22,83 @@ from minicluster.verify.histories import (
     clients,
     committed_log,
     held_logs,
+    isr_changes,
     live_clients,
     memberships,
     partitions,
     quorum,
+    replicas,
     topics,
     znodes,
 )
 from minicluster.verify.histories.batches import ControllerLogs
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
+from minicluster.verify.histories.isr_changes import IsrChanges
 from minicluster.verify.histories.live_clients import LiveClients
 from minicluster.verify.histories.quorum import QuorumHistory
+from minicluster.verify.histories.replicas import Place, Replicas
 from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Finding
 from minicluster.verify.promises import promises_of
-from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.zookeeper.log.reader import Line
 
 Row = Mapping[str, Any]
-LIVE = (batches, brokers, clients, committed_log, held_logs, live_clients, memberships,
-        partitions, quorum, topics, znodes)  # fmt: skip
-AFTERWARDS = (batches.CopiedBatch, clients.AcknowledgedRecord, quorum.AppendedCopy,
-              quorum.CommitInEpoch, quorum.FetchResponseEpoch)  # fmt: skip
+LIVE = (batches, brokers, clients, committed_log, held_logs, isr_changes, live_clients, memberships,
+        partitions, quorum, replicas, topics, znodes)  # fmt: skip
+LIVE_ON_ZOOKEEPER = (held_logs, isr_changes, replicas, znodes)
+_AT_END = "the log of the last leader, as it is when the run has ended"
+_COMMITTED = "when each record was committed, which the log of the quorum shows afterwards"
+_LATER_EVENTS = "events that come after what they decide about"
+LATER: Mapping[type, str] = {
+    batches.CopiedBatch: "the logs of all controllers, on their disks",
+    clients.AcknowledgedRecord: _AT_END,
+    isr_changes.CommitBesideLeader: _COMMITTED,
+    isr_changes.LeaderBesideCommit: _COMMITTED,
+    isr_changes.ProposedReplica: "the image that each broker had published, at every offset",
+    quorum.AppendedCopy: _LATER_EVENTS,
+    quorum.CommitInEpoch: _LATER_EVENTS,
+    quorum.FetchResponseEpoch: "the requests of the quorum, which no live judge is given",
+    replicas.Truncated: "losses, of which later events tell",
+    replicas.WrittenByLeader: _LATER_EVENTS,
+}
+"""Steps of the live histories that need to know what comes later, and what that is."""
 COMMITTED = -1  # the committed log is no controller's own
 
 
-def is_judged_live(rule: Rule) -> bool:
+def is_judged_live(rule: Rule, *, on_zookeeper: bool = False) -> bool:
     """The rule, or a part of it, is judged while a cluster runs."""
-    modules = {module.__name__ for module in LIVE}
-    types = [step_type for step_type, _ in rule.parts if step_type not in AFTERWARDS]
+    if on_zookeeper and rule not in ON_ZOOKEEPER:
+        return False
+    modules = {module.__name__ for module in (LIVE_ON_ZOOKEEPER if on_zookeeper else LIVE)}
+    types = [step_type for step_type, _ in rule.parts if step_type not in LATER]
     return any(step_type.__module__ in modules for step_type in types)
+
+
+class LiveReplicas:
+    """The histories of replicas, which need no metadata log.
+
+    Shapes:  in_log: whether the metadata log has a partition, as far as it is known.
+    """
+
+    def __init__(self, judge: Judge, in_log: Callable[[Place], bool]) -> None:
+        self._logs = HeldLogs(judge)
+        self._replicas = Replicas(judge, in_log)
+        self._isr_changes = IsrChanges(judge)
+        self.kept_by = self._logs.kept_by
+
+    def on_partition_event(self, row: Row) -> None:
+        """An event of a replica."""
+        self._logs.on_partition_event(row)
+        self._replicas.on_partition_event(row)
+        self._isr_changes.on_partition_event(row)
+
+    def end(self) -> None:
+        """The run has ended: what waited for the next event is judged without it."""
+        self._isr_changes.end()
 
 
 class LiveJudge:
@@ -72,7 +118,7 @@ class LiveJudge:
         self._batches = ControllerLogs(self.judge)
         self._batches.begin(COMMITTED, begins_well=begins_well)
         self._log = CommittedLog(self.judge, promises)
-        self._replicas = HeldLogs(self.judge)
+        self._replicas = LiveReplicas(self.judge, self._has_partition)
         self._quorum = QuorumHistory(self.judge)
         self._clients = LiveClients(self.judge, self._log, promises, kept_by=self._replicas.kept_by)
 
@@ -117,9 +163,14 @@ class LiveJudge:
         self._clients.on_response(rows)
         return self._new()
 
-    def lost_records(self) -> list[tuple[str, int]]:
-        """The partitions, by topic id, that may have lost records."""
-        return self._clients.lost_records()
+    def end(self, now_ms: int = 0) -> list[Finding]:
+        """The run has ended at a time."""
+        self._replicas.end()
+        return self._new()
+
+    def _has_partition(self, place: Place) -> bool:
+        topic_id, partition = place
+        return self._log.partitions.get(parse_uuid(topic_id), partition) is not None
 
     def _new(self) -> list[Finding]:
         new = self.judge.take_new()
@@ -130,7 +181,8 @@ class LiveJudge:
 
 
 class LiveZnodeJudge:
-    """Judges the transaction log of ZooKeeper line by line; each method returns what is new.
+    """Judges the transaction log of ZooKeeper line by line, and the events of the replicas of its
+    brokers; each method returns what is new.
 
     Shapes:  members_checked and left_out as ``ZnodeLogReader`` has them; a finding's offset is the
              zxid.
@@ -146,10 +198,11 @@ class LiveZnodeJudge:
         left_out: Iterable[str] = (),
     ) -> None:
         self.findings: list[Finding] = []
-        self.judge = Judge(run, RULES)
+        self.judge = Judge(run, ON_ZOOKEEPER)
         self._log = ZnodeLog(
             self.judge, protocol, members_checked=members_checked, left_out=left_out
         )
+        self._replicas = LiveReplicas(self.judge, in_log=lambda place: False)
 
     @property
     def looked_at(self) -> Mapping[str, int]:
@@ -160,9 +213,16 @@ class LiveZnodeJudge:
         """The next line of the log."""
         return self._new(self._log.on_line(line))
 
+    def on_partition_event(self, row: Row) -> list[Finding]:
+        """An event of a replica, a row of ``partition_event``."""
+        self._replicas.on_partition_event(row)
+        return self._new(self.judge.take_new())
+
     def end(self, now_ms: int) -> list[Finding]:
         """The log has ended at a time."""
-        return self._new(self._log.end(now_ms))
+        findings = self._log.end(now_ms)
+        self._replicas.end()
+        return self._new(findings + self.judge.take_new())
 
     def _new(self, findings: list[Finding]) -> list[Finding]:
         self.findings += findings

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from minicluster.errors import counted
 
 
 class Evidence(StrEnum):
@@ -79,3 +81,9 @@ class Finding:
     partition: int = -1
     broker: int = -1
     message: str = ""
+
+
+def headline(findings: Iterable[Finding]) -> str | None:
+    """The worst that a run can show, in a few words: what was promised to clients is gone."""
+    lost = sum(finding.rule == LOST for finding in findings)
+    return f"{counted(lost, 'acknowledged record')} lost" if lost else None

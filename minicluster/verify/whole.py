@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
+from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.run import Problem, Run, Start, without_contents
@@ -44,18 +45,20 @@ def judge_in_memory(
     tables: Tables,
     *,
     played_by: Rules,
+    protocol: InterBrokerProtocol | None = None,
     start: Start | None = None,
     cleaned: Collection[tuple[str, int]] = (),
 ) -> Judge:
     """Judge a run that is not on disk: its committed batches, and the rows of its trace.
 
-    Shapes:  start: the snapshot from which its log begins. cleaned: partitions, by topic id, whose
+    Shapes:  protocol: of a run on ZooKeeper, which has no batches. start: the snapshot from which
+             its log begins. cleaned: partitions, by topic id, whose
              logs do not show any more what they held: their records are not judged.
     """
     run = Run(
         name=name,
         path=Path(),
-        header=RunHeader(rules=played_by),
+        header=RunHeader(rules=played_by, protocol=protocol),
         nodes=(),
         committed=tuple(batches),
         history=history_of(batches),

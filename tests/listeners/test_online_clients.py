@@ -93,19 +93,16 @@ def test_a_read_above_the_high_watermark_ends_the_run() -> None:
             cluster.run_for("1s")
 
 
-def test_an_acknowledged_record_that_the_next_leader_lacks_ends_the_run() -> None:
+def test_an_acknowledgement_before_the_followers_have_the_record_ends_the_run() -> None:
     with (
-        pytest.raises(InvariantViolated, match="rule F1 is broken in orders-0"),
+        pytest.raises(InvariantViolated, match="rule F8 is broken in orders-0"),
         MiniCluster(seed=3, controllers=1, listeners=True, pace=20, faults=["S32"]) as cluster,
     ):
         orders = cluster.create_topic("orders", min_isr=2)
         with led_by(cluster, orders[0]) as app:
             cluster.cut(cluster.brokers, cluster.brokers)
             produce(app, b"first", acks=-1)
-        first = orders[0].leader
-        cluster.kill(first)
-        cluster.wait_until(lambda: orders[0].leader not in (None, first), within="60s")
-        cluster.run_for("5s")
+        cluster.run_for("1s")
 
 
 def test_topics_of_one_name_are_judged_each_by_itself(tmp_path: Path) -> None:

@@ -82,8 +82,9 @@ def test_without_variations_each_seed_is_played_once(monkeypatch: pytest.MonkeyP
     assert [outcome.name for outcome in campaign((2,), variation=(2, 1))] == ["2.2.1"]
 
 
-def test_a_campaign_of_kraft_misses_no_rule_over_znodes() -> None:
+def test_a_campaign_of_either_mode_misses_the_rules_of_its_log_and_those_of_replicas() -> None:
     rules = {mode: known["rules"] for mode, known in sights.KNOWN.items()}
-    assert {"A1", "E02"} <= rules["kraft"]
-    assert not rules["kraft"] & rules["zookeeper"]
+    assert {"A1", "E02"} <= rules["kraft"] - rules["zookeeper"]
+    assert {"K1", "K8"} <= rules["zookeeper"] - rules["kraft"]
+    assert {"B2", "F8", "F18"} <= rules["kraft"] & rules["zookeeper"]
     assert {*MODES} == {*rules}

@@ -19,7 +19,7 @@ from minicluster.verify.histories import (
     topics,
 )
 from minicluster.verify.histories.clients import TopicNames
-from minicluster.verify.live import AFTERWARDS, LiveJudge, LiveZnodeJudge
+from minicluster.verify.live import LATER, LiveJudge, LiveZnodeJudge
 from minicluster.verify.rules.every import RULES
 
 _OF_LOGS = {
@@ -28,7 +28,7 @@ _OF_LOGS = {
 OF_LOGS = tuple(
     rule.id
     for rule in RULES
-    if any(kind.__module__ in _OF_LOGS and kind not in AFTERWARDS for kind, _ in rule.parts)
+    if any(kind.__module__ in _OF_LOGS and kind not in LATER for kind, _ in rule.parts)
 )
 """The rules that are judged of a log alone, live as well."""
 OF_EACH_LOG = ("E01", "E02", "E03", "E09")
@@ -65,6 +65,7 @@ def play_rows(
         elif table == "partition_event" and row["leo"] is None:  # the run is not about it
             row = row | {"leo": 0}
         events[table](row)
+    live.end()
     return live
 
 

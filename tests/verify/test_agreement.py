@@ -14,7 +14,7 @@ from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.judging import Judge
-from minicluster.verify.live import AFTERWARDS, LIVE, is_judged_live
+from minicluster.verify.live import LATER, LIVE, is_judged_live
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_run, judge_whole
@@ -27,9 +27,10 @@ _LIVE = {module.__name__ for module in LIVE}
 WHOLLY_LIVE = {
     rule.id
     for rule in LIVE_RULES
-    if all(kind.__module__ in _LIVE and kind not in AFTERWARDS for kind, _ in rule.parts)
+    if all(kind.__module__ in _LIVE and kind not in LATER for kind, _ in rule.parts)
 }
 """The rules of which no part needs to know what comes later."""
+JUDGE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judge.md"
 LOGS, TRACES = by_name(LOGS_BAD, LOGS_NEAR), by_name(RUNS_BAD, RUNS_NEAR)
 
 
@@ -55,6 +56,18 @@ def test_a_run_is_judged_live_as_afterwards(name: str, tmp_path: Path) -> None:
             # A partition that may have lost records promises nothing, until all of it is seen.
             seen = tally.looked_at + sum(tally.exempt.values())
             assert seen == afterwards.looked_at + sum(afterwards.exempt.values()), rule
+
+
+def test_the_docs_name_the_rules_of_which_a_part_is_judged_when_the_run_is_over() -> None:
+    table = JUDGE_PAGE.read_text().partition("| judged when the run is over |")[2]
+    rows = [line.split("|")[1].split() for line in table.partition("\n\n")[0].splitlines()[2:]]
+    named = [rule for row in rows for rule in row]
+    later = [rule for rule in RULES if rule.id not in WHOLLY_LIVE]
+    assert sorted(named) == sorted(
+        f"({rule.id})" if is_judged_live(rule) else rule.id
+        for rule in later
+        if rule.evidence is not Evidence.ZNODES
+    )
 
 
 def cut(run: Run, batches: int) -> Run:

@@ -10,16 +10,9 @@ import pytest
 from minicluster.actors.play.player import play
 from minicluster.scenario import load_scenario
 from minicluster.verify import LiveJudge
-from minicluster.verify.rules.examples import replicas
 from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
-BY_OWN_LOGS = {
-    replicas.b2_shorter_log,
-    replicas.b2_truncated_log,
-    replicas.b2_other_records,
-    replicas.b2_lost_and_fetched,
-}
 
 
 def broken(case: Case) -> set[str]:
@@ -33,13 +26,12 @@ def broken(case: Case) -> set[str]:
 
 @pytest.mark.parametrize("case", RUNS_BAD["B2"], ids=lambda case: case.name)
 def test_a_run_that_breaks_it_is_found(case: Case) -> None:
-    """The belief of a leader about its followers is judged afterwards."""
-    assert broken(case) == ({"B2"} if case in BY_OWN_LOGS else set())
+    assert "B2" in broken(case)
 
 
 @pytest.mark.parametrize("case", RUNS_NEAR["B2"], ids=lambda case: case.name)
 def test_a_near_miss_passes(case: Case) -> None:
-    assert broken(case) == set()
+    assert "B2" not in broken(case)
 
 
 def test_a_leader_that_counts_what_is_not_held_ends_the_run(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from minicluster.verify.histories.batches import FirstBatch
 from minicluster.verify.histories.brokers import BrokerRecord, Registration
 from minicluster.verify.histories.live_clients import LeaderBeside
 from minicluster.verify.judging import Judge
-from minicluster.verify.live import AFTERWARDS, LIVE, LiveJudge, LiveZnodeJudge, is_judged_live
+from minicluster.verify.live import LATER, LIVE, LiveJudge, LiveZnodeJudge, is_judged_live
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Broken, Findings, Judgement
 from tests.verify import logs_beside_rules
@@ -118,7 +118,7 @@ def test_every_part_of_every_rule_judged_live_finds_something() -> None:
         (rule.id, kind)
         for rule in RULES
         for kind, _ in rule.parts
-        if is_judged_live(rule) and kind.__module__ in modules and kind not in AFTERWARDS
+        if is_judged_live(rule) and kind.__module__ in modules and kind not in LATER
     }
     assert {*broken} == parts - ONLY_COUNT
 

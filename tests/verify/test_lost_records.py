@@ -6,43 +6,31 @@ All runs are judged in one job. The tests read verdicts, cases, reasons and head
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.actions.records import pause_load
+from minicluster.actors.cluster.judged_at_end import findings_about_clients
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.followers import InvariantViolated
-from minicluster.scenario import parse_scenario
-from minicluster.verify import Report, Verdict, verify
+from minicluster.errors import counted
+from minicluster.scenario import Scenario, load_scenario
+from minicluster.verify import LiveJudge, Report, Verdict, verify
 
 pytestmark = pytest.mark.spark
 
 LOST = 39
 ABOUT_RECORDS = ("F1", "F2", "F4", "F5", "F9")
-KILLED_LEADER = f"""
-name: a leader dies with what it alone has
-cluster: {{controllers: 1, brokers: 3, seed: 7}}
-faults: [S32]
-steps:
-  - {{do: create_topic, name: orders, assignment: [[1, 2, 3]], min_isr: 2}}
-  - {{until: "unfenced(brokers) and fully_in_sync(orders-0)", within: 30s}}
-  - {{do: produce, topic: orders, count: 10}}
-  - {{after: 1s, do: cut, src: broker(1), dst: [broker(2), broker(3)], both: true}}
-  - {{do: produce, topic: orders, count: {LOST}}}
-  - {{after: 1s, do: kill, node: broker(1)}}
-  - {{until: "leader(orders-0) != 1", within: 60s}}
-  - {{after: 1s, do: heal}}
-  - {{do: produce, topic: orders, count: {LOST}}}
-  - {{after: 5s, do: restart, node: broker(1)}}
-  - {{until: fully_in_sync(orders-0), within: 60s}}
-"""
+SAME_NAME = Path(__file__).resolve().parents[1] / "zoo" / "same_name.yaml"
 
 
 def killed_leader(cluster: MiniCluster) -> None:
-    """The scenario above, by methods; nobody watches while it runs."""
+    """S32: a leader acknowledges what it alone has, and dies with it."""
     orders = cluster.create_topic("orders", assignment=[[1, 2, 3]], min_isr=2)
     cluster.wait_until(orders[0].fully_in_sync, within="30s")
     cluster.produce(orders, count=10)
@@ -135,26 +123,34 @@ STORIES: dict[str, tuple[Callable[[MiniCluster], None], tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
-    """The report on each story, and on the scenario, by name."""
+    """The report on each story by name, and on a scenario; nobody watches while they run."""
     runs = tmp_path_factory.mktemp("runs")
     for name, (story, faults) in STORIES.items():
         with MiniCluster(seed=7, faults=faults, run_id=name, online=not faults) as cluster:
             story(cluster)
             cluster.save(runs / name)
-    played = play(parse_scenario(KILLED_LEADER), runs=runs)
+    played = play(appends_nothing(), runs=runs)
     paths = [*(runs / name for name in STORIES), played.path]
     return dict(zip((*STORIES, "scenario"), verify(*paths).each, strict=True))
 
 
-@pytest.mark.parametrize("run", ["killed-leader", "scenario", "restart-then-loss"])
+def appends_nothing() -> Scenario:
+    """S74: a leader acknowledges a batch, and appends nothing; no other rule sees it while the
+    cluster runs."""
+    return replace(load_scenario(SAME_NAME), faults=("S74",))
+
+
+@pytest.mark.parametrize(
+    ("run", "lost"), [("killed-leader", LOST), ("scenario", 1), ("restart-then-loss", LOST)]
+)
 def test_acknowledged_records_that_are_gone_are_the_headline(
-    reports: dict[str, Report], run: str
+    reports: dict[str, Report], run: str, lost: int
 ) -> None:
     report = reports[run]
-    headline = f"{LOST} acknowledged records lost"
+    headline = f"{counted(lost, 'acknowledged record')} lost"
 
     assert report.rule("F1").verdict is Verdict.INVALID
-    assert len(report.rule("F1").findings) == LOST
+    assert len(report.rule("F1").findings) == lost
     assert report.headline == headline
     assert report.to_text().startswith(f"INVALID {headline}\n")
     assert report.to_text(every_rule=False).startswith(f"INVALID {headline}\n")
@@ -203,25 +199,31 @@ def test_every_rule_without_cases_has_a_reason(reports: dict[str, Report]) -> No
                     assert reason in page
 
 
-def test_a_running_cluster_ends_at_the_election_that_loses_what_it_acknowledged() -> None:
-    with (
-        pytest.raises(InvariantViolated) as raised,
-        MiniCluster(seed=7, faults=["S32"]) as cluster,
-    ):
-        killed_leader(cluster)
-    assert raised.value.findings[0].rule == "F1"
-
-
-@pytest.mark.parametrize("story", [restart_then_loss])
-def test_while_it_runs_an_unclean_election_without_loss_excuses_nothing(
-    story: Callable[[MiniCluster], None],
+@pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
+def test_a_running_cluster_ends_at_the_acknowledgement_of_what_the_leader_alone_has(
+    mode: str,
 ) -> None:
     with (
         pytest.raises(InvariantViolated) as raised,
-        MiniCluster(seed=7, faults=["S32"]) as cluster,
+        MiniCluster(seed=7, mode=mode, faults=["S32"]) as cluster,
     ):
+        killed_leader(cluster)
+    assert raised.value.findings[0].rule == "F8"
+
+
+@pytest.mark.parametrize("story", [killed_leader, restart_then_loss])
+def test_the_live_judge_sees_the_election_that_loses_what_was_acknowledged(
+    story: Callable[[MiniCluster], None],
+) -> None:
+    """An unclean election without loss, before it, excuses nothing."""
+    with MiniCluster(seed=7, faults=["S32"], online=False) as cluster:
         story(cluster)
-    assert raised.value.findings[0].rule == "F1"
+    judge = LiveJudge(rules=inside(cluster).rules)
+    for batch in inside(cluster).committed.batches:
+        judge.commit(batch)
+    for row in inside(cluster).recorder.table("partition_event"):
+        judge.on_partition_event(row)
+    assert "F1" in {finding.rule for finding in judge.findings}
 
 
 @pytest.mark.parametrize("story", [clean_restart, unclean_loss])
@@ -233,8 +235,16 @@ def test_nothing_is_found_in_a_running_cluster_that_kept_its_promises(
 
 
 def test_the_failure_of_a_campaign_counts_the_lost_records() -> None:
-    failure = outcome_of(parse_scenario(KILLED_LEADER)).failure
+    failure = outcome_of(appends_nothing()).failure
 
     assert failure is not None
-    assert failure.rule == "F1"
-    assert failure.text.startswith(f"{LOST} acknowledged records lost")
+    assert (failure.kind, failure.rule) == ("violated", "F1")
+    assert failure.text.startswith("1 acknowledged record lost: ")
+
+
+def test_what_brokers_on_zookeeper_acknowledged_is_judged_as_well() -> None:
+    """Brokers on ZooKeeper: the leader acknowledges what it alone has, and dies."""
+    with MiniCluster(seed=7, mode="zookeeper", faults=["S32"], online=False) as cluster:
+        killed_leader(cluster)
+        lost = [one for one in findings_about_clients(inside(cluster)) if one.rule == "F1"]
+    assert len(lost) == LOST

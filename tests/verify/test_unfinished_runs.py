@@ -20,14 +20,25 @@ from minicluster.actors.recording.followers import ZnodeChecks
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.scenario import Scenario
 from minicluster.verify import Verdict
+from minicluster.verify.histories import held_logs, isr_changes, replicas
+from minicluster.verify.live import LATER
 from minicluster.verify.model import Evidence
-from minicluster.verify.rules.every import RULES
+from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS
 from tests.verify.in_process import verified
 
 Draw = Callable[[int], Scenario]
 OF_ZNODES = {rule.id for rule in RULES if rule.evidence is Evidence.ZNODES}
+OF_REPLICAS = {
+    rule.id
+    for rule in RULES
+    if all(
+        kind not in LATER
+        and kind.__module__ in {held_logs.__name__, isr_changes.__name__, replicas.__name__}
+        for kind, _ in rule.parts
+    )
+}
 IN_TRACES = {"C5", "D1", "E29", "E38"}  # which have cases in requests, events and snapshots as well
 
 
@@ -42,13 +53,11 @@ def judged(draw: Draw, seed: int, folder: Path) -> Verdict:
     report = verified(write_run(cluster, place_of(cut, folder)))
     assert cluster.live_checks is not None
     live = cluster.live_checks.looked_at
-    of_logs = (
-        OF_ZNODES
-        if isinstance(cluster.live_checks, ZnodeChecks)
-        else {*OF_LOGS} - {*OF_EACH_LOG} - IN_TRACES
-    )
-    assert {rule: live[rule] for rule in of_logs} == {
-        rule: report.rule(rule).looked_at for rule in of_logs
+    rules = {*OF_LOGS} - {*OF_EACH_LOG} - IN_TRACES | OF_REPLICAS
+    if isinstance(cluster.live_checks, ZnodeChecks):
+        rules = OF_ZNODES | OF_REPLICAS & {rule.id for rule in ON_ZOOKEEPER}
+    assert {rule: live[rule] for rule in rules} == {
+        rule: report.rule(rule).looked_at for rule in rules
     }
     return report.verdict
 

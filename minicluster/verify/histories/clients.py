@@ -373,22 +373,41 @@ def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
 class AcknowledgedRecord:
     """A record that was acknowledged for all in-sync replicas, beside the last leader's log.
 
-    Shapes:  held: the value that the log has at the offset, of leader epoch held_epoch; None: it
-             has none there. numbered: of a producer with an id, which may send another batch under
-             a sequence number again; None: not known. deleted: the leader has deleted the replica.
-    Units:   epoch: the highest in which a broker led by then. log_end: of the last leader.
+    Shapes:  idempotent: of a producer with an id; None: not known. replica_deleted: the last leader
+             has deleted its replica. value_in_log: at the offset in its log; None: nothing is.
+             excuse: why nothing is promised of the record.
+    Units:   epoch: the highest in which a broker led when it was acknowledged; epoch_in_log: of the
+             record in the log. log_end: of the last leader.
     """
 
     offset: int
     value: str | None
-    numbered: bool | None
+    idempotent: bool | None
     epoch: int | None
     leader: int
     log_end: int | None
-    deleted: bool
-    held: str | None
-    held_epoch: int | None
+    replica_deleted: bool
+    value_in_log: str | None
+    epoch_in_log: int | None
     excuse: str | None
+
+    @property
+    def is_beyond_log(self) -> bool:
+        """The log ends before the record."""
+        return self.log_end is not None and self.log_end <= self.offset
+
+    @property
+    def has_another_in_its_place(self) -> bool:
+        """The log has another value at the offset; compaction and retention leave none there."""
+        if None in (self.value, self.value_in_log) or self.value == self.value_in_log:
+            return False
+        if self.idempotent is False:
+            return True
+        # A producer with an id that sends another batch under a sequence number again is told the
+        # offset of the first batch, whose value is there rightly. Only a later epoch replaces it.
+        if self.epoch is None or self.epoch_in_log is None:
+            return False
+        return self.epoch_in_log > self.epoch
 
 
 @dataclass(slots=True)
@@ -479,17 +498,17 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
         leader = leaders.get(place)
         if leader is None:
             continue
-        held = leader.records.get(record.offset)
+        in_log = leader.records.get(record.offset)
         step = AcknowledgedRecord(
             offset=record.offset,
             value=record.value,
-            numbered=record.numbered,
+            idempotent=record.numbered,
             epoch=epochs.get(place),
             leader=leader.broker,
             log_end=leader.log_end,
-            deleted=leader.deleted,
-            held=None if held is None else held["value_id"],
-            held_epoch=None if held is None else held["leader_epoch"],
+            replica_deleted=leader.deleted,
+            value_in_log=None if in_log is None else in_log["value_id"],
+            epoch_in_log=None if in_log is None else in_log["leader_epoch"],
             excuse=record.excuse,
         )
         yield record, step

@@ -3,14 +3,15 @@
 ========================  ========================================================================
 takes                     ``partition_event`` rows, committed partitions, and when each of these was
                           committed: by the quorum's first high watermark above it
-keeps, by partition       its candidates (ISR and ELR), the highest high watermark of its leaders,
-                          the last unclean election, the replicas' logs as epochs (``HeldLogs``)
+keeps, by partition       its candidates (ISR and ELR; on ZooKeeper its leader's ISR), the highest
+                          high watermark of its leaders, the last unclean election, the replicas'
+                          logs as epochs (``HeldLogs``)
 yields                    ``ElectableReplica``; the context ``losses``
 ========================  ========================================================================
 
 Records of a partition are lost by an unclean election of a leader that lacks them, where the last
-ISR member comes back with less, or under Kafka 3.x where a new incarnation stays in the ISR with a
-shorter log. An election or a restart that loses nothing excuses nothing.
+ISR member comes back with less, or where a new incarnation stays in the ISR with a shorter log, as
+under Kafka 3.x and on ZooKeeper. An election or a restart that loses nothing excuses nothing.
 """
 
 from __future__ import annotations
@@ -168,6 +169,8 @@ def _fold(run: TracedRun, judge: Judge | None) -> Losses:
         place = what["topic_id"], what["part"]
         partition = partitions.setdefault(place, _Partition())
         process = (place, what["broker"], what["incarnation"])
+        if run.evidence.on_zookeeper:
+            _take_isr_of_leader(partition, what)
         kept = logs.kept_by(what) if kind == "become_leader" else None
         loss = _loss(partition, what, kept, is_first=process not in seen)
         seen.add(process)
@@ -184,6 +187,16 @@ def _fold(run: TracedRun, judge: Judge | None) -> Losses:
                 what["hw_new"] if mark is None else max(mark, what["hw_new"])
             )
     return losses
+
+
+def _take_isr_of_leader(partition: _Partition, row: Row) -> None:
+    """On ZooKeeper no metadata log has the ISR: a leader knows it, and what it has proposed."""
+    if row["maximal_isr"] is None or row["leader_epoch"] < partition.led_epoch:
+        return
+    known = partition.candidates
+    if row["kind"] == "become_leader" and known is not None and row["broker"] not in known:
+        partition.unclean_epoch = row["leader_epoch"]
+    partition.candidates, partition.may_stay = tuple(row["maximal_isr"]), True
 
 
 def _loss(partition: _Partition, row: Row, kept: int | None, *, is_first: bool) -> Loss | None:

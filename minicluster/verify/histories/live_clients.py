@@ -182,14 +182,6 @@ class LiveClients:
                 self._served.on_received(one)
             self._on_value(partition, row)
 
-    def lost_records(self) -> list[Place]:
-        """The partitions that may have lost records."""
-        return [
-            place
-            for place, partition in self._partitions.items()
-            if partition.with_less is not None or self._why_lost(partition) is not None
-        ]
-
     def _on_delete(self, place: Place, partition: _Partition, broker: int) -> None:
         partition.replicas.pop(broker, None)
         if partition.replicas or self._why_lost(partition) is not None:

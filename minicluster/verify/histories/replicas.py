@@ -25,7 +25,6 @@ from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,
     FetchState,
-    FetchStates,
     fetch_states,
 )
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
@@ -40,8 +39,8 @@ _BEGINS = frozenset(("become_leader", "become_follower"))
 class _LeaderEvent:
     """An event of a leader.
 
-    Shapes:  followers: None where they were not recorded. in_log: the metadata log has the
-             partition.
+    Shapes:  waited_for: the last fetches of the other members of the maximal ISR; None where they
+             were not recorded.
     """
 
     event: int
@@ -51,22 +50,7 @@ class _LeaderEvent:
     maximal_isr: tuple[int, ...]
     min_isr: int | None
     log_end: int
-    followers: FetchStates | None
-    in_log: bool
-
-    @property
-    def waited_for(self) -> list[FetchState]:
-        """The other members of the maximal ISR that are replicas to the leader.
-
-        On ZooKeeper, whose partitions no log has, a move takes a replica from its leader before the
-        ISR loses it (KafkaController.onPartitionReassignment).
-        """
-        followers = self.followers or {}
-        return [
-            followers.get(member, NEVER_FETCHED)
-            for member in self.maximal_isr
-            if member != self.broker and (self.in_log or member in followers)
-        ]
+    waited_for: tuple[FetchState, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +143,7 @@ class _Replica:
 class Replicas:
     """Takes the events of replicas one by one, as they come.
 
-    Shapes:  in_log: whether the metadata log has a partition.
+    Shapes:  in_log: whether the metadata log has a partition, as far as it is known.
     """
 
     def __init__(self, judge: Judge, in_log: Callable[[Place], bool]) -> None:
@@ -225,13 +209,27 @@ class Replicas:
             "maximal_isr": tuple(row["maximal_isr"]),
             "min_isr": row.get("min_isr"),
             "log_end": row["leo"],
-            "followers": fetch_states(row),
-            "in_log": self._in_log(place),
+            "waited_for": self._waited_for(place, row),
         }
         if row["kind"] == "hw":
             self._take(HighWatermarkMoved(**state, old=row["hw_old"], new=row["hw_new"]), row)
         else:
             self._take(Acknowledged(**state, offset=row["offset"]), row)
+
+    def _waited_for(self, place: Place, row: Row) -> tuple[FetchState, ...] | None:
+        """The last fetches of those for whom the leader waits.
+
+        On ZooKeeper, whose partitions no log has, a move takes a replica from its leader before the
+        ISR loses it (KafkaController.onPartitionReassignment).
+        """
+        followers, leader = fetch_states(row), row["broker"]
+        if followers is None:
+            return None
+        return tuple(
+            followers.get(member, NEVER_FETCHED)
+            for member in row["maximal_isr"]
+            if member != leader and (member in followers or self._in_log(place))
+        )
 
     def _on_begun(self, replica: _Replica, row: Row) -> None:
         last, last_kind = replica.last, replica.last_kind

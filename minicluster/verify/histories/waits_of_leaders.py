@@ -1,7 +1,7 @@
 """What waits at the leaders of partitions: ISR changes, records to be committed, acknowledgements.
 
 ========================  ========================================================================
-takes                     ``partition_event`` rows; of ``rpc`` the Produces that have timed out; from
+takes                     ``partition_event`` rows; of ``rpc`` the Produces that have timed out; of
                           the timeline the topics that are deleted
 keeps, by partition       its leader, what of its log waits for the high watermark, and when the
                           last 4,096 high watermarks were reached

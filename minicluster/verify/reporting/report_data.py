@@ -14,7 +14,7 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.evidence.source import Source
-from minicluster.verify.model import LOST, Evidence, Finding, Verdict, exit_code
+from minicluster.verify.model import Evidence, Finding, Verdict, exit_code, headline
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.rules.rule import Rule
@@ -191,8 +191,7 @@ class ReportData:
     @property
     def headline(self) -> str | None:
         """The worst that a run can show, in a few words: what was promised to clients is gone."""
-        lost = sum(len(result.findings) for result in self.rules if result.id == LOST)
-        return f"{counted(lost, 'acknowledged record')} lost" if lost else None
+        return headline(finding for result in self.rules for finding in result.findings)
 
     @property
     def summary(self) -> str:

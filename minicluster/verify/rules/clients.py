@@ -23,39 +23,25 @@ def acknowledged_records_are_not_lost(record: AcknowledgedRecord) -> Findings:
     """A record that was acknowledged by all in-sync replicas (acks=all), to a client of Kafka's or
     the cluster's own, is at its offset in the log of the last leader, except where an unclean
     election or the last ISR member has lost it, or where it was deleted or compacted away."""
-    if record.deleted:
+    if record.replica_deleted:
         yield exempt("the last leader has deleted the replica")
-        return
-    if record.excuse is not None:
+    elif record.excuse is not None:
         yield exempt(record.excuse)
-        return
-    yield CASE
-    is_cut_off = record.log_end is not None and record.log_end <= record.offset
-    if is_cut_off or _is_replaced(record):
-        yield _lost(record.offset, record.leader)
-
-
-def _is_replaced(record: AcknowledgedRecord) -> bool:
-    """Another record is at the offset; none where compaction or retention has removed it."""
-    if record.held is None or record.value is None or record.held == record.value:
-        return False
-    if record.numbered is False:
-        return True
-    # A producer with an id that sends another batch under a sequence number again is acknowledged
-    # the offset of the first, which was there before the acknowledgement.
-    if record.held_epoch is None or record.epoch is None:
-        return False
-    return record.held_epoch > record.epoch
+    else:
+        yield CASE
+        if record.is_beyond_log or record.has_another_in_its_place:
+            yield _lost(record.offset, record.leader)
 
 
 @acknowledged_records_are_not_lost.also
-def _each_new_leader_is_beside_them(leader: LeaderBeside) -> Findings:
-    """While a cluster runs nobody knows the last leader, so each new one is looked at."""
+def _while_the_cluster_runs_no_new_leader_lacks_them(leader: LeaderBeside) -> Findings:
+    """Nobody knows the last leader yet, so each new one is looked at."""
     yield CASE
 
 
 @acknowledged_records_are_not_lost.also
-def _and_has_them(leader: LeaderLacks) -> Findings:
+def _lacks_them(leader: LeaderLacks) -> Findings:
+    """One that was elected cleanly, from several candidates: no loss is excused."""
     yield _lost(leader.acknowledged, leader.broker)
 
 

@@ -20,6 +20,7 @@ from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import waits as waits_history
 from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
+from minicluster.verify.model import Evidence
 from minicluster.verify.rules import (
     brokers,
     clients,
@@ -92,7 +93,10 @@ RULES: tuple[Rule, ...] = tuple(
 BY_ID = {rule.id: rule for rule in RULES}
 # Rules over traces that need no metadata log. Those that excuse losses by unclean elections do.
 ALSO_ON_ZOOKEEPER = frozenset(
-    ("B2", "B7", "B8", "B10", "E27", "E42", "F8", "F14", "F15", "F16", "F17", "F18", "X1")
+    ("B2", "B7", "B8", "B10", "E27", "E42", "F1", "F8", "F14", "F15", "F16", "F17", "F18", "X1")
+)
+ON_ZOOKEEPER = tuple(
+    rule for rule in RULES if rule.evidence is Evidence.ZNODES or rule.id in ALSO_ON_ZOOKEEPER
 )
 HISTORIES: tuple[History, ...] = tuple(
     history for module in _HISTORIES for history in histories_in(module)

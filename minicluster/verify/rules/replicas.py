@@ -24,13 +24,14 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, r
 def the_high_watermark_waits_for_the_maximal_isr(moved: HighWatermarkMoved) -> Findings:
     """A leader advances its high watermark only over offsets that every member of its maximal ISR
     has fetched up to, in this leader epoch, and that the member's own log has."""
-    if moved.followers is None:
+    if moved.waited_for is None:
         return
     yield CASE
-    if moved.log_end < moved.new or any(
-        follower.log_end < moved.new or follower.leader_epoch != moved.leader_epoch
-        for follower in moved.waited_for
-    ):
+    have_fetched = all(
+        fetch.leader_epoch == moved.leader_epoch and fetch.log_end >= moved.new
+        for fetch in moved.waited_for
+    )
+    if moved.log_end < moved.new or not have_fetched:
         yield broken(
             f"leader {moved.broker} advanced its high watermark to {moved.new} before all of "
             f"{ids(moved.maximal_isr)} had fetched up to it",
@@ -40,7 +41,8 @@ def the_high_watermark_waits_for_the_maximal_isr(moved: HighWatermarkMoved) -> F
 
 @the_high_watermark_waits_for_the_maximal_isr.also
 def _as_the_members_own_logs_have_it(advance: HighWatermarkBesideLogs) -> Findings:
-    """What a leader believes of its followers may be wrong: the followers' own events say."""
+    """A leader knows the fetches of its followers alone: one that crashed may have lost since what
+    it had fetched, which its own events show."""
     for member in advance.lacking:
         yield broken(
             f"leader {advance.leader} advanced its high watermark to {advance.high_watermark}, and "
@@ -161,14 +163,14 @@ def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
 def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
     """When a Produce with acks=all succeeds, every member of the maximal ISR holds its records, and
     they are at least min.insync.replicas."""
-    if acknowledged.followers is None:
+    if acknowledged.waited_for is None:
         return
     yield CASE
-    members, min_isr = acknowledged.maximal_isr, acknowledged.min_isr
-    log_ends = [follower.log_end for follower in acknowledged.waited_for]
-    if min((acknowledged.log_end, *log_ends)) <= acknowledged.offset or len(members) < (
-        1 if min_isr is None else min_isr
-    ):
+    members = acknowledged.maximal_isr
+    log_ends = [acknowledged.log_end, *(fetch.log_end for fetch in acknowledged.waited_for)]
+    all_have_it = min(log_ends) > acknowledged.offset
+    are_enough = len(members) >= (acknowledged.min_isr or 1)
+    if not all_have_it or not are_enough:
         yield broken(
             f"leader {acknowledged.broker} acknowledged offset {acknowledged.offset} before all "
             f"of {ids(members)} had it, or with fewer than min.insync.replicas",

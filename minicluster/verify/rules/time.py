@@ -105,9 +105,10 @@ def partitions_have_a_leader_in_time(wait: Wait) -> Findings:
       evidence=Evidence.TRACE, tables=("raft_event", "rpc", "partition_event"),
       without_cases=_NO_WAITS)  # fmt: skip
 def parked_requests_are_completed_in_time(wait: Wait) -> Findings:
-    """A Produce, a Fetch and a DeleteRecords get a response within their own timeout and two
-    seconds; a Produce with acks=all is acknowledged once the high watermarks have passed its
-    records, and does not time out then."""
+    """A request that waits at a broker (Produce, Fetch, DeleteRecords) gets its response within two
+    seconds of its own timeout. A Produce with acks=all is acknowledged within two seconds of the
+    moment at which the last high watermark of its partitions has passed its records, and does not
+    time out once they all have."""
     if wait.awaited is Awaited.COMPLETED:
         yield from _in_time(wait, f"a request to broker {wait.node} waited longer than it had to")
 

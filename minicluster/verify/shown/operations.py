@@ -60,8 +60,6 @@ def client_operations(run: TracedRun) -> Iterator[Row]:
 def _judged(run: TracedRun) -> dict[Row, _Judged]:
     """Context: what F1 says of each acknowledged record, by its event and place."""
     judged: dict[Row, _Judged] = {}
-    if run.evidence.on_zookeeper:  # what excuses a loss is in no metadata log
-        return judged
     for record, step in beside_last_leaders(run):
         outcomes = list(acknowledged_records_are_not_lost(step))
         excuse = next((one.why for one in outcomes if isinstance(one, Exempt)), None)
