@@ -213,29 +213,29 @@ class Network:
         """Send the response to a request."""
         exchange = packet.exchange
         home = self.endpoints.get(exchange.dst)
-        given = None
+        answer = None
         if exchange.change is not None or self.answers.present:
-            given = self.answers.on_response(exchange, body, home)
+            answer = self.answers.on_response(exchange, body, home)
         fate = "answered"
-        if given is None:
+        if answer is None:
             fate = self._travel(Packet(exchange, body, True))
-        elif given.of_node:
-            body = given.response
+        elif answer.of_node:
+            body = answer.response
         if exchange.resp_seq is None and exchange.is_of_client and home is not None:
             exchange.topic_ids = {} if home.topic_ids is None else home.topic_ids()
         self.recorder.response(exchange, body, fate)
         exchange.topic_ids = {}  # an old image is not kept alive
-        if given is not None:
-            self._give(exchange, given)
+        if answer is not None:
+            self._give(exchange, answer)
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
         exchange = packet.exchange
         if self.answers.present:
             home = self.endpoints.get(exchange.dst)
-            given = self.answers.on_response(exchange, None, home)
-            if given is not None and given.end is not End.DROP:  # there is none to lose
-                self._give(exchange, given)
+            answer = self.answers.on_response(exchange, None, home)
+            if answer is not None and answer.end is not End.DROP:  # there is none to lose
+                self._give(exchange, answer)
                 return
         if exchange.open:
             self._close(exchange, None, "no_response")
@@ -256,15 +256,15 @@ class Network:
 
     def _is_answered(self, packet: Packet, node: Endpoint) -> bool:
         """Let an answer act on a request that has arrived; True where the node does not get it."""
-        found = self.answers.on_request(packet.body, packet.exchange, node)
-        if isinstance(found, Passed):
-            packet.exchange.change = found.change
-            if found.request is not packet.body:
-                packet.body = found.request
-                self.recorder.changed(packet.exchange, found.request)
-        elif found is not None:
-            self._give(packet.exchange, found)
-        return isinstance(found, Given)
+        answer = self.answers.on_request(packet.body, packet.exchange, node)
+        if isinstance(answer, Passed):
+            packet.exchange.change = answer.change
+            if answer.request is not packet.body:
+                packet.body = answer.request
+                self.recorder.changed(packet.exchange, answer.request)
+        elif answer is not None:
+            self._give(packet.exchange, answer)
+        return isinstance(answer, Given)
 
     def _give(self, exchange: Exchange, given: Given) -> None:
         """Let a client have what an answer gives it in place of what its node says."""
@@ -313,9 +313,9 @@ class Network:
 
     def release(self, condition: Condition) -> None:
         """Deliver what a condition has held or recorded, in the order in which it was sent."""
-        held = list(condition.held)
+        packets = list(condition.held)
         condition.held.clear()
-        for packet in held:
+        for packet in packets:
             self._send_on(packet, self.rt.now_ms)
 
     def heal(self) -> None:

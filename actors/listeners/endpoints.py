@@ -141,13 +141,13 @@ def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ..
 
 def _bound(host: str, port: int) -> socket.socket:
     family, address = _resolved(host, port)
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind(address)
+        bound.bind(address)
     except OSError as error:
-        made.close()
+        bound.close()
         in_use = "is in use by another program; name another port, or 0 for any that is free"
         why = in_use if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise AddressUnavailable(f"{shown_address(host, port)}: {why}") from None
-    return made
+    return bound

@@ -45,14 +45,14 @@ class IdleExpiry(Generic[C]):
         """The connections that have been idle for too long."""
         self._scheduled = False
         now_ms = self._rt.now_ms
-        found: list[C] = []
+        expired: list[C] = []
         for connection, active_ms in self._active_ms.items():
             expires_ms = active_ms + self._max_ms[connection]
             if expires_ms > now_ms:
                 self._schedule(expires_ms)
                 break
-            found.append(connection)
-        return found
+            expired.append(connection)
+        return expired
 
     def _schedule(self, at_ms: int) -> None:
         self._scheduled = True

@@ -51,15 +51,15 @@ class ConnectionLimits:
 
 def _by_address(overrides: str) -> dict[str, int]:
     """The limits of ``host:count,…`` by the addresses of the hosts; unknown hosts have none."""
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for entry in filter(None, (part.strip() for part in overrides.split(","))):
         host, _, count = entry.rpartition(":")
         try:
             resolved = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
-            found |= {str(each[4][0]): int(count) for each in resolved}
+            limits |= {str(each[4][0]): int(count) for each in resolved}
         except (OSError, ValueError):
             continue
-    return found
+    return limits
 
 
 class ConnectionQuotas:

@@ -249,13 +249,13 @@ class Listeners:
         node_id = listener.node_id
         limits = self.limits(node_id)
         if not self._quotas.has_slot(node_id, limits):
-            self._refuse(node_id, f"max.connections: {limits.max_connections} are open")
+            self._stop_accepting(node_id, f"max.connections: {limits.max_connections} are open")
             return
         try:
             accepted, (address, *_) = listener.socket.accept()
         except OSError as error:
             if error.errno in _NO_DESCRIPTORS:
-                self._refuse(node_id, error.strerror or "")
+                self._stop_accepting(node_id, error.strerror or "")
                 rt = self.network.rt
                 accept_again = lambda _: self._call(lambda: self._admit(node_id))  # noqa: E731
                 rt.inject(lambda: rt.post(rt.now_ms + ACCEPT_RETRY_MS, accept_again, None))
@@ -273,14 +273,14 @@ class Listeners:
         self._idle.touch(connection, limits.max_idle_ms)
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
-    def _refuse(self, node_id: int, reason: str) -> None:
+    def _stop_accepting(self, node_id: int, reason: str) -> None:
         """Let the clients that connect wait, until one has left."""
         self.log.warning("connection.waits", node=node_id, reason=reason)
         self._selector.unregister(self._listening[node_id].socket)
         self._full.add(node_id)
 
     def _admit(self, node_id: int) -> None:
-        """Accept again, after a refusal."""
+        """Accept again."""
         if node_id in self._full:
             self._full.discard(node_id)
             listener = self._listening[node_id]

@@ -246,8 +246,8 @@ def _milliseconds(name: str, value: Any) -> int:
         value = int(text)
     if isinstance(value, int) and not isinstance(value, bool):
         return whole_number(value, what, int(name in ABOVE_ZERO), LONGEST_MS)
-    found = parse_duration_ms(value, what=what)
-    return whole_number(found, what, int(name in ABOVE_ZERO), LONGEST_MS)
+    duration_ms = parse_duration_ms(value, what=what)
+    return whole_number(duration_ms, what, int(name in ABOVE_ZERO), LONGEST_MS)
 
 
 def _count(name: str, value: Any) -> int:

@@ -35,10 +35,10 @@ class Disk:
 
     def log(self, name: str) -> Log:
         """The log of this name (``__cluster_metadata-0``, ``orders-0``), made if missing."""
-        found = self.logs.get(name)
-        if found is None:
-            found = self.logs[name] = Log()
-        return found
+        log = self.logs.get(name)
+        if log is None:
+            log = self.logs[name] = Log()
+        return log
 
     def read(self, name: str, default: Any = None) -> Any:
         """The content of a small file (quorum-state, checkpoints)."""

@@ -149,11 +149,11 @@ class ReplicaManager(Shell):
         if self._coordinators is None:
             from minicluster.actors.nodes.coordinators import Coordinators
 
-            made = Coordinators(self.context, self.machine.state, self._ids, self._new_uuid)
-            self._coordinators = made
+            coordinators = Coordinators(self.context, self.machine.state, self._ids, self._new_uuid)
+            self._coordinators = coordinators
             if self._published is not None:
-                self.perform(made.on_metadata(self._published, self._first_published_ms))
-            self.perform(made.transactions.on_controller(self._controller_id, self.now()))
+                self.perform(coordinators.on_metadata(self._published, self._first_published_ms))
+            self.perform(coordinators.transactions.on_controller(self._controller_id, self.now()))
         return self._coordinators
 
     def on_receive(self, message: Any) -> Any:
@@ -209,16 +209,18 @@ class ReplicaManager(Shell):
             self._replicate(effects)
 
     def on_response(self, completion: Completion) -> None:
-        made = self._coordinators
-        if made is not None and made.transactions.owns(completion.exchange.correlation_id):
-            self._coordinate(self.complete(made.transactions, completion))
+        coordinators = self._coordinators
+        if coordinators is not None and coordinators.transactions.owns(
+            completion.exchange.correlation_id
+        ):
+            self._coordinate(self.complete(coordinators.transactions, completion))
         else:
             self._replicate(self.complete(self.machine, completion))
 
     def on_wakeup(self, name: str) -> None:
-        made = self._coordinators
-        if made is not None and made.owns_timer(name):
-            self._coordinate(made.on_timer(name, self.now()))
+        coordinators = self._coordinators
+        if coordinators is not None and coordinators.owns_timer(name):
+            self._coordinate(coordinators.on_timer(name, self.now()))
         else:
             self._replicate(self.machine.on_timer(name, self.now()))
 
@@ -256,14 +258,14 @@ class ReplicaManager(Shell):
         What is verified or committed may append once more, until nothing is committed any more.
         """
         self.perform(effects)
-        made = self._coordinators
-        if made is None:
+        coordinators = self._coordinators
+        if coordinators is None:
             return
-        self.perform(made.groups.end_of_input())
-        while (completed := made.on_committed(self.now())) is not None:
+        self.perform(coordinators.groups.end_of_input())
+        while (completed := coordinators.on_committed(self.now())) is not None:
             self.perform(completed)
             self.perform(self.machine.end_of_input(self.now()))
-            self.perform(made.groups.end_of_input())
+            self.perform(coordinators.groups.end_of_input())
 
     def _publish_to_coordinators(self, published: Published, now_ms: int) -> None:
         """Let coordinators follow their internal topics, of which the first makes them."""
