@@ -94,7 +94,7 @@ class Condition:
                 return self.min_ms + round(2 * over_ms * fraction)
             case "exponential":
                 return self.min_ms + round(-over_ms * math.log(1.0 - fraction))
-        raise UserError(f"delay: {self.distribution!r} is no distribution")
+        raise UserError(f"delay: {self.distribution!r} is not a distribution")
 
 
 class Link:

@@ -7,8 +7,8 @@ the steps that a fault changes. The rule itself then reads as Kafka's, without a
     def may_join_isr(state: ClusterState, broker_id: int) -> bool: ...
 
     @plant(may_join_isr, "z01_no_eligibility_check")
-    def _z01(right: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
-        allowed = right(state, broker_id)
+    def _z01(original: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
+        allowed = original(state, broker_id)
         if not allowed:
             state.hit("Z01")
         return True
@@ -91,7 +91,7 @@ def step(function: Callable[[S, *Ts], R]) -> Callable[[S, *Ts], R]:
 
 
 def plant(where: Callable[..., Any], switch: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Register what a fault does at a step: it gets the right step first, then its arguments.
+    """Register what a fault does at a step: it gets the original step first, then its arguments.
 
     Shapes:  switch is the name of a field of ``Faults``.
     Errors:  TypeError where the function is not a step, or the switch not a field of ``Faults``.

@@ -326,7 +326,7 @@ class Rules:
         names, known = {}, self.zoo()
         for zoo_id in ids:
             if zoo_id not in known:
-                raise UserError(f"rules: {zoo_id!r} is no bug; known: {', '.join(known)}")
+                raise UserError(f"rules: unknown bug {zoo_id!r}; known: {', '.join(known)}")
             names[known[zoo_id]] = True
         return replace(self, **names) if names else self  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 """The cluster's one client: administration and load on behalf of the test.
 
-The client is no node, so no network fault affects its links. It reads the committed metadata and
+The client is not a node, so no network fault affects its links. It reads the committed metadata and
 sends each request to the right node directly. A response that proves that nothing was written is
 retried until the operation's deadline. One that leaves the outcome open is not retried, because a
 second try could write the record twice; the history then has ``info``. An idempotent producer

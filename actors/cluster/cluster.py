@@ -354,7 +354,7 @@ class Cluster:
         return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in names)
 
     def check_started(self, what: str) -> None:
-        """Refuse what needs a cluster that has been started.
+        """Reject what needs a cluster that has been started.
 
         Errors:  UserError.
         """

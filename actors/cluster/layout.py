@@ -42,7 +42,7 @@ class OutsideQuorum:
 
 
 def check_counts(*, brokers: object, controllers: object, seed: object, runtime: object) -> None:
-    """Refuse invalid numbers and names.
+    """Reject invalid numbers and names.
 
     Errors:  UserError in one line.
     """
@@ -129,7 +129,7 @@ def checked_run_id(run_id: object) -> str:
 
 
 def check_types(given: Mapping[str, object]) -> None:
-    """Refuse arguments of a wrong type.
+    """Reject arguments of a wrong type.
 
     Errors:  UserError in one line.
     """

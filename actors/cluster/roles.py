@@ -51,7 +51,7 @@ class ClusterRoles(Cluster):
         for node_id in node_ids:
             if is_client(node_id):
                 raise UserError(
-                    f"{ClientNode(self, node_id)} is no process of the cluster; "
+                    f"{ClientNode(self, node_id)} is not a process of the cluster; "
                     "cut, delay, loss, hold and pause take clients"
                 )
         return node_ids

@@ -50,11 +50,11 @@ NAMES = (
 
 
 def check_topic_configs(names: Iterable[str]) -> None:
-    """Refuse a name that no topic config has: setting it would do nothing.
+    """Reject a name that no topic config has: setting it would do nothing.
 
     Errors:  UserError with the name that was meant, if one is near.
     """
     for name in names:
         if name not in NAMES:
             what = instead(name, NAMES, "write one such as min.insync.replicas")
-            raise UserError(f"{name!r} is no topic config; {what}")
+            raise UserError(f"unknown topic config {name!r}; {what}")

@@ -265,7 +265,7 @@ def _directories(value: Any) -> tuple[str, ...]:
     names = [name.strip() for name in value.split(",")]
     whole_number(len(names), f"config: {LOG_DIRS}: how many", 1, DIRECTORIES_MAX)
     if not all(names) or len(set(names)) < len(names):
-        raise UserError(f"config: {LOG_DIRS}: {value!r} is no list of different names: d0,d1")
+        raise UserError(f"config: {LOG_DIRS}: {value!r} is not a list of different names: d0,d1")
     return tuple(names)
 
 

@@ -308,7 +308,7 @@ class QuorumController(QuorumShell):
         return None
 
     def _raise_kraft_version(self, wanted: RaiseKRaftVersion) -> None:
-        """Raise kraft.version in the quorum, which refuses nothing that the controller accepted."""
+        """Raise kraft.version in the quorum, which rejects nothing that the controller accepted."""
         try:
             self.quorum.upgrade_kraft_version(wanted.epoch, wanted.version, self.now())
         except (NotLeader, IllegalArgument) as refusal:

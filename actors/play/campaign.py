@@ -14,18 +14,18 @@ from pathlib import Path
 
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
 from minicluster.actors.cluster.running import RunningCluster
+from minicluster.actors.play.observations import observations_of
 from minicluster.actors.play.player import (
     idle_faults,
     place_of,
     play_once,
     verdict_of_play,
 )
-from minicluster.actors.play.sights import sights_of
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
-from minicluster.scenario.coverage import Sight
+from minicluster.scenario.coverage import Observation
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -42,7 +42,7 @@ class Outcome:
     """The outcome of one seed.
 
     Shapes:  idle_faults: planted faults that never acted; variation: of the seed (``Draws``);
-             sights: what the run went through (``scenario.coverage``); events: in its trace;
+             observations: what the run went through (``scenario.coverage``); events: in its trace;
              trace_hash: empty where nobody compares it.
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
@@ -57,7 +57,7 @@ class Outcome:
     idle_faults: tuple[str, ...]
     path: Path | None = None
     variation: tuple[int, ...] = ()
-    sights: frozenset[Sight] = frozenset()
+    observations: frozenset[Observation] = frozenset()
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ def play_seed(
 ) -> Outcome:
     """Play the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
-    outcome = outcome_of(scenario, runs=runs, with_sights=True, with_hash=False)
+    outcome = outcome_of(scenario, runs=runs, with_observations=True, with_hash=False)
     gc.collect()  # a cluster is full of circles; otherwise those of many seeds would pile up
     return replace(outcome, variation=variation)
 
@@ -121,7 +121,7 @@ def outcome_of(
     scenario: Scenario,
     *,
     runs: Path | None = None,
-    with_sights: bool = False,
+    with_observations: bool = False,
     with_hash: bool = True,
 ) -> Outcome:
     """Play a scenario and check its logs at the end.
@@ -147,7 +147,7 @@ def outcome_of(
         steps_done=done,
         idle_faults=idle_faults(cluster),
         path=None if place is None else write_run(cluster, place, failure=failure),
-        sights=sights_of(cluster) if with_sights else frozenset(),
+        observations=observations_of(cluster) if with_observations else frozenset(),
     )
 
 

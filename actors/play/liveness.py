@@ -99,7 +99,7 @@ def _isr_changes_end_ms(cluster: Cluster) -> int:
     """When the last ISR change that is on its way, or was lost there, times out at its leader.
 
     Until then the leader proposes nothing else for these partitions, as in Kafka, where a lost
-    packet is no end of a connection either.
+    packet is not an end of a connection either.
 
     Source:  controller.socket.timeout.ms; DefaultAlterPartitionManager.
     """

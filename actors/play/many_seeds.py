@@ -63,7 +63,7 @@ def _in_rounds(
         if not round_ or not in_time():
             return
         for outcome in play(takewhile(lambda _: in_time(), round_)):
-            if coverage.add(outcome.name, outcome.sights):
+            if coverage.add(outcome.name, outcome.observations):
                 number, variation = outcome.seed, outcome.variation
                 kept.extend((number, (*variation, n)) for n in range(1, vary + 1))
             yield outcome

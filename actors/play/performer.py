@@ -79,7 +79,7 @@ class Performer:
         """Perform one step.
 
         Errors:  StepFailed for a condition that does not hold; ScenarioError naming the step, for
-                 an action that the cluster refuses.
+                 an action that the cluster rejects.
         """
         self.cluster.step = step.number
         done: dict[str, Any] = {"step": step.number, "at_ms": self.cluster.now_ms}
@@ -164,7 +164,7 @@ class Performer:
             return Outcome(resolved, note=str(error))
 
     def _check_topic(self, number: int, produce: Produce) -> None:
-        """Refuse a name that no topic ever had; a wait for a deleted topic times out."""
+        """Reject a name that no topic ever had; a wait for a deleted topic times out."""
         topic, partition = str(produce.topic), produce.partition
         found = self.cluster.image.topics.named(topic)
         if found is None:

@@ -84,7 +84,7 @@ def play(
              twice: play it in another process as well, for the second trace hash, which rule X1
              compares (only a simulated run to which no client came promises the same); repeat: that
              hash, where it is there already; at_end: as in ``play_once``.
-    Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
+    Errors:  ScenarioError naming the step, for what the cluster rejects as it is written.
     """
     if seed is not None:
         scenario = replace(scenario, seed=seed)
@@ -127,7 +127,7 @@ def play_once(
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
     Shapes:  at_end looks at the cluster once all steps are done; hashed: its trace has a hash.
-    Errors:  ScenarioError naming the step, for what the cluster refuses as it is written.
+    Errors:  ScenarioError naming the step, for what the cluster rejects as it is written.
     """
     cluster = cluster_of(scenario)
     cluster.recorder.hashed = hashed

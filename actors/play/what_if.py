@@ -49,7 +49,7 @@ class PlannedStage:
 def planned(scenario: Sequence[str]) -> tuple[PlannedStage, ...]:
     """The stages of a what-if: one for each step in words, and one for each scenario file.
 
-    Errors:  UserError in one line for words that are no step, or a file that is no scenario.
+    Errors:  UserError in one line for words that are no step, or a file that is not a scenario.
     """
     found: list[PlannedStage] = []
     number = 0
@@ -241,7 +241,7 @@ def checked_settings(pairs: Sequence[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise UserError(
-                f"--config: {pair!r} is no name=value, such as replica.lag.time.max.ms=10s"
+                f"--config: {pair!r} is not name=value, such as replica.lag.time.max.ms=10s"
             )
         found[name.strip()] = value.strip()
     return found

@@ -1,6 +1,6 @@
 """Failures of the recorder: evidence that a run lacks, while its cluster continues.
 
-A mistake of the recorder or of the live checks is no fault of the cluster. It ends neither the
+A mistake of the recorder or of the live checks is not a fault of the cluster. It ends neither the
 cluster nor the run; the verdict is *unknown* for what is missing, with one line of what failed.
 """
 

@@ -68,7 +68,7 @@ def put_in_place(path: Path, write: Callable[[Path], Mapping[str, Any]]) -> Path
     """Write a run folder beside its place and rename it once it is whole.
 
     Shapes:  write: an empty folder -> the header, which becomes ``run.json`` with the list of
-             files. What lies at the place and is no file of an earlier run stays there.
+             files. What lies at the place and is not a file of an earlier run stays there.
     Errors:  UserError where the place cannot be a run folder; OSError of the file system.
     """
     place = check_place(path)
@@ -230,7 +230,7 @@ def _keep(old: Path, new: Path, shown: str) -> None:
     except (FileExistsError, NotADirectoryError):
         taken = True
     if taken:
-        raise UserError(f"{shown}: is no file of a run and has the name of one; move it away")
+        raise UserError(f"{shown}: is not a file of a run and has the name of one; move it away")
     try:
         os.link(old, new, follow_symlinks=False)
     except OSError:

@@ -251,7 +251,7 @@ class Runtime(ABC):
         if self._actors.get(actor.name) is actor:
             del self._actors[actor.name]
         if not isinstance(error, Exception):
-            return  # an interruption ends the test, which is no fault of the actor
+            return  # an interruption ends the test, which is not a fault of the actor
         crash = Crash(actor=actor.name, at_ms=self.now(), error=error)
         self.crashes.append(crash)
         self._halted = True

@@ -31,7 +31,7 @@ def perform_at(address: str, token: str, text: str) -> Response:
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise UserError(f"{address}: is no address; write one such as 127.0.0.1:9092")
+        raise UserError(f"{address}: is not an address; write one such as 127.0.0.1:9092")
     line = request_line(token, text)
     try:
         with socket.create_connection((host.strip("[]"), int(port)), CONNECT_WITHIN_S) as sent:

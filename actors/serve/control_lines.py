@@ -2,7 +2,7 @@
 
 {"token": "…", "do": "kill leader(orders-0)"}
 {"ok": true, "cluster": "shop", "step": 4, "at_ms": 12345, "text": "kill node=2"}
-{"ok": false, "cluster": "shop", "exit_code": 65, "text": "'kil …': 'kil' is no action; …"}
+{"ok": false, "cluster": "shop", "exit_code": 65, "text": "'kil …': unknown action 'kil'; …"}
 """
 
 from __future__ import annotations

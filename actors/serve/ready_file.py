@@ -109,7 +109,7 @@ def read_ready_file(path: Path) -> ReadyFile:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; no cluster serves yet") from None
     except (OSError, UnusableFile, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: is no ready file: {error}") from None
+        raise UserError(f"{path}: is not a ready file: {error}") from None
     kinds = {field.name: int if field.name == "pid" else str for field in fields(ReadyFile)}
     wrong = [
         name
@@ -117,7 +117,7 @@ def read_ready_file(path: Path) -> ReadyFile:
         if not isinstance(content, dict) or not isinstance(content.get(name), kind)
     ]
     if wrong:
-        raise UserError(f"{path}: is no ready file: it has no {wrong[0]}")
+        raise UserError(f"{path}: is not a ready file: it has no {wrong[0]}")
     return ReadyFile(**{name: content[name] for name in kinds})
 
 

@@ -102,7 +102,7 @@ class Session:
     def perform(self, step: Step) -> None:
         """Perform a step before the scenario begins.
 
-        Errors:  UserError for what the cluster refuses.
+        Errors:  UserError for what the cluster rejects.
         """
         responses: list[Response] = []
         self._begin(step, responses.append)

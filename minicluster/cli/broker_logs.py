@@ -75,4 +75,4 @@ def _unpack(archive: Path, inside: Path, folder: Path) -> None:
                 raise NotALog(f"{archive}: unpacks to {size} bytes; {UNPACKED_BYTES_MAX} at most")
             opened.extractall(folder, members)
     except (BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise NotALog(f"{archive}: is no archive of a broker: {error}") from None
+        raise NotALog(f"{archive}: is not an archive of a broker: {error}") from None

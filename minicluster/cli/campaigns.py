@@ -102,7 +102,7 @@ def chaos(
     """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
     from minicluster.actors.play.campaign import Tally, outcome_line
     from minicluster.actors.play.many_seeds import campaign
-    from minicluster.actors.play.sights import KNOWN
+    from minicluster.actors.play.observations import KNOWN
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.rules import Rules
     from minicluster.scenario.coverage import Coverage
@@ -130,7 +130,7 @@ def chaos(
         )
         for outcome in played:
             tally.count(outcome)
-            new = coverage.add(outcome.name, outcome.sights)
+            new = coverage.add(outcome.name, outcome.observations)
             print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
             if outcome.path is not None:
                 whole.append(outcome.path)

@@ -72,7 +72,7 @@ def explain(rule_ids: tuple[str, ...], with_logs: bool, rules_from: Path | None)
         examples += own.examples
     for rule_id in rule_ids:
         if rule_id.upper() not in known:
-            raise UserError(f"{rule_id!r} is no rule; {instead(rule_id.upper(), known)}")
+            raise UserError(f"unknown rule {rule_id!r}; {instead(rule_id.upper(), known)}")
     for number, rule_id in enumerate(rule_ids):
         if number:
             print_line("")

@@ -42,7 +42,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands:
             shown = [name for name, command in self.commands.items() if not command.hidden]
-            ctx.fail(f"{args[0]!r} is no command; {instead(args[0], shown)}")
+            ctx.fail(f"unknown command {args[0]!r}; {instead(args[0], shown)}")
         return super().resolve_command(ctx, args)
 
 

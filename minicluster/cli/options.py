@@ -48,7 +48,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]
             return value
         match = re.fullmatch(r"([0-9]{1,12})(|KiB|MiB|GiB)", str(value))
         if match is None:
-            self.fail(f"{value!r} is no size; write 8MiB or 20000000", param, ctx)
+            self.fail(f"{value!r} is not a size; write 8MiB or 20000000", param, ctx)
         return int(match[1]) << {"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[match[2]]
 
 

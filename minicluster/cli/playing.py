@@ -250,7 +250,7 @@ def _loaded(path: Path) -> Scenario:
     for rule_id in scenario.exercises:
         if rule_id not in RULES_BY_ID:
             what = instead(rule_id, RULES_BY_ID)
-            raise UserError(f"{path}: exercises: {rule_id!r} is no rule; {what}")
+            raise UserError(f"{path}: exercises: unknown rule {rule_id!r}; {what}")
     return scenario
 
 

@@ -92,7 +92,7 @@ def sql_command(
 
 
 def _is_query(word: str) -> bool:
-    """An argument with spaces that is no path."""
+    """An argument with spaces that is not a path."""
     return re.search(r"\s", word.strip()) is not None and not Path(word).exists()
 
 
@@ -256,4 +256,4 @@ def _mistake(error: Exception) -> str:
     unknown = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\].*?`(\w+)`", first)
     if unknown is None:
         return first
-    return f"{unknown[1]!r} is no view; {instead(unknown[1], [v.name for v in SHOWN_VIEWS])}"
+    return f"unknown view {unknown[1]!r}; {instead(unknown[1], [v.name for v in SHOWN_VIEWS])}"

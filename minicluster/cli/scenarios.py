@@ -77,7 +77,7 @@ def _topic_config(name: str, value: Any) -> None:
 
     keys = topic_configs().keys
     if name not in keys:
-        raise UserError(f"{name!r} is no config of a topic; {instead(name, keys, _CONFIGS)}")
+        raise UserError(f"unknown topic config {name!r}; {instead(name, keys, _CONFIGS)}")
     if value is not None:
         try:
             keys[name].parse(str(value).lower() if isinstance(value, bool) else str(value))

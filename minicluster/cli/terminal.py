@@ -24,7 +24,7 @@ from minicluster.version import VERSION
 
 
 class Output(Console):
-    """A console whose reader may leave early, as ``head`` does; that is no error."""
+    """A console whose reader may leave early, as ``head`` does; that is not an error."""
 
     def on_broken_pipe(self) -> None:
         """Print nothing more."""
@@ -87,7 +87,7 @@ def _write_no_more(stream: IO[str]) -> None:
 
 
 def progress() -> Progress:
-    """A line with a spinner on standard error; nothing where that is no terminal."""
+    """A line with a spinner on standard error; nothing where that is not a terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 

@@ -163,5 +163,5 @@ def _name(log: Path) -> str:
     """
     parts = [part for part in log.resolve().parts[-3:] if part not in ("/", "__cluster_metadata-0")]
     if not parts:
-        raise UserError(f"{log}: is no log")
+        raise UserError(f"{log}: is not a log")
     return "-".join(parts[-2:])[-120:]

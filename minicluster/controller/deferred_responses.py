@@ -47,6 +47,8 @@ class DeferredResponses:
 
     def complete_up_to(self, stable_end: int) -> list[DeferredResponse]:
         """Take the responses that may leave now that everything below the offset is stable."""
+        # From the front alone: offsets ascend in the order of decisions, and so do what they wait
+        # for. A response that overtook an earlier one could show a client a later state first.
         completed = []
         while self._waiting and self._waiting[0].end_offset <= stable_end:
             completed.append(self._waiting.popleft())

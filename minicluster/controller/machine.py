@@ -168,6 +168,7 @@ class ControllerMachine:
         end_offset = batch.last_offset + 1
         if self.is_active:
             return self.on_committed(end_offset, now_ms)
+        # Committed while this node was active: the state to which it went back has them already.
         if end_offset <= self._offsets.high_watermark:
             return []
         records = () if batch.is_control else batch.metadata_records
@@ -343,6 +344,8 @@ class ControllerMachine:
             return [self._response(token, nothing, registered)]
         if api.has_deadline and is_late(call.request):
             return [reject(ErrorCode.REQUEST_TIMED_OUT)]
+        # From what is committed, so at once and on any controller. What is not committed may be
+        # lost, and the client would have seen a state that never was.
         if api.reads:
             return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:
@@ -458,6 +461,8 @@ class ControllerMachine:
         base_offset = self.next_offset
         last_offset = base_offset + len(records) - 1
         self._apply_soft(decision, last_offset, now_ms, after_records=False)
+        # A point to go back to after each batch, not only at the end: the quorum commits batches,
+        # so a deposed controller may have to return to the state between two of one decision.
         for start in range(0, len(records), size):
             batch = records[start : start + size]
             self._apply(batch, base_offset + start, now_ms)
@@ -486,6 +491,7 @@ class ControllerMachine:
         while start < len(records):
             offset = base_offset + start
             before = self._offsets.replay(records[start].record, offset, self.state.image)
+            # An aborted transaction: what it changed is undone at once, indexes included.
             if before is not None:
                 self.state.reset(before, offset)
             run = self._folds.run(self.state.image, records, start, offset)

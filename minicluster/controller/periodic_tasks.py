@@ -89,6 +89,7 @@ def fence_after_session(
     state: ClusterState, broker: BrokerRegistration, session: BrokerIdAndEpoch
 ) -> list[VersionedRecord]:
     """Fence the broker of a session that has run out, unless a newer incarnation has its id."""
+    # The session of the process before. Fencing the present one by it would take a live broker out.
     if broker.epoch != session.epoch:
         return []
     if broker.fenced and not state.rules.fenced_broker_is_fenced_again:

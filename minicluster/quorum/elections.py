@@ -176,6 +176,8 @@ def handle_vote_response(
     role = node.role
     if not isinstance(role, ProspectiveState | CandidateState):
         return True
+    # The voter set may have changed since the request: the election is over the set that it began
+    # with, or a node could win by voters that were asked under another set.
     if not role.election.is_voter(node_id):
         return True
     if isinstance(role, CandidateState) and role.election.vote_of(node_id) is not Vote.UNRECORDED:
@@ -244,6 +246,8 @@ def handle_begin_response(
         state = role.voters.get(node_id)
         if state is not None:
             state.acknowledged = True
+        # Its response was under way while its removal was written. Kafka 4.3 looks it up among the
+        # voters, and the leader falls over (Z57).
         elif node.rules.late_begin_acknowledgement_is_fatal:
             raise InconsistentState(f"an acknowledgement of {node_id}, which does not vote")
     return True

@@ -39,6 +39,8 @@ def maybe_send_update_voter(node: QuorumNode, role: FollowerState, now_ms: int) 
 
     Shapes:  -> the wait until the next try; None if there is nothing to send.
     """
+    # With kraft.version 0 no record shows what the leader has of this node: it keeps that in memory
+    # and forgets it with its leadership, so each new leader is told once.
     if node.history.kraft_version > 0:
         is_due = node.history.voters.needs_update(node.own)
     else:

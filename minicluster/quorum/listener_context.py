@@ -52,6 +52,8 @@ def _maybe_notify(node: QuorumNode, name: str, context: ListenerContext) -> None
     is_now_known = role.leader_id is not None and context.notified_leader is None
     if not is_newer and not is_now_known:
         return
+    # Up to and with the first record of its own epoch: then all of the earlier epochs is committed,
+    # and the listener has it.
     if isinstance(role, LeaderState) and context.next_offset <= role.epoch_start_offset:
         return
     context.notified_epoch, context.notified_leader = role.epoch, role.leader_id
@@ -64,6 +66,8 @@ def _update(node: QuorumNode, name: str, context: ListenerContext, end_offset: i
     Source:  KafkaRaftClient.updateListenersProgress; ListenerContext.fireHandleSnapshot,
              fireHandleCommit.
     """
+    # At first always from a snapshot, if there is one, though the log may reach further back: it is
+    # shorter. Later only where the log has been cleaned, or replaced, past the listener's place.
     log = node.log
     snapshot_id = log.latest_snapshot
     if snapshot_id is not None and (

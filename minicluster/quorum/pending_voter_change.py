@@ -56,6 +56,8 @@ def on_high_watermark(node: QuorumNode, role: LeaderState) -> None:
 
     Source:  AddVoterHandler.highWatermarkUpdated, RemoveVoterHandler.highWatermarkUpdated.
     """
+    # Committed means below the high watermark, which is computed with the new voters: the set that
+    # the record holds counts since its append.
     high_watermark = role.high_watermark
     add, remove = role.pending_add, role.pending_remove
     if high_watermark is None:

@@ -56,6 +56,7 @@ MAX_TURNS = 1000
 def start(node: QuorumNode, now_ms: int) -> None:
     """Recover the log, then the role from quorum-state."""
     node.running = True
+    # The log first: the role is compared with its last epoch, and the voters come from it.
     node.log.recover()
     node.log.forget_unwritten_epochs()
     node.emit(Began(node.log.end_offset, node.log.last_epoch))
@@ -138,6 +139,8 @@ def _poll_unattached(node: QuorumNode, role: UnattachedState, now_ms: int) -> in
         return _maybe_send_fetch_to_bootstrap_server(node, now_ms)
     if node.is_shutting_down:
         return None
+    # A voter fetches, too: the response names a leader that it has not heard from, and spares the
+    # quorum an election.
     deadline_ms = role.election_deadline_ms
     if deadline_ms is None or now_ms >= deadline_ms:
         transitions.to_prospective(node, Event.ELECTION_TIMEOUT, now_ms)

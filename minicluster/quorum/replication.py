@@ -255,6 +255,8 @@ def update_replica_state(
 
 def _on_high_watermark(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:
     assert leader.high_watermark is not None
+    # The role's own is forgotten when the node becomes leader; the log's never goes back, and says
+    # what may be put into a snapshot and what may not be truncated.
     node.log.high_watermark = max(node.log.high_watermark, leader.high_watermark)
     node.listeners_behind = True
     node.emit(HighWatermarkChanged(leader.high_watermark, node.history.voters))
@@ -304,6 +306,8 @@ def epoch_of_response(node: QuorumNode, response: FetchResponse) -> ResponseEpoc
 def handle_response(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int) -> bool:
     """Follow the leader's log by one step; an error or a damaged position changes nothing."""
     partition = response.responses[0].partitions[0]
+    # An unattached node fetches as well, to learn of the leader. Only what comes from a leader that
+    # it follows may move its log.
     role = node.role
     if partition.error_code or not isinstance(role, FollowerState):
         return False

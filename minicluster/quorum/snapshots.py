@@ -212,6 +212,7 @@ def handle_response(
 
     A download that the leader has deleted meanwhile ends: the next Fetch names a newer snapshot.
     """
+    # Also a long download keeps the fetch timer from running out, part by part: the leader lives.
     partition = response.topics[0].partitions[0]
     role, timeout_ms = node.role, node.settings.fetch_timeout_ms
     if not isinstance(role, FollowerState):
@@ -224,6 +225,8 @@ def handle_response(
         return True
     if partition.error_code != ErrorCode.NONE:
         return False
+    # A part of another snapshot, or of another place in this one, is of an earlier download: added
+    # here, it would make a file of the right size and the wrong bytes.
     fetching = role.fetching_snapshot
     if fetching is None or fetching.snapshot_id != snapshot_id:
         return False

@@ -218,6 +218,7 @@ def _append_new_voter(
     majority that can commit; so the leader adds only one that has caught up within the hour.
     """
     role = node.role
+    # The add may have timed out, or its leader may be deposed, while the new voter was asked.
     change = role.pending_add if isinstance(role, LeaderState) else None
     if change is None or change.voter.id != node_id or change.last_offset is not None:
         return True

@@ -133,6 +133,8 @@ class TransactionVerifier:
         def again(at_ms: int) -> None:
             self.verify(transaction, sequences, on_result, at_ms)
 
+        # The markers of the transaction before are still being written, which takes a moment. The
+        # client would come back after a pause that is much longer.
         def on_result(errors: Errors, guards: Guards, at_ms: int) -> None:
             if at_ms < deadline_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
                 self._schedule(at_ms + backoff_ms, again)

@@ -78,6 +78,8 @@ def _delete_while(
     new_start: int | None = None
     for segment in segments_of(replica_log.log, with_deleted=True):
         is_empty = segment.is_active and not segment.batches
+        # What is not committed may be what a follower that becomes leader lacks: the log could not
+        # be truncated to it any more.
         if segment.next_offset > replica_log.high_watermark or is_empty:
             break
         if not is_deletable(segment):
@@ -150,6 +152,8 @@ def log_to_clean(partition: Partition, now_ms: int) -> LogToClean:
     segments = segments_of(log)
     active = segments[-1].base_offset
     inactive = [s for s in segments[:-1] if s.next_offset > first_dirty]
+    # Not above the last stable offset: of an open transaction nobody knows yet whether its records
+    # replace the older ones of their keys, or are to be dropped themselves.
     limits = [partition.last_stable_offset, active]
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
@@ -249,16 +253,19 @@ class BatchFilter:
         horizon_ms = batch.delete_horizon_ms
         is_due = horizon_ms is not None and horizon_ms <= self.now_ms
         goes = may_go and (is_due or not batch.is_control)
-        kept = () if goes else tuple(r for r in batch.records if self._stays(batch, r))
-        if not kept:
+        staying = () if goes else tuple(r for r in batch.records if self._stays(batch, r))
+        if not staying:
             stays = self._is_last_of_producer(batch) or batch.next_offset == self.end_offset
             return _empty(batch) if stays else None
-        has_tombstones = may_go if batch.is_control else any(r.value is None for r in kept)
+        # A tombstone, or a marker without batches, must be there for a while after the records that
+        # it ends have gone: a consumer may have read those already. The time is written into the
+        # batch by the first cleaning that could drop it (KIP-534), not counted from its timestamp.
+        has_tombstones = may_go if batch.is_control else any(r.value is None for r in staying)
         if horizon_ms is None and has_tombstones:
             horizon_ms = self.now_ms + self.delete_retention_ms
-        if len(kept) == batch.count and horizon_ms == batch.delete_horizon_ms:
+        if len(staying) == batch.count and horizon_ms == batch.delete_horizon_ms:
             return batch
-        return _with_records(batch, kept, horizon_ms)
+        return _with_records(batch, staying, horizon_ms)
 
     def _is_last_of_producer(self, batch: RecordBatch) -> bool:
         """The batch has the last sequence number of a producer, or else its epoch.
@@ -275,6 +282,7 @@ class BatchFilter:
     def _stays(self, batch: RecordBatch, record: Record) -> bool:
         if batch.is_control or record.offset >= self.end_offset:
             return True
+        # Without a key it can never be replaced, and would stay for ever: it is dropped.
         if record.key is None or record.offset < self.last_offsets.get(record.key, -1):
             return False
         horizon_ms = batch.delete_horizon_ms

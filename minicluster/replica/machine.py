@@ -163,6 +163,8 @@ class ReplicaManagerMachine:
         """End cleanly: flush, checkpoint, and leave the broker epoch for the next incarnation."""
         state = self.state
         state.checkpoint_high_watermarks()
+        # The mark last: a crash before it must look like one. By the mark the next incarnation
+        # proves to the controller that it has lost nothing, and keeps its place in ELRs (KIP-966).
         state.store.flush()
         state.store.write_clean_shutdown(state.view.broker_epoch)
         timers = [ISR_TIMER, CHECKPOINT_TIMER, ALTER_LOG_DIRS_TIMER, *_LOG_TIMERS]
@@ -187,6 +189,7 @@ class ReplicaManagerMachine:
         """
         state = self.state
         channel = state.alter_partition_manager.channel
+        # Before the clients learn of it, since they share the id that this compares with.
         is_new = controller_id is not None and controller_id != channel.controller_id
         for client in self._clients:
             client.on_controller(controller_id, now_ms)
@@ -205,6 +208,9 @@ class ReplicaManagerMachine:
         first = state.image is MetadataImage.EMPTY
         if delta.before is delta.after and not first:
             return []
+        # In this order. A record that fences a follower and one that makes this broker leader may
+        # be in one delta: it must lead with the view in which the follower is fenced, or it would
+        # propose that one for the ISR at once.
         state.publish(delta.after)
         apply_delta(state, delta, first, now_ms)
         for resource_type, name in delta.config_resources:

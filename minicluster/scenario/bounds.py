@@ -1,4 +1,4 @@
-"""The most of everything: what lies above is refused before anything is played.
+"""The most of everything: what lies above is rejected before anything is played.
 
 Kafka has no such bounds. They keep a slip of the pen (a digit too many) from a run that fills the
 memory or never ends; each is far above what a test needs.
@@ -28,13 +28,13 @@ DRIFT_MIN, DRIFT_MAX = -0.9, 9  # beside a clock that goes right, at 0
 PACE_MIN, PACE_MAX = 0.01, 1_000  # seconds of the cluster per second of the wall clock
 
 
-def whole_number(value: object, what: str, low: int, high: int) -> int:
+def whole_number(value: object, name: str, low: int, high: int) -> int:
     """A whole number within its bounds.
 
     Errors:  UserError with the numbers that are allowed.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise UserError(f"{what}: {shown(value)} is not a whole number from {low} to {high}")
+        raise UserError(f"{name}: {shown(value)} is not a whole number from {low} to {high}")
     return int(value)
 
 
@@ -51,15 +51,15 @@ def checked_pace(value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def checked_text(value: str, what: str, longest: int = TEXT_MAX) -> str:
+def checked_text(value: str, name: str, longest: int = TEXT_MAX) -> str:
     """Text that can be written in UTF-8 and is not endless.
 
     Errors:  UserError for half of a surrogate pair, or too many characters.
     """
     if len(value) > longest:
-        raise UserError(f"{what}: a text of {len(value)} characters; at most {longest} are allowed")
+        raise UserError(f"{name}: a text of {len(value)} characters; at most {longest} are allowed")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise UserError(f"{what}: {value[:40]!a} holds half of a surrogate pair, which no text has")
+        raise UserError(f"{name}: {value[:40]!a} holds half of a surrogate pair, which no text has")
     return value
 
 

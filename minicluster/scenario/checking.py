@@ -1,7 +1,7 @@
 """Every mistake of a scenario file at once, each with its line and column.
 
 Reading ends at the first mistake. Here each part of a file is read alone: the header's fields, each
-fault, each step, and each argument of a step that is wrong. A part that is no YAML is left out.
+fault, each step, and each argument of a step that is wrong. A part that is not YAML is left out.
 Then the names are looked up: the brokers, controllers, topics and partitions that no part of the
 file creates, and what no cluster of the file's shape can ever do. A step that ``may_fail`` may.
 """
@@ -70,22 +70,22 @@ def mistakes(
             whole, text = text, without_item(text, error.line)
             if text == whole:
                 return None, broken
-    found = _Found(read)
+    check = _Check(read)
     if isinstance(read.value, dict):
-        _header(found, others)
-        _steps(found)
+        _header(check, others)
+        _steps(check)
     if broken:  # what the rest names may be created by what cannot be read
-        there = [one for one in found.mistakes if not one.text.endswith(NO_STEPS)]
+        there = [mistake for mistake in check.mistakes if not mistake.text.endswith(NO_STEPS)]
         return None, sorted({*there, *broken})
     scenario = None
     try:
         scenario = scenario_from(read, name)
     except ScenarioError as error:
-        if not found.mistakes:
-            found.add((), str(error).removeprefix(where).lstrip(":0123456789 "))
+        if not check.mistakes:
+            check.add((), str(error).removeprefix(where).lstrip(":0123456789 "))
     else:
-        _names(found, scenario, others)
-    return scenario, sorted(set(found.mistakes))
+        _names(check, scenario, others)
+    return scenario, sorted(set(check.mistakes))
 
 
 def _of_yaml(text: str, where: str) -> Mistake:
@@ -98,7 +98,7 @@ def _of_yaml(text: str, where: str) -> Mistake:
     return Mistake(0, 0, text.removeprefix(f"{where}: "))
 
 
-class _Found:
+class _Check:
     """The mistakes so far."""
 
     def __init__(self, read: Document) -> None:
@@ -119,36 +119,36 @@ class _Found:
         return True
 
 
-def _header(found: _Found, others: Others) -> None:
-    value = found.read.value
+def _header(check: _Check, others: Others) -> None:
+    value = check.read.value
     for key, item in value.items():
         if key == "cluster" and isinstance(item, dict):
-            _cluster(found, item, others)
+            _cluster(check, item, others)
         elif key == "faults" and isinstance(item, list):
             for index, fault in enumerate(item):
-                _part(found, ("faults", index), {"faults": [fault]})
+                _part(check, ("faults", index), {"faults": [fault]})
         elif key == "exercises" and isinstance(item, list):
             for index, rule in enumerate(item):
                 if rule not in others.rules:
-                    what = instead(rule, others.rules, "see minicluster list rules")
-                    found.add(("exercises", index), f"exercises: {rule!r} is no rule; {what}")
+                    hint = instead(rule, others.rules, "see minicluster list rules")
+                    check.add(("exercises", index), f"exercises: unknown rule {rule!r}; {hint}")
         elif key != "steps":
-            _part(found, (key,), {key: item})
+            _part(check, (key,), {key: item})
 
 
-def _cluster(found: _Found, cluster: Mapping[str, Any], others: Others) -> None:
+def _cluster(check: _Check, cluster: Mapping[str, Any], others: Others) -> None:
     good = {key: item for key, item in cluster.items() if _reads({"cluster": {key: item}})}
     wrong = False
     for key, item in cluster.items():  # what is wrong alone may go with another key
         if key not in good and not _reads({"cluster": {**good, key: item}}):
             wrong = True
-            _part(found, ("cluster", key), {"cluster": {**good, key: item}})
+            _part(check, ("cluster", key), {"cluster": {**good, key: item}})
     if not wrong:
-        _part(found, ("cluster",), {"cluster": dict(cluster)})
+        _part(check, ("cluster",), {"cluster": dict(cluster)})
     config = cluster.get("config")
     for name, value in config.items() if isinstance(config, dict) else ():
         read = partial(others.read_config, name, value)
-        found.probe(("cluster", "config", name), "", read)
+        check.probe(("cluster", "config", name), "", read)
 
 
 def _reads(header: Mapping[str, Any]) -> bool:
@@ -159,81 +159,81 @@ def _reads(header: Mapping[str, Any]) -> bool:
     return True
 
 
-def _part(found: _Found, path: Path, header: Mapping[str, Any]) -> bool:
+def _part(check: _Check, path: Path, header: Mapping[str, Any]) -> bool:
     document = Document("", {**header, "steps": [_NOTHING]})
-    return found.probe(path, ": ", lambda: scenario_from(document, "scenario"))
+    return check.probe(path, ": ", lambda: scenario_from(document, "scenario"))
 
 
-def _steps(found: _Found) -> None:
-    steps = found.read.value.get("steps")
+def _steps(check: _Check) -> None:
+    steps = check.read.value.get("steps")
     if not isinstance(steps, list) or not steps:
         document = Document("", {"steps": steps})
-        found.probe(("steps",), ": ", lambda: scenario_from(document, "scenario"))
+        check.probe(("steps",), ": ", lambda: scenario_from(document, "scenario"))
         return
     for index, step in enumerate(steps):
         where = f"step {index + 1}"
         try:
             step_of(index + 1, step, where)
         except ScenarioError as error:
-            before = len(found.mistakes)
+            before = len(check.mistakes)
             if isinstance(step, dict):
-                _parts_of_step(found, ("steps", index), step, where)
-            if len(found.mistakes) == before:
-                found.add(("steps", index), str(error))
+                _parts_of_step(check, ("steps", index), step, where)
+            if len(check.mistakes) == before:
+                check.add(("steps", index), str(error))
 
 
-def _parts_of_step(found: _Found, path: Path, step: Mapping[str, Any], where: str) -> None:
+def _parts_of_step(check: _Check, path: Path, step: Mapping[str, Any], where: str) -> None:
     """Look at each argument of a step that is wrong."""
     parted = _parted(step)
     if parted:
         for name, text in parted.items():
-            found.add((*path, name), f"{where}: {QUOTE_HINT}; write {name}: {text}")
+            check.add((*path, name), f"{where}: {QUOTE_HINT}; write {name}: {text}")
         return
     for name in ("at", "after"):
         if name in step:
             probe = {name: step[name], **_NOTHING}
-            found.probe((*path, name), "", partial(step_of, 1, probe, where))
+            check.probe((*path, name), "", partial(step_of, 1, probe, where))
     for name in ("until", "expect"):
         if name in step:
-            found.probe((*path, name), "", partial(step_of, 1, {name: step[name]}, where))
+            check.probe((*path, name), "", partial(step_of, 1, {name: step[name]}, where))
     if "until" in step and "within" in step:
         probe = {"until": "unfenced(brokers)", "within": step["within"]}
-        found.probe((*path, "within"), "", partial(step_of, 1, probe, where))
+        check.probe((*path, "within"), "", partial(step_of, 1, probe, where))
     method = step.get("do")
     if not isinstance(method, str):
         return
     if method not in ACTIONS:
-        found.probe((*path, "do"), "", partial(step_of, 1, {"do": method}, where))
+        check.probe((*path, "do"), "", partial(step_of, 1, {"do": method}, where))
         return
     action = ACTIONS[method]
     declared = arguments_of(action)
     allowed = {"do", "at", "after", *declared, *(["may_fail"] if action.refusable else [])}
     for name, value in step.items():
         if name not in allowed:
-            what = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
-            found.add((*path, name), f"{where}: {method} has no argument {name!r}; {what}")
+            hint = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
+            check.add((*path, name), f"{where}: {method} has no argument {name!r}; {hint}")
         elif name == "may_fail" and not isinstance(value, bool):
-            found.add((*path, name), f"{where}: may_fail: {value!r} is not true or false")
+            check.add((*path, name), f"{where}: may_fail: {value!r} is not true or false")
         elif name in declared:
             read = partial(declared[name].read, value, f"{where}: {name}")
-            found.probe((*path, name), "", read)
+            check.probe((*path, name), "", read)
     for name, argument in declared.items():
         if argument.required and name not in step:
-            found.add(path, f"{where}: {method} needs {name!r}: {argument.kind.text}")
+            check.add(path, f"{where}: {method} needs {name!r}: {argument.kind.text}")
 
 
 def _parted(step: Mapping[str, Any]) -> dict[str, str]:
     """The values that YAML took apart at their commas, by their names, in quotes."""
     names = list(step)
-    found: dict[str, str] = {}
+    joined: dict[str, str] = {}
     for index, name in enumerate(names):
         if index and isinstance(name, str) and step[name] is None and name[-1:] in (")", "]"):
             begin = index - 1
             while begin and step[names[begin]] is None:
                 begin -= 1
             rest = [str(each) for each in names[begin + 1 : index + 1]]
-            found[names[begin]] = f'"{", ".join([str(step[names[begin]]), *rest])}"'
-    return found
+            joined[names[begin]] = f'"{", ".join([str(step[names[begin]]), *rest])}"'
+    return joined
 
 
 # --- what can never be right ---------------------------------------------------------------------
@@ -263,8 +263,8 @@ class _Topics:
         """Why a partition, or a topic, cannot be there."""
         if topic not in self.partitions:
             if not self._is_open and topic not in INTERNAL_TOPICS:
-                what = instead(topic, sorted(self.partitions), "create it before")
-                yield f"there is no topic {topic} then; {what}"
+                hint = instead(topic, sorted(self.partitions), "create it before")
+                yield f"there is no topic {topic} then; {hint}"
             return
         count = self.partitions[topic]
         if index is not None and count is not None and index >= count:
@@ -272,7 +272,7 @@ class _Topics:
             yield f"there is no partition {topic}-{index}; those of {topic} are {last}"
 
 
-def _names(found: _Found, scenario: Scenario, others: Others) -> None:
+def _names(check: _Check, scenario: Scenario, others: Others) -> None:
     """Look up the nodes, topics and partitions that steps name, and what they ask of a cluster."""
     topics = _Topics(scenario)
     earliest_ms, at_step = 0, 0
@@ -281,16 +281,16 @@ def _names(found: _Found, scenario: Scenario, others: Others) -> None:
         where = f"step {step.number}"
         for name, expression in _expressions(step):
             for text in _unknown(expression, scenario, topics):
-                found.add((*path, name), f"{where}: {text}")
+                check.add((*path, name), f"{where}: {text}")
         for name, topic, partition in _topics(step.action):
             for text in topics.missing(topic, None if step.may_fail else partition):
-                found.add((*path, name), f"{where}: {text}")
+                check.add((*path, name), f"{where}: {text}")
         for place, text in _impossible(step, scenario, others):
-            found.add((*path, *place), f"{where}: {text}")
+            check.add((*path, *place), f"{where}: {text}")
         if step.at_ms is not None and step.at_ms < earliest_ms:
             at, then = (shown_duration(ms) for ms in (step.at_ms, earliest_ms))
             text = f"at {at} is before step {at_step}, which is at {then} or later; order them"
-            found.add((*path, "at"), f"{where}: {text}")
+            check.add((*path, "at"), f"{where}: {text}")
         elif step.at_ms is not None or step.after_ms:
             earliest_ms = step.at_ms if step.at_ms is not None else earliest_ms + step.after_ms
             at_step = step.number
@@ -309,10 +309,10 @@ def _impossible(
                 yield ("key",), bad
         case SlowDisk() as slow:
             if scenario.mode == "zookeeper" or all(
-                isinstance(one, Selector) and _is_of_brokers(one.expression)
-                if not isinstance(one, int)
-                else one < FIRST_CONTROLLER
-                for one in slow.node  # type: ignore[union-attr]
+                isinstance(node, Selector) and _is_of_brokers(node.expression)
+                if not isinstance(node, int)
+                else node < FIRST_CONTROLLER
+                for node in slow.node  # type: ignore[union-attr]
             ):
                 why = "brokers do not wait for their disks; name controllers"
                 if scenario.mode == "zookeeper":
@@ -329,9 +329,9 @@ def _impossible_topic(
     if create.assignment is None and create.replicas > brokers:
         text = f"{create.replicas} replicas need as many brokers; the cluster has {brokers}"
         yield ("replicas",), text
-    named = {int(one) for each in create.assignment or () for one in each}  # type: ignore[arg-type]
-    for one in sorted(named - set(range(1, brokers + 1))):
-        yield ("assignment",), f"there is no broker {one}; brokers are 1 to {brokers}"
+    named = {int(broker) for each in create.assignment or () for broker in each}  # type: ignore[arg-type]
+    for broker in sorted(named - set(range(1, brokers + 1))):
+        yield ("assignment",), f"there is no broker {broker}; brokers are 1 to {brokers}"
     for name, value in (create.configs or {}).items():
         if (why := _bad_config(name, value, others)) is not None:
             yield ("configs", name), why
@@ -395,13 +395,13 @@ def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> It
         case Call(name, arguments, _) if arguments and isinstance(arguments[0], Word):
             yield from _unknown_argument(name, arguments[0], scenario, created)
         case Call(_, arguments, _):
-            for one in arguments:
-                yield from _unknown(one, scenario, created)
+            for part in arguments:
+                yield from _unknown(part, scenario, created)
         case Nodes(members):
-            for one in members:
-                if isinstance(one, Word) and one.text.isdecimal():
-                    yield from _unknown_node(int(one.text), scenario)
-                yield from _unknown(one, scenario, created)
+            for part in members:
+                if isinstance(part, Word) and part.text.isdecimal():
+                    yield from _unknown_node(int(part.text), scenario)
+                yield from _unknown(part, scenario, created)
         case Not(of):
             yield from _unknown(of, scenario, created)
         case Both(_, left, right) | Comparison(_, left, right):

@@ -1,8 +1,8 @@
 """Coverage of a campaign: what its runs went through, and the seed that saw each first.
 
-A sight is a kind and a name: a refusal with its reason, an error of an API, a transition of a
-replica or of a voter, a state of an ISR, a combination of fields that a record changed, a rule that
-had a case. A seed that saw something new is worth a variation.
+An observation is a kind and a name: a refusal with its reason, an error of an API, a transition of
+a replica or of a voter, a state of an ISR, a combination of fields that a record changed, a rule
+that had a case. A seed that saw something new is worth a variation.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Sight = tuple[str, str]  # kind, name
+Observation = tuple[str, str]  # kind, name
 MISSED_SHOWN = 12
 
 KINDS: Mapping[str, str] = {
     "rules": "rules that had a case during the run",
-    "refusals": "reasons for which a controller refused",
+    "refusals": "reasons for which a controller rejected",
     "errors": "errors in responses, by API",
     "replicas": "transitions of replicas",
     "ISRs": "sizes of ISRs beside their minimum, with changes that are pending",
@@ -27,18 +27,18 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class Coverage:
-    """The sights of the seeds so far.
+    """The observations of the seeds so far.
 
     Shapes:  known: the names that a kind can have, where they are a closed list.
     """
 
     known: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    first_seen: dict[Sight, str] = field(default_factory=dict)  # sight -> seed
+    first_seen: dict[Observation, str] = field(default_factory=dict)  # observation -> seed
     fresh: dict[str, int] = field(default_factory=dict)  # seed -> how many it saw first
 
-    def add(self, seed: str, sights: Iterable[Sight]) -> int:
-        """Add the sights of one seed; how many of them are new."""
-        new = sorted(set(sights) - self.first_seen.keys())
+    def add(self, seed: str, observations: Iterable[Observation]) -> int:
+        """Add the observations of one seed; how many of them are new."""
+        new = sorted(set(observations) - self.first_seen.keys())
         self.first_seen |= dict.fromkeys(new, seed)
         if new:
             self.fresh[seed] = len(new)
@@ -46,7 +46,7 @@ class Coverage:
 
     def of_kind(self, kind: str) -> list[str]:
         """The names that were seen, sorted."""
-        return sorted(name for one, name in self.first_seen if one == kind)
+        return sorted(name for other_kind, name in self.first_seen if other_kind == kind)
 
     def missed(self, kind: str) -> list[str]:
         """The names of a closed list that no seed has seen."""
@@ -56,7 +56,9 @@ class Coverage:
         """The table for people."""
         rows = [("coverage", "seen", "of", "last new at seed")]
         for kind in KINDS:
-            seeds = [seed for (one, _), seed in self.first_seen.items() if one == kind]
+            seeds = [
+                seed for (other_kind, _), seed in self.first_seen.items() if other_kind == kind
+            ]
             closed = len(self.known[kind]) if kind in self.known else ""
             last = seeds[-1] if seeds else "-"
             rows.append((kind, str(len(seeds)), str(closed), last))
@@ -71,7 +73,7 @@ class Coverage:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for programs: each sight with the seed that saw it first."""
+        """The same for programs: each observation with the seed that saw it first."""
         return {
             "kinds": {
                 kind: {

@@ -24,5 +24,5 @@ class Document:
 
     def at(self, *path: str | int) -> str:
         """The place of a value for an error: ``my.yaml:3:5``, without numbers if it has none."""
-        found = self.places.get(path)
-        return self.where if found is None else f"{self.where}:{found[0]}:{found[1]}"
+        place = self.places.get(path)
+        return self.where if place is None else f"{self.where}:{place[0]}:{place[1]}"

@@ -123,12 +123,12 @@ class _Parser:
             position = match.end()
 
     def whole(self) -> Expression:
-        found = self.either()
+        expression = self.either()
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
             why = "'=' compares nothing; write '=='" if token == "=" else f"{token!r} is too much"
             raise self.error(why)
-        return found
+        return expression
 
     def error(self, why: str) -> ScenarioError:
         column = self.columns[self.at] if self.at < len(self.columns) else len(self.text)
@@ -164,8 +164,8 @@ class _Parser:
         times = 0
         while self.take("not"):
             times += 1
-        found = self.comparison()
-        return Not(found) if times % 2 else found
+        comparison = self.comparison()
+        return Not(comparison) if times % 2 else comparison
 
     def comparison(self) -> Expression:
         left = self.term()
@@ -181,9 +181,9 @@ class _Parser:
         self.levels += 1
         if self.levels > LEVELS_MAX:
             raise self.error(f"parentheses and lists nest deeper than {LEVELS_MAX} levels")
-        found = self.one_term()
+        expression = self.one_term()
         self.levels -= 1
-        return found
+        return expression
 
     def one_term(self) -> Expression:
         if self.take("("):
@@ -207,10 +207,10 @@ class _Parser:
         return Call(token, arguments, named)
 
     def arguments(self, end: str) -> tuple[tuple[Expression, ...], dict[str, Expression]]:
-        found: list[Expression] = []
+        positional: list[Expression] = []
         named: dict[str, Expression] = {}
         while not self.take(end):
-            if found or named:
+            if positional or named:
                 self.need(",")
             value = self.term()
             if isinstance(value, Word) and self.take("="):
@@ -220,5 +220,5 @@ class _Parser:
             elif named:
                 raise self.error("an argument without a name comes before those with one")
             else:
-                found.append(value)
-        return tuple(found), named
+                positional.append(value)
+        return tuple(positional), named

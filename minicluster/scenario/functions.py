@@ -72,9 +72,9 @@ def _listed(ids: tuple[int, ...]) -> str:
 
 def _broker(view: ClusterView, _: str, nodes: tuple[int, ...], _n: int) -> Value:
     if len(nodes) != 1 or nodes[0] not in view.broker_ids:
-        given = _listed(nodes)
-        known = _listed(view.broker_ids)
-        raise ScenarioError(f"broker({given}): there is no such broker; brokers are {known}")
+        selected = _listed(nodes)
+        existing = _listed(view.broker_ids)
+        raise ScenarioError(f"broker({selected}): there is no such broker; brokers are {existing}")
     return nodes[0]
 
 
@@ -119,9 +119,9 @@ def _fully_in_sync(view: ClusterView, _: str, partition: tuple[str, int], _n: in
 
 def _subset(size: Callable[[int], int]) -> Callable[[ClusterView, str, Any, int], Value]:
     def choose(view: ClusterView, name: str, nodes: tuple[int, ...], _n: int) -> Value:
-        left, chosen = list(nodes) or list(view.broker_ids), []
-        for n in range(size(len(left))):
-            chosen.append(left.pop(view.choose(f"{name}/{n}", len(left))))
+        candidates, chosen = list(nodes) or list(view.broker_ids), []
+        for n in range(size(len(candidates))):
+            chosen.append(candidates.pop(view.choose(f"{name}/{n}", len(candidates))))
         return tuple(sorted(chosen))
 
     return choose

@@ -71,12 +71,12 @@ def load_scenario(path: Path) -> Scenario:
 def scenario_text(path: Path) -> str:
     """The text of a scenario file.
 
-    Errors:  NoScenarioFile for what is no file; ScenarioError for what is no text, or too long.
+    Errors:  NoScenarioFile for what is not a file; ScenarioError for what is not text, or too long.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise NoScenarioFile(f"{path}: is no file; give a scenario as a YAML file")
+            raise NoScenarioFile(f"{path}: is not a file; give a scenario as a YAML file")
         if status.st_size > FILE_BYTES_MAX:
             raise ScenarioError(
                 f"{path}: has {status.st_size:,} bytes; a scenario has at most {FILE_BYTES_MAX:,}"
@@ -146,25 +146,25 @@ def scenario_from(read: Document, name: str) -> Scenario:
     )
 
 
-def _word(read: Document, cluster: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+def _word(read: Document, cluster: Mapping[str, Any], name: str, words: tuple[str, ...]) -> str:
     """One of some words, the first of them by default."""
-    found = cluster.get(name, known[0])
-    if found not in known:
+    word = cluster.get(name, words[0])
+    if word not in words:
         place = read.at("cluster", name)
-        raise ScenarioError(f"{place}: cluster {name}: {found!r} is not one of {', '.join(known)}")
-    return str(found)
+        raise ScenarioError(f"{place}: cluster {name}: {word!r} is not one of {', '.join(words)}")
+    return str(word)
 
 
 def _level(read: Document, cluster: Mapping[str, Any]) -> str | None:
     """inter.broker.protocol.version, only with brokers on ZooKeeper."""
-    found = cluster.get("inter_broker_protocol")
-    if found is None:
+    level = cluster.get("inter_broker_protocol")
+    if level is None:
         return None
     place = read.at("cluster", "inter_broker_protocol")
     if cluster.get("mode") != "zookeeper":
         raise ScenarioError(f"{place}: inter_broker_protocol goes with mode: zookeeper")
     try:
-        return str(InterBrokerProtocol.parse(str(found)))
+        return str(InterBrokerProtocol.parse(str(level)))
     except UserError as error:
         raise ScenarioError(f"{place}: {error}") from None
 
@@ -238,7 +238,7 @@ def step_of(number: int, value: Any, where: str) -> Step:
             raise ScenarioError(f"{where}: {shown(name)} is not known here; {instead(name, names)}")
     text = value[kind]
     if not isinstance(text, str):
-        raise ScenarioError(f"{where}: {shown(text)} is no condition; write isr(orders-0) == 2")
+        raise ScenarioError(f"{where}: {shown(text)} is not a condition; write isr(orders-0) == 2")
     condition = Condition(text, parse_condition(text, where))
     if kind == "expect":
         return Step(number=number, expect=condition, **when)
@@ -256,14 +256,14 @@ def _meant_do(value: Mapping[Any, Any]) -> str:
 
 
 def _action_step(
-    number: int, method: str, given: dict[str, Any], where: str, when: Mapping[str, Any]
+    number: int, method: str, arguments: dict[str, Any], where: str, when: Mapping[str, Any]
 ) -> Step:
     may_fail = False
     if method in ACTIONS and ACTIONS[method].refusable:
-        may_fail = given.pop("may_fail", False)
+        may_fail = arguments.pop("may_fail", False)
         if not isinstance(may_fail, bool):
             raise ScenarioError(f"{where}: may_fail: {shown(may_fail)} is not true or false")
-    action = action_of(method, given, where)
+    action = action_of(method, arguments, where)
     return Step(number=number, action=action, may_fail=may_fail, **when)
 
 
@@ -310,16 +310,16 @@ def _count(
 
 
 def _check_plain(value: Any, where: str) -> None:
-    """Refuse what no scenario file can hold, in values that were read from elsewhere."""
-    left: list[tuple[Any, int]] = [(value, 0)]
-    while left:
-        item, level = left.pop()
+    """Reject what no scenario file can hold, in values that were read from elsewhere."""
+    to_check: list[tuple[Any, int]] = [(value, 0)]
+    while to_check:
+        item, level = to_check.pop()
         if level > LEVELS_MAX:
             raise ScenarioError(f"{where}: lists and mappings nest deeper than {LEVELS_MAX} levels")
         if isinstance(item, dict):
-            left += [(each, level + 1) for pair in item.items() for each in pair]
+            to_check += [(each, level + 1) for pair in item.items() for each in pair]
         elif isinstance(item, list):
-            left += [(each, level + 1) for each in item]
+            to_check += [(each, level + 1) for each in item]
         elif isinstance(item, str):
             try:
                 checked_text(item, where)

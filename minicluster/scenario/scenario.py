@@ -55,8 +55,8 @@ class Step:
         if self.expect is not None:
             return f"expect {self.expect}"
         assert self.action is not None
-        given = self.action.given | ({"may_fail": True} if self.may_fail else {})
-        return " ".join([self.action.method, *(f"{k}={_short(v)}" for k, v in given.items())])
+        arguments = self.action.given | ({"may_fail": True} if self.may_fail else {})
+        return " ".join([self.action.method, *(f"{k}={_short(v)}" for k, v in arguments.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """The step as a scenario file has it."""

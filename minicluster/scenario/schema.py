@@ -157,13 +157,13 @@ def _object(required: list[str], properties: Mapping[str, Schema], description: 
 
 
 def _until() -> Schema:
-    what = {"type": "string", "description": "condition to wait for"}
-    return _object(["until"], {"until": what, "within": _DURATION}, "Wait for a condition.")
+    condition = {"type": "string", "description": "condition to wait for"}
+    return _object(["until"], {"until": condition, "within": _DURATION}, "Wait for a condition.")
 
 
 def _expect() -> Schema:
-    what = {"type": "string", "description": "condition that must hold now"}
-    return _object(["expect"], {"expect": what}, "Demand a condition.")
+    condition = {"type": "string", "description": "condition that must hold now"}
+    return _object(["expect"], {"expect": condition}, "Demand a condition.")
 
 
 def _step(action: type[Action]) -> Schema:
@@ -191,6 +191,8 @@ def _of_kind(kind: Kind) -> Schema:
     if kind.name in _KINDS:
         return dict(_KINDS[kind.name])
     if kind.choices:
-        return {"enum": [*kind.choices, *(int(one) for one in kind.choices if one.isdecimal())]}
+        return {
+            "enum": [*kind.choices, *(int(choice) for choice in kind.choices if choice.isdecimal())]
+        }
     assert kind.bounds is not None
     return _whole(*kind.bounds)

@@ -44,13 +44,13 @@ def parse_selector(text: str, where: str) -> Expression:
 
 def parse_condition(text: str, where: str) -> Expression:
     """Parse a condition; an expression that always holds, or never, is none."""
-    found = _parse(text, where, (Type.TRUTH,), "a condition")
-    if _is_constant(found):
+    expression = _parse(text, where, (Type.TRUTH,), "a condition")
+    if _is_constant(expression):
         raise ScenarioError(
             f"{where}: {text[:80]!r} reads nothing of the cluster; "
             "write one such as isr(orders-0) == 2"
         )
-    return found
+    return expression
 
 
 def _is_constant(expression: Expression) -> bool:
@@ -73,13 +73,13 @@ def _is_constant(expression: Expression) -> bool:
 def _parse(text: str, where: str, wanted: tuple[Type, ...], kind: str) -> Expression:
     try:
         expression = parse(text)
-        found = check(expression)
+        type_ = check(expression)
     except UserError as error:
         raise ScenarioError(f"{where}: {error}") from None
-    if found not in wanted:
+    if type_ not in wanted:
         example = "isr(orders-0) == 2" if Type.TRUTH in wanted else "leader(orders-0)"
         raise ScenarioError(
-            f"{where}: {text[:80]!r} is {found.value}, not {kind}; write one such as {example}"
+            f"{where}: {text[:80]!r} is {type_.value}, not {kind}; write one such as {example}"
         )
     return expression
 
@@ -130,7 +130,7 @@ def _type_of_word(text: str) -> Type:
     if _NUMBER.fullmatch(text):
         return Type.NUMBER
     raise ScenarioError(
-        f"{text[:60]!r} is no selector; "
+        f"unknown selector {text[:60]!r}; "
         "write broker(1), leader(topic-0), brokers, controllers or all"
     )
 
@@ -138,7 +138,7 @@ def _type_of_word(text: str) -> Type:
 def _check_call(call: Call) -> Type:
     name, given = call.name, call.arguments
     if name not in FUNCTIONS:
-        raise ScenarioError(f"{name[:60]}() is no selector; {instead(name, sorted(FUNCTIONS))}")
+        raise ScenarioError(f"unknown selector {name[:60]}(); {instead(name, sorted(FUNCTIONS))}")
     function = FUNCTIONS[name]
     may_be_left_out = function.takes in (Takes.NOTHING, Takes.NODES_OR_BROKERS)
     most = 0 if function.takes is Takes.NOTHING else 1

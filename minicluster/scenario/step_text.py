@@ -64,13 +64,13 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
         return {"until": rest} if match is None else {"until": match[1], "within": match[2]}
     if word not in ACTIONS:
         what = instead(word, (*ACTIONS, "until", "expect"))
-        raise ScenarioError(f"{where}: {shown(word)} is no action; {what}")
+        raise ScenarioError(f"{where}: unknown action {shown(word)}; {what}")
     return {"do": word, **_arguments(ACTIONS[word], rest, where)}
 
 
 def _arguments(action: type[Action], text: str, where: str) -> dict[str, Any]:
     in_order = [field.name for field in fields_of(action) if not field.kw_only]
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for piece in _pieces(text, where):
         match = _NAMED.fullmatch(piece)
         if match is not None:
@@ -83,12 +83,12 @@ def _arguments(action: type[Action], text: str, where: str) -> dict[str, Any]:
             raise ScenarioError(
                 f"{where}: {shown(piece)} has no name; {action.method} takes {takes}"
             )
-        if name in found:
+        if name in arguments:
             raise ScenarioError(f"{where}: {shown(name)} is given twice")
         if name in in_order:
             in_order.remove(name)
-        found[name] = _value(piece, where)
-    return found
+        arguments[name] = _value(piece, where)
+    return arguments
 
 
 def _pieces(text: str, where: str) -> Iterator[str]:

@@ -32,26 +32,26 @@ ACTIONS: Mapping[str, type[Action]] = {action.method: action for action in _ALL}
 """Every action by the name that a step and a method give it."""
 
 
-def action_of(method: str, given: Mapping[str, Any], where: str) -> Action:
+def action_of(method: str, arguments: Mapping[str, Any], where: str) -> Action:
     """The action that a step names, with its arguments read.
 
     Errors:  ScenarioError naming the step, the argument and what it takes.
     """
     if method not in ACTIONS:
-        raise ScenarioError(f"{where}: {shown(method)} is no action; {instead(method, ACTIONS)}")
+        raise ScenarioError(f"{where}: unknown action {shown(method)}; {instead(method, ACTIONS)}")
     action = ACTIONS[method]
     declared = arguments_of(action)
-    for name in given:
+    for name in arguments:
         if name not in declared:
-            what = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
-            raise ScenarioError(f"{where}: {method} has no argument {shown(name)}; {what}")
+            hint = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
+            raise ScenarioError(f"{where}: {method} has no argument {shown(name)}; {hint}")
     read = {}
     for name, argument in declared.items():
-        if name not in given and argument.required:
+        if name not in arguments and argument.required:
             raise ScenarioError(f"{where}: {method} needs {name!r}: {argument.kind.text}")
-        if name in given:
+        if name in arguments:
             try:
-                read[name] = argument.read(given[name], f"{where}: {name}")
+                read[name] = argument.read(arguments[name], f"{where}: {name}")
             except UserError as error:
                 raise ScenarioError(str(error)) from None
     try:

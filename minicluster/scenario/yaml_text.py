@@ -2,7 +2,7 @@
 
 PyYAML splits the text into events; the values are built here, so that nothing but plain values
 comes out, each with its line and column, and nothing grows beyond the text. Anchors, aliases and
-tags are refused: a scenario needs none, and an alias of an alias is a file of 500 bytes with a
+tags are rejected: a scenario needs none, and an alias of an alias is a file of 500 bytes with a
 billion values.
 """
 
@@ -28,7 +28,7 @@ _INSIDE = ("", " ", "-", "#", "]", "}")  # a line that begins so begins no part 
 
 
 class NotYaml(ScenarioError):
-    """A text that is no YAML, or no plain values; ``line`` begins what cannot be read."""
+    """A text that is not YAML, or no plain values; ``line`` begins what cannot be read."""
 
     def __init__(self, text: str, line: int) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ def without_item(text: str, line: int) -> str:
     lines = text.split("\n")
     steps = next((n for n, each in enumerate(lines) if each.startswith("steps:")), len(lines))
     dashes = (re.match(r" *- ", each) for each in lines[steps + 1 :])
-    dash = next((found[0] for found in dashes if found), _NO_DASH)
+    dash = next((match[0] for match in dashes if match), _NO_DASH)
 
     def is_step(n: int) -> bool:
         return n > steps and lines[n].startswith(dash)
@@ -101,14 +101,14 @@ class _Builder:
         event = self._next() if not isinstance(event, yaml.StreamEndEvent) else event
         while not isinstance(event, yaml.StreamEndEvent):
             if isinstance(event, yaml.DocumentStartEvent):
-                self._refuse(event, "a second document begins; a scenario is one")
+                self._reject(event, "a second document begins; a scenario is one")
             event = self._next()
         return Document(self.where, value, self.places)
 
     def _next(self) -> Any:
         return next(self._events)
 
-    def _refuse(self, event: Any, why: str) -> NoReturn:
+    def _reject(self, event: Any, why: str) -> NoReturn:
         mark = event.start_mark
         line = mark.line + 1
         raise NotYaml(f"{self.where}:{line}:{mark.column + 1}: {why}", line)
@@ -116,47 +116,47 @@ class _Builder:
     def _value(self, event: Any, path: Path) -> Any:
         self.places[path] = (event.start_mark.line + 1, event.start_mark.column + 1)
         if isinstance(event, yaml.AliasEvent):
-            self._refuse(event, f"*{event.anchor} is an alias; write the value out")
+            self._reject(event, f"*{event.anchor} is an alias; write the value out")
         if event.anchor is not None:
-            self._refuse(event, f"&{event.anchor} is an anchor, which nothing may refer to")
+            self._reject(event, f"&{event.anchor} is an anchor, which nothing may refer to")
         if event.tag is not None and event.tag != "!":
-            self._refuse(event, f"{event.tag} is a tag; write plain text, numbers, true or false")
+            self._reject(event, f"{event.tag} is a tag; write plain text, numbers, true or false")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if len(path) >= LEVELS_MAX:
-            self._refuse(event, f"lists and mappings nest deeper than {LEVELS_MAX} levels")
+            self._reject(event, f"lists and mappings nest deeper than {LEVELS_MAX} levels")
         if isinstance(event, yaml.SequenceStartEvent):
             return self._list(path)
         return self._mapping(path)
 
     def _list(self, path: Path) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            found.append(self._value(event, (*path, len(found))))
-        return found
+            items.append(self._value(event, (*path, len(items))))
+        return items
 
     def _mapping(self, path: Path) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        items: dict[str, Any] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             name = self._name(event)
-            if name in found:  # one of the two values would be lost
-                self._refuse(event, f"{name[:60]!r} is given twice")
-            found[name] = self._value(self._next(), (*path, name))
-        return found
+            if name in items:  # one of the two values would be lost
+                self._reject(event, f"{name[:60]!r} is given twice")
+            items[name] = self._value(self._next(), (*path, name))
+        return items
 
     def _name(self, event: Any) -> str:
         """A name is its text, also where YAML 1.1 sees a truth, as in ``off: true``."""
         if not isinstance(event, yaml.ScalarEvent) or event.tag not in (None, "!") or event.anchor:
-            self._refuse(event, "a name is plain text, no list, mapping, alias or tag")
+            self._reject(event, "a name is plain text, no list, mapping, alias or tag")
         if not event.value or (event.implicit[0] and event.value in ("~", "null", "<<")):
-            self._refuse(event, f"{event.value!r} is no name")
+            self._reject(event, f"{event.value!r} is not a name")
         return self._text(event)
 
     def _text(self, event: Any) -> str:
         try:
             return checked_text(event.value, "text")
         except UserError as error:
-            self._refuse(event, str(error).removeprefix("text: "))
+            self._reject(event, str(error).removeprefix("text: "))
 
     def _scalar(self, event: Any) -> Any:
         """A value by the core types of YAML 1.1; a date is text."""
@@ -169,7 +169,7 @@ class _Builder:
         if tag not in (_INT, _FLOAT, _BOOL):
             return text
         if len(text) > DIGITS_MAX and tag != _BOOL:
-            self._refuse(event, f"a number of {len(text)} characters; {DIGITS_MAX} are allowed")
+            self._reject(event, f"a number of {len(text)} characters; {DIGITS_MAX} are allowed")
         node = yaml.ScalarNode(tag, text)
         try:
             if tag == _BOOL:
@@ -178,4 +178,4 @@ class _Builder:
                 return self._numbers.construct_yaml_int(node)
             return self._numbers.construct_yaml_float(node)
         except ValueError:
-            self._refuse(event, f"{text!r} looks like a number and is none; quote it if it is text")
+            self._reject(event, f"{text!r} looks like a number and is none; quote it if it is text")

@@ -54,65 +54,67 @@ Change = VersionedRecord | None
 
 
 @plant(alter_partition.ineligible_replicas, "z03_no_broker_epochs")
-def _z03(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
+def _z03(original: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
     members = tuple((broker_id, ANY_EPOCH) for broker_id, _ in proposal.members)
-    if right(state, replace(proposal, members=members)) or not right(state, proposal):
-        return right(state, proposal)
+    if original(state, replace(proposal, members=members)) or not original(state, proposal):
+        return original(state, proposal)
     state.hit("Z03")
     return []
 
 
 @plant(alter_partition.ineligible_replicas, "z01_no_eligibility_check")
-def _z01(right: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
-    if right(state, proposal):
+def _z01(original: Callable[..., list[Any]], state: ClusterState, proposal: Proposal) -> list[Any]:
+    if original(state, proposal):
         state.hit("Z01")
     return []
 
 
 @plant(alter_partition.first_refusal, "s04_stale_partition_epoch")
 def _s04(
-    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+    original: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
     data, partition = proposal.data, proposal.partition
     if proposal.sender != partition.leader or data.leader_epoch != partition.leader_epoch:
-        return right(state, proposal)
+        return original(state, proposal)
     if data.partition_epoch >= partition.partition_epoch:
-        return right(state, proposal)
+        return original(state, proposal)
     state.hit("S04")
     return None
 
 
 @plant(alter_partition.first_refusal, "s05_stale_leader_epoch")
 def _s05(
-    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+    original: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
     partition = proposal.partition
     if proposal.sender != partition.leader or proposal.data.leader_epoch >= partition.leader_epoch:
-        return right(state, proposal)
+        return original(state, proposal)
     state.hit("S05")
     return None
 
 
 @plant(alter_partition.first_refusal, "s06_anyone_alters")
 def _s06(
-    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+    original: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
     if proposal.sender == proposal.partition.leader:
-        return right(state, proposal)
+        return original(state, proposal)
     state.hit("S06")
     return None
 
 
 @plant(alter_partition.recovery_refusal, "s09_expand_while_recovering")
 def _s09_refusal(
-    right: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
+    original: Callable[..., Refusal | None], state: ClusterState, proposal: Proposal
 ) -> Refusal | None:
-    return None if proposal.partition.is_recovering else right(state, proposal)
+    return None if proposal.partition.is_recovering else original(state, proposal)
 
 
 @plant(alter_partition.targets, "s09_expand_while_recovering")
-def _s09_targets(right: Callable[..., Targets], state: ClusterState, proposal: Proposal) -> Targets:
-    targets = right(state, proposal)
+def _s09_targets(
+    original: Callable[..., Targets], state: ClusterState, proposal: Proposal
+) -> Targets:
+    targets = original(state, proposal)
     if not proposal.partition.is_recovering or len(proposal.members) < 2:
         return targets
     state.hit("S09")
@@ -120,8 +122,8 @@ def _s09_targets(right: Callable[..., Targets], state: ClusterState, proposal: P
 
 
 @plant(alter_partition.partition_change, "s70_reassignment_stays")
-def _s70(right: Callable[..., Change], state: ClusterState, proposal: Proposal) -> Change:
-    record = right(state, proposal)
+def _s70(original: Callable[..., Change], state: ClusterState, proposal: Proposal) -> Change:
+    record = original(state, proposal)
     change = None if record is None else record.record
     if record is None or not isinstance(change, PartitionChangeRecord):
         return record
@@ -139,14 +141,14 @@ def _s70(right: Callable[..., Change], state: ClusterState, proposal: Proposal) 
 
 @plant(broker_changes.updated_partition, "s10_unclean_without_need")
 def _s10(
-    right: Callable[..., Change],
+    original: Callable[..., Change],
     state: ClusterState,
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
     moves: Moves,
 ) -> Change:
-    record = right(state, topic, index, partition, moves)
+    record = original(state, topic, index, partition, moves)
     change = None if record is None else record.record
     if record is None or not isinstance(change, PartitionChangeRecord):
         return record
@@ -164,14 +166,14 @@ def _s10(
 
 @plant(broker_changes.updated_partition, "s02_isr_becomes_empty")
 def _s02(
-    right: Callable[..., Change],
+    original: Callable[..., Change],
     state: ClusterState,
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
     moves: Moves,
 ) -> Change:
-    record = right(state, topic, index, partition, moves)
+    record = original(state, topic, index, partition, moves)
     change = None if record is None else record.record
     if record is None or not isinstance(change, PartitionChangeRecord):
         return record
@@ -182,32 +184,34 @@ def _s02(
 
 
 @plant(broker_changes.hand_over, "s17_shutdown_keeps_leaderships")
-def _s17(right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration) -> Records:
+def _s17(
+    original: Callable[..., Records], state: ClusterState, broker: BrokerRegistration
+) -> Records:
     supported = state.gates.metadata_version.in_controlled_shutdown_supported
     if broker.in_controlled_shutdown or not supported:
-        return right(state, broker)
+        return original(state, broker)
     state.hit("S17")
     return []
 
 
 @plant(broker_changes.broker_restarted, "z06_new_incarnation_stays")
 def _z06(
-    right: Callable[..., Records], state: ClusterState, broker_id: int, clean: bool
+    original: Callable[..., Records], state: ClusterState, broker_id: int, clean: bool
 ) -> Records:
     if not state.indexes.in_isr(broker_id):
-        return right(state, broker_id, clean)
+        return original(state, broker_id, clean)
     state.hit("Z06")
     return []
 
 
 @plant(broker_changes.replicas_in_directory, "s33_offline_leader_stays")
 def _s33(
-    right: Callable[..., list[TopicPartition]],
+    original: Callable[..., list[TopicPartition]],
     state: ClusterState,
     broker_id: int,
     directory: UUID,
 ) -> list[TopicPartition]:
-    lost = right(state, broker_id, directory)
+    lost = original(state, broker_id, directory)
     partitions = [(key, state.image.topics.partition(*key)) for key in lost]
     led = [
         key
@@ -221,20 +225,20 @@ def _s33(
 
 @plant(periodic_tasks.fence_after_session, "s16_fenced_under_old_epoch")
 def _s16(
-    right: Callable[..., Records],
+    original: Callable[..., Records],
     state: ClusterState,
     broker: BrokerRegistration,
     session: BrokerIdAndEpoch,
 ) -> Records:
     if session.epoch >= broker.epoch:
-        return right(state, broker, session)
+        return original(state, broker, session)
     state.hit("S16")
     return broker_changes.broker_fenced(state, replace(broker, epoch=session.epoch))
 
 
 @plant(broker_changes.broker_unfenced, "s67_unfencing_elects_nobody")
-def _s67(right: Callable[..., Records], state: ClusterState, *broker: Any) -> Records:
-    unfencing, *elections = right(state, *broker)
+def _s67(original: Callable[..., Records], state: ClusterState, *broker: Any) -> Records:
+    unfencing, *elections = original(state, *broker)
     if elections:
         state.hit("S67")
     return [unfencing]
@@ -245,12 +249,12 @@ def _s67(right: Callable[..., Records], state: ClusterState, *broker: Any) -> Re
 
 @plant(broker_heartbeat.next_state, "s68_candidate_stays_fenced")
 def _s68(
-    right: Callable[..., BrokerControlState],
+    original: Callable[..., BrokerControlState],
     state: ClusterState,
     broker: BrokerRegistration,
     request: BrokerHeartbeatRequest,
 ) -> BrokerControlState:
-    following = right(state, broker, request)
+    following = original(state, broker, request)
     indexes = state.indexes
     is_candidate = bool(indexes.in_isr(broker.id) or indexes.elr.of(broker.id))
     if following.is_fenced or not broker.fenced or not is_candidate:
@@ -261,18 +265,20 @@ def _s68(
 
 @plant(broker_heartbeat.registered_sender, "s15_stale_heartbeat_counts")
 def _s15(
-    right: Callable[..., BrokerRegistration], state: ClusterState, request: BrokerHeartbeatRequest
+    original: Callable[..., BrokerRegistration],
+    state: ClusterState,
+    request: BrokerHeartbeatRequest,
 ) -> BrokerRegistration:
     broker = state.image.cluster.broker(request.broker_id)
     if broker is None or request.broker_epoch >= broker.epoch:
-        return right(state, request)
+        return original(state, request)
     state.hit("S15")
     return broker
 
 
 @plant(broker_heartbeat.has_leaderships, "s57_shutdown_never_granted")
-def _s57(right: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
-    leads = right(state, broker_id)
+def _s57(original: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
+    leads = original(state, broker_id)
     topics = state.image.topics.by_id.values()
     replicas = (p.replicas for topic in topics for p in topic.partitions.values())
     if not leads and any(broker_id in of for of in replicas):
@@ -283,9 +289,9 @@ def _s57(right: Callable[..., bool], state: ClusterState, broker_id: int) -> boo
 
 @plant(broker_heartbeat.heartbeat_records, "s29_heartbeat_changes_nothing")
 def _s29(
-    right: Callable[..., Records], state: ClusterState, broker: BrokerRegistration, *rest: Any
+    original: Callable[..., Records], state: ClusterState, broker: BrokerRegistration, *rest: Any
 ) -> Records:
-    records = right(state, broker, *rest)
+    records = original(state, broker, *rest)
     for topic_id, index in state.indexes.in_isr(broker.id):
         partition = state.image.topics.partition(topic_id, index)
         if partition is not None and partition.leader == broker.id:
@@ -306,14 +312,14 @@ def _amended(existing: Existing, request: BrokerRegistrationRequest) -> bool:
 
 @plant(broker_registration.registration_record, "z11_amending_bumps_epoch")
 def _z11(
-    right: Registered,
+    original: Registered,
     state: ClusterState,
     request: BrokerRegistrationRequest,
     features: list[Any],
     existing: Existing,
     next_offset: int,
 ) -> VersionedRecord:
-    record = right(state, request, features, existing, next_offset)
+    record = original(state, request, features, existing, next_offset)
     registered = record.record
     if not _amended(existing, request) or not isinstance(registered, RegisterBrokerRecord):
         return record
@@ -323,14 +329,14 @@ def _z11(
 
 @plant(broker_registration.registration_record, "z12_amending_unfences")
 def _z12(
-    right: Registered,
+    original: Registered,
     state: ClusterState,
     request: BrokerRegistrationRequest,
     features: list[Any],
     existing: Existing,
     next_offset: int,
 ) -> VersionedRecord:
-    record = right(state, request, features, existing, next_offset)
+    record = original(state, request, features, existing, next_offset)
     registered = record.record
     if not _amended(existing, request) or not isinstance(registered, RegisterBrokerRecord):
         return record
@@ -342,14 +348,14 @@ def _z12(
 
 @plant(broker_registration.registration_record, "s38_old_broker_epoch")
 def _s38(
-    right: Registered,
+    original: Registered,
     state: ClusterState,
     request: BrokerRegistrationRequest,
     features: list[Any],
     existing: Existing,
     next_offset: int,
 ) -> VersionedRecord:
-    record = right(state, request, features, existing, next_offset)
+    record = original(state, request, features, existing, next_offset)
     registered = record.record
     if existing is None or _amended(existing, request):
         return record
@@ -359,8 +365,10 @@ def _s38(
 
 
 @plant(broker_registration.is_clean_restart, "s37_every_restart_is_clean")
-def _s37(right: Callable[..., bool], state: ClusterState, existing: Existing, *rest: Any) -> bool:
-    clean = right(state, existing, *rest)
+def _s37(
+    original: Callable[..., bool], state: ClusterState, existing: Existing, *rest: Any
+) -> bool:
+    clean = original(state, existing, *rest)
     if clean or existing is None:
         return clean
     state.hit("S37")
@@ -372,12 +380,12 @@ def _s37(right: Callable[..., bool], state: ClusterState, existing: Existing, *r
 
 @plant(initial_assignment.new_partition, "z05_fenced_replicas_in_new_isr")
 def _z05(
-    right: Callable[..., PartitionRegistration],
+    original: Callable[..., PartitionRegistration],
     state: ClusterState,
     replicas: Sequence[int],
     active: tuple[int, ...],
 ) -> PartitionRegistration:
-    partition = right(state, replicas, active)
+    partition = original(state, replicas, active)
     if len(active) == len(replicas):
         return partition
     state.hit("Z05")
@@ -386,16 +394,16 @@ def _z05(
 
 @plant(create_topics.id_of_new_topic, "s27_topic_id_reused")
 def _s27(
-    right: Callable[..., UUID], state: ClusterState, name: str, new_topic_id: Callable[[], UUID]
+    original: Callable[..., UUID], state: ClusterState, name: str, new_topic_id: Callable[[], UUID]
 ) -> UUID:
-    right(state, name, new_topic_id)
+    original(state, name, new_topic_id)
     state.hit("S27")
     return uuid5(NAMESPACE_DNS, name)
 
 
 @plant(delete_topics.delete_topics, "z23_deletion_in_pieces")
-def _z23(right: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
-    decision = right(state, *args)
+def _z23(original: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
+    decision = original(state, *args)
     if len(decision.records) < 2:
         return decision
     state.hit("Z23")
@@ -403,26 +411,26 @@ def _z23(right: Callable[..., Decision], state: ClusterState, *args: Any) -> Dec
 
 
 @plant(ClusterState.apply, "s72_configs_outlive_topic")
-def _s72(right: Callable[..., None], state: ClusterState, run: FoldedRun) -> None:
+def _s72(original: Callable[..., None], state: ClusterState, run: FoldedRun) -> None:
     if isinstance(run.message, RemoveTopicRecord) and run.after.configs != run.before.configs:
         state.hit("S72")
         run = replace(run, after=replace(run.after, configs=run.before.configs))
-    right(state, run)
+    original(state, run)
 
 
 @plant(elect_leaders.requested_election, "z47_preferred_is_unclean")
 def _z47(
-    right: Callable[..., Change],
+    original: Callable[..., Change],
     state: ClusterState,
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
     election: Election,
 ) -> Change:
-    record = right(state, topic, index, partition, election)
+    record = original(state, topic, index, partition, election)
     if record is not None or election is not Election.PREFERRED or partition.has_leader:
         return record
-    record = right(state, topic, index, partition, Election.UNCLEAN)
+    record = original(state, topic, index, partition, Election.UNCLEAN)
     if record is not None:
         state.hit("Z47")
     return record
@@ -430,14 +438,14 @@ def _z47(
 
 @plant(alter_partition_reassignments.reassigned, "z41_removed_replica_stays_in_isr")
 def _z41(
-    right: Callable[..., Change],
+    original: Callable[..., Change],
     state: ClusterState,
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
     *rest: Any,
 ) -> Change:
-    record = right(state, topic, index, partition, *rest)
+    record = original(state, topic, index, partition, *rest)
     change = None if record is None else record.record
     if record is None or not isinstance(change, PartitionChangeRecord) or change.isr is None:
         return record
@@ -452,13 +460,15 @@ def _z41(
 
 @plant(ClusterState.revert, "s25_deposed_does_not_revert")
 def _s25(
-    right: Callable[..., None], state: ClusterState, image: MetadataImage, offset: int
+    original: Callable[..., None], state: ClusterState, image: MetadataImage, offset: int
 ) -> None:
     state.hit("S25")
 
 
 @plant(deferred_responses.may_respond, "s26_respond_before_commit")
-def _s26(right: Callable[..., bool], state: ClusterState, end_offset: int, stable_end: int) -> bool:
-    if not right(state, end_offset, stable_end):
+def _s26(
+    original: Callable[..., bool], state: ClusterState, end_offset: int, stable_end: int
+) -> bool:
+    if not original(state, end_offset, stable_end):
         state.hit("S26")
     return True

@@ -19,12 +19,12 @@ from minicluster.planting import plant
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest
 
-Right = Callable[..., Any]
+Original = Callable[..., Any]
 
 
 @plant(offset_commit.commit_offsets, "s51_commit_forgotten")
-def _s51(right: Right, state: CoordinatorState, *args: Any) -> Result:
-    result: Result = right(state, *args)
+def _s51(original: Original, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = original(state, *args)
     if not result.records:
         return result
     state.hit("S51")
@@ -32,8 +32,8 @@ def _s51(right: Right, state: CoordinatorState, *args: Any) -> Result:
 
 
 @plant(offset_commit.commit_transactional_offsets, "s54_offset_of_transaction_forgotten")
-def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
-    result: Result = right(state, *args)
+def _s54(original: Original, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = original(state, *args)
     if not result.records:
         return result
     state.hit("S54")
@@ -41,8 +41,10 @@ def _s54(right: Right, state: CoordinatorState, *args: Any) -> Result:
 
 
 @plant(classic_members.distributed, "s52_two_owners")
-def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
-    assignments: dict[str, bytes] = right(state, request)
+def _s52(
+    original: Original, state: CoordinatorState, request: SyncGroupRequest
+) -> dict[str, bytes]:
+    assignments: dict[str, bytes] = original(state, request)
     if len(assignments) < 2:
         return assignments
     state.hit("S52")
@@ -50,8 +52,10 @@ def _s52(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> di
 
 
 @plant(classic_members.distributed, "s58_member_without_partitions")
-def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
-    assignments: dict[str, bytes] = right(state, request)
+def _s58(
+    original: Original, state: CoordinatorState, request: SyncGroupRequest
+) -> dict[str, bytes]:
+    assignments: dict[str, bytes] = original(state, request)
     if len(assignments) < 2:
         return assignments
     state.hit("S58")
@@ -60,14 +64,14 @@ def _s58(right: Right, state: CoordinatorState, request: SyncGroupRequest) -> di
 
 @plant(offset_fetch.fetched_offset, "s53_offset_too_high")
 def _s53(
-    right: Right,
+    original: Original,
     state: CoordinatorState,
     shard: GroupShard,
     key: OffsetKey,
     value: OffsetAndMetadata | None,
     stable: bool,
 ) -> Any:
-    fetched = right(state, shard, key, value, stable)
+    fetched = original(state, shard, key, value, stable)
     if value is None or fetched.error_code != ErrorCode.NONE:
         return fetched
     state.hit("S53")

@@ -42,17 +42,17 @@ Records = tuple[VersionedRecord, ...]
 
 
 @plant(apply_records, "z42_short_lived_topic_stays")
-def _z42(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+def _z42(original: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
     record = records[0].record
     if isinstance(record, RemoveTopicRecord) and loader.image.topics.get(record.topic_id) is None:
         loader.hit("Z42")
         return
-    right(loader, records, offset)
+    original(loader, records, offset)
 
 
 @plant(apply_records, "s19_recovery_state_is_not_published")
-def _s19(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
-    right(loader, tuple(_without_recovery_change(loader, record) for record in records), offset)
+def _s19(original: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+    original(loader, tuple(_without_recovery_change(loader, record) for record in records), offset)
 
 
 def _without_recovery_change(loader: BatchLoader, versioned: VersionedRecord) -> VersionedRecord:
@@ -68,12 +68,12 @@ def _without_recovery_change(loader: BatchLoader, versioned: VersionedRecord) ->
 
 @plant(BatchLoader.flush, "s63_published_with_the_next")
 def _s63(
-    right: Callable[..., Update | None], loader: BatchLoader, leader: LeaderAndEpoch
+    original: Callable[..., Update | None], loader: BatchLoader, leader: LeaderAndEpoch
 ) -> Update | None:
     """Every second delivery that changes something waits for the one after it."""
     if "S63" in loader.armed or loader.builder.image is loader.image:
         loader.armed.discard("S63")
-        return right(loader, leader)
+        return original(loader, leader)
     loader.armed.add("S63")
     loader.hit("S63")
     return None
@@ -81,32 +81,32 @@ def _s63(
 
 @plant(start_from_snapshot, "s21_replays_once_too_often")
 def _s21_armed(
-    right: Callable[..., None], loader: BatchLoader, image: MetadataImage, provenance: Provenance
+    original: Callable[..., None], loader: BatchLoader, image: MetadataImage, provenance: Provenance
 ) -> None:
-    right(loader, image, provenance)
+    original(loader, image, provenance)
     loader.armed.add("S21")
 
 
 @plant(apply_records, "s21_replays_once_too_often")
-def _s21(right: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
+def _s21(original: Callable[..., None], loader: BatchLoader, records: Records, offset: int) -> None:
     for place, versioned in enumerate(records):
-        right(loader, (versioned,), offset + place)
+        original(loader, (versioned,), offset + place)
         if "S21" in loader.armed and isinstance(versioned.record, PartitionChangeRecord):
             loader.armed.discard("S21")
-            right(loader, (versioned,), offset + place)
+            original(loader, (versioned,), offset + place)
             loader.hit("S21")
 
 
 @plant(still_catching_up, "z50_empty_image_first")
 def _z50_catches_up(
-    right: Callable[..., bool], loader: MetadataLoader, high_watermark: int | None
+    original: Callable[..., bool], loader: MetadataLoader, high_watermark: int | None
 ) -> bool:
-    return not _publishes_too_soon(loader) and right(loader, high_watermark)
+    return not _publishes_too_soon(loader) and original(loader, high_watermark)
 
 
 @plant(reject_unset_version, "z50_empty_image_first")
-def _z50_version(right: Callable[..., list[Effect]], loader: MetadataLoader) -> list[Effect]:
-    return [] if _publishes_too_soon(loader) else right(loader)
+def _z50_version(original: Callable[..., list[Effect]], loader: MetadataLoader) -> list[Effect]:
+    return [] if _publishes_too_soon(loader) else original(loader)
 
 
 def _publishes_too_soon(loader: MetadataLoader) -> bool:
@@ -118,13 +118,13 @@ def _publishes_too_soon(loader: MetadataLoader) -> bool:
 
 @plant(image_of_snapshot, "z43_snapshot_deletes_nothing")
 def _z43(
-    right: Callable[..., tuple[MetadataImage, list[Effect]]],
+    original: Callable[..., tuple[MetadataImage, list[Effect]]],
     loader: MetadataLoader,
     snapshot_id: tuple[int, int],
     records: Iterable[VersionedRecord],
 ) -> tuple[MetadataImage, list[Effect]]:
     """The hit comes before what is published, not with the next commit."""
-    loaded, effects = right(loader, snapshot_id, records)
+    loaded, effects = original(loader, snapshot_id, records)
     kept = _with_topics_of(loader.image, loaded)
     return kept, effects if kept is loaded else [*effects, FaultHit("Z43")]
 
@@ -146,23 +146,23 @@ def _with_topics_of(before: MetadataImage, loaded: MetadataImage) -> MetadataIma
 
 @plant(snapshot_records, "z24_snapshot_without_configs")
 def _z24(
-    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
 ) -> Records:
-    return _changed(planted, "Z24", right(planted, image, rules), _without(ConfigRecord))
+    return _changed(planted, "Z24", original(planted, image, rules), _without(ConfigRecord))
 
 
 @plant(snapshot_records, "z25_snapshot_without_producer_ids")
 def _z25(
-    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
 ) -> Records:
-    return _changed(planted, "Z25", right(planted, image, rules), _without(ProducerIdsRecord))
+    return _changed(planted, "Z25", original(planted, image, rules), _without(ProducerIdsRecord))
 
 
 @plant(snapshot_records, "s20_snapshot_resets_partition_epochs")
 def _s20(
-    right: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
+    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
 ) -> Records:
-    return _changed(planted, "S20", right(planted, image, rules), _first_epochs)
+    return _changed(planted, "S20", original(planted, image, rules), _first_epochs)
 
 
 def _changed(

@@ -22,9 +22,11 @@ from minicluster.quorum.state.voters import ReplicaKey
 
 
 @plant(transitions.state_of_former_leader, "z32_leader_resumes_epoch")
-def _z32(right: Callable[..., EpochState], node: QuorumNode, epoch: int, now_ms: int) -> EpochState:
+def _z32(
+    original: Callable[..., EpochState], node: QuorumNode, epoch: int, now_ms: int
+) -> EpochState:
     if not node.is_voter:
-        return right(node, epoch, now_ms)
+        return original(node, epoch, now_ms)
     node.hit("Z32")
     candidate = transitions.candidate_state(node, epoch, now_ms)
     for voter in node.history.voters.ids:
@@ -33,19 +35,19 @@ def _z32(right: Callable[..., EpochState], node: QuorumNode, epoch: int, now_ms:
 
 
 @plant(transitions.persist_vote, "s22_vote_not_persisted")
-def _s22(right: Callable[..., None], node: QuorumNode) -> None:
+def _s22(original: Callable[..., None], node: QuorumNode) -> None:
     node.hit("S22")
 
 
 @plant(elections.vote_rejection, "s23_vote_for_shorter_log")
 def _s23(
-    right: Callable[..., VoteRejection | None],
+    original: Callable[..., VoteRejection | None],
     node: QuorumNode,
     candidate: ReplicaKey,
     end: elections.LogEnd,
     pre_vote: bool,
 ) -> VoteRejection | None:
-    rejection = right(node, candidate, end, pre_vote)
+    rejection = original(node, candidate, end, pre_vote)
     if rejection is VoteRejection.LOG_BEHIND:
         node.hit("S23")
         return None
@@ -53,28 +55,28 @@ def _s23(
 
 
 @plant(polling.check_quorum_expired, "z34_no_check_quorum")
-def _z34(right: Callable[..., bool], node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
-    if right(node, role, now_ms):
+def _z34(original: Callable[..., bool], node: QuorumNode, role: LeaderState, now_ms: int) -> bool:
+    if original(node, role, now_ms):
         node.hit("Z34")
     return False
 
 
 @plant(replication.update_local_state, "s24_commits_below_majority")
-def _s24_local(right: Callable[..., bool], node: QuorumNode, role: LeaderState) -> bool:
-    advanced = right(node, role)
+def _s24_local(original: Callable[..., bool], node: QuorumNode, role: LeaderState) -> bool:
+    advanced = original(node, role)
     return _advance_below_majority(node, role) or advanced
 
 
 @plant(replication.update_replica_state, "s24_commits_below_majority")
 def _s24_replica(
-    right: Callable[..., bool],
+    original: Callable[..., bool],
     node: QuorumNode,
     role: LeaderState,
     replica: ReplicaKey,
     offset: int,
     now_ms: int,
 ) -> bool:
-    advanced = right(node, role, replica, offset, now_ms)
+    advanced = original(node, role, replica, offset, now_ms)
     return _advance_below_majority(node, role) or advanced
 
 
@@ -88,8 +90,8 @@ def _advance_below_majority(node: QuorumNode, role: LeaderState) -> bool:
 
 
 @plant(listener_context.readable_end, "s18_publishes_uncommitted")
-def _s18(right: Callable[..., int | None], node: QuorumNode) -> int | None:
-    high_watermark, end = right(node), node.log.end_offset
+def _s18(original: Callable[..., int | None], node: QuorumNode) -> int | None:
+    high_watermark, end = original(node), node.log.end_offset
     if high_watermark is None or node.is_voter:
         return high_watermark
     if end > high_watermark:
@@ -98,16 +100,16 @@ def _s18(right: Callable[..., int | None], node: QuorumNode) -> int | None:
 
 
 @plant(QuorumNode.flush, "s59_unflushed_counts")
-def _s59(right: Callable[..., None], node: QuorumNode) -> None:
+def _s59(original: Callable[..., None], node: QuorumNode) -> None:
     if isinstance(node.role, LeaderState):
         node.hit("S59")
     else:
-        right(node)
+        original(node)
 
 
 @plant(snapshots.create, "s60_snapshot_has_time_of_writing")
 def _s60(
-    right: Callable[..., bool],
+    original: Callable[..., bool],
     node: QuorumNode,
     snapshot_id: tuple[int, int],
     records: Sequence[VersionedRecord],
@@ -115,7 +117,7 @@ def _s60(
     content: bytes | None,
     now_ms: int,
 ) -> bool:
-    created = right(node, snapshot_id, records, now_ms, content, now_ms)
+    created = original(node, snapshot_id, records, now_ms, content, now_ms)
     if created and content is None and now_ms != last_contained_log_timestamp:
         node.hit("S60")
     return created
@@ -123,7 +125,7 @@ def _s60(
 
 @plant(replication.append, "z23_deletion_in_pieces")
 def _z23(
-    right: Callable[..., int],
+    original: Callable[..., int],
     node: QuorumNode,
     role: LeaderState,
     epoch: int,
@@ -132,11 +134,11 @@ def _z23(
 ) -> int:
     """The controller counts the hit, where it decides the deletion."""
     if len(records) == 1 or not any(map(_is_deletion, records)):
-        return right(node, role, epoch, records, now_ms)
+        return original(node, role, epoch, records, now_ms)
     last_offset = role.accumulator.next_offset - 1
     for record in records:
         role.accumulator.complete_current_batch()
-        last_offset = right(node, role, epoch, [record], now_ms)
+        last_offset = original(node, role, epoch, [record], now_ms)
     return last_offset
 
 

@@ -37,25 +37,25 @@ from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests import fetch
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-Right = Callable[..., Any]
+Original = Callable[..., Any]
 
 
 # --- ISR --------------------------------------------------------------------------------------
 
 
 @plant(isr.is_replica_isr_eligible, "z02_no_local_eligibility_check")
-def _z02(right: Right, partition: Partition, replica_id: int) -> bool:
+def _z02(original: Original, partition: Partition, replica_id: int) -> bool:
     replica = partition.remote_replicas[replica_id]
-    if not right(partition, replica_id) and isr.is_follower_in_sync(partition, replica):
+    if not original(partition, replica_id) and isr.is_follower_in_sync(partition, replica):
         partition.hit("Z02")
     return True
 
 
 @plant(reads.update_follower_fetch_state, "z04_eligibility_read_twice")
-def _z04(right: Right, partition: Partition, replica_id: int, *fetch: int) -> None:
+def _z04(original: Original, partition: Partition, replica_id: int, *fetch: int) -> None:
     """The ISR check looks at the state before the fetch, and the proposal at that after it."""
     before = partition.remote_replicas[replica_id]
-    right(partition, replica_id, *fetch)
+    original(partition, replica_id, *fetch)
     now_ms = fetch[-1]
     after, state = partition.remote_replicas[replica_id], partition.isr_state
     if (
@@ -70,24 +70,24 @@ def _z04(right: Right, partition: Partition, replica_id: int, *fetch: int) -> No
 
 
 @plant(isr.must_report_recovery, "s09_expand_while_recovering")
-def _s09_joins_early(right: Right, partition: Partition) -> bool:
+def _s09_joins_early(original: Original, partition: Partition) -> bool:
     return False
 
 
 @plant(leadership.leader_recovery_state, "s09_expand_while_recovering")
 def _s09_stays_recovering(
-    right: Right, partition: Partition, registration: PartitionRegistration
+    original: Original, partition: Partition, registration: PartitionRegistration
 ) -> int:
     return registration.leader_recovery_state
 
 
 @plant(isr.prepare_isr_expand, "s09_expand_while_recovering")
 def _s09_expands(
-    right: Right, partition: Partition, state: CommittedPartitionState, replica_id: int
+    original: Original, partition: Partition, state: CommittedPartitionState, replica_id: int
 ) -> PendingExpandIsr:
     if state.recovery_state == RECOVERING:
         partition.hit("S09")
-    pending: PendingExpandIsr = right(partition, state, replica_id)
+    pending: PendingExpandIsr = original(partition, state, replica_id)
     return pending
 
 
@@ -101,15 +101,15 @@ class _ShrunkEarly(PendingShrinkIsr):
 
 
 @plant(isr.prepare_isr_shrink, "s11_shrink_applied_early")
-def _s11_shrinks(right: Right, *args: Any) -> PendingShrinkIsr:
-    pending: PendingShrinkIsr = right(*args)
+def _s11_shrinks(original: Original, *args: Any) -> PendingShrinkIsr:
+    pending: PendingShrinkIsr = original(*args)
     return _ShrunkEarly(pending.sent, pending.last_committed, pending.out_of_sync_replicas)
 
 
 @plant(isr.maybe_shrink_isr, "s11_shrink_applied_early")
-def _s11_counts(right: Right, partition: Partition, now_ms: int) -> None:
+def _s11_counts(original: Original, partition: Partition, now_ms: int) -> None:
     was_pending = partition.isr_state.is_pending
-    right(partition, now_ms)
+    original(partition, now_ms)
     if not was_pending and partition.isr_state.is_pending:
         partition.hit("S11")
         if high_watermark.maybe_increment_leader_hw(partition, now_ms):
@@ -117,9 +117,9 @@ def _s11_counts(right: Right, partition: Partition, now_ms: int) -> None:
 
 
 @plant(isr.out_of_sync_replicas, "s71_idle_followers_leave")
-def _s71(right: Right, partition: Partition, now_ms: int) -> tuple[int, ...]:
+def _s71(original: Original, partition: Partition, now_ms: int) -> tuple[int, ...]:
     """The age of the last record counts, not that of a follower's last fetch."""
-    lagging: tuple[int, ...] = right(partition, now_ms)
+    lagging: tuple[int, ...] = original(partition, now_ms)
     written_ms = max((batch.max_timestamp for batch in partition.log.batches[-1:]), default=0)
     if lagging or now_ms - written_ms <= partition.context.config.replica_lag_time_max_ms:
         return lagging
@@ -130,35 +130,35 @@ def _s71(right: Right, partition: Partition, now_ms: int) -> tuple[int, ...]:
 
 
 @plant(isr.is_follower_in_sync, "s66_in_sync_above_epoch_start")
-def _s66(right: Right, partition: Partition, replica: ReplicaState) -> bool:
+def _s66(original: Original, partition: Partition, replica: ReplicaState) -> bool:
     start = partition.leader_epoch_start_offset
-    if right(partition, replica) and replica.log_end_offset == start:
+    if original(partition, replica) and replica.log_end_offset == start:
         partition.hit("S66")
         return False
-    return bool(right(partition, replica))
+    return bool(original(partition, replica))
 
 
 @plant(isr.after_isr_commit, "z18_hw_waits_after_shrink")
-def _z18(right: Right, partition: Partition, pending: Pending, now_ms: int) -> None:
+def _z18(original: Original, partition: Partition, pending: Pending, now_ms: int) -> None:
     if isinstance(pending, PendingShrinkIsr):
         partition.hit("Z18")
     else:
-        right(partition, pending, now_ms)
+        original(partition, pending, now_ms)
 
 
 # --- high watermark ---------------------------------------------------------------------------
 
 
 @plant(high_watermark.waits_for_min_isr, "z40_hw_moves_under_min_isr")
-def _z40(right: Right, partition: Partition, now_ms: int) -> bool:
+def _z40(original: Original, partition: Partition, now_ms: int) -> bool:
     end = high_watermark.lowest_log_end_offset(partition, now_ms)
-    if right(partition, now_ms) and end > partition.high_watermark:
+    if original(partition, now_ms) and end > partition.high_watermark:
         partition.hit("Z40")
     return False
 
 
 @plant(high_watermark.lowest_log_end_offset, "s12_hw_ignores_joining_replica")
-def _s12(right: Right, partition: Partition, now_ms: int) -> int:
+def _s12(original: Original, partition: Partition, now_ms: int) -> int:
     state, replicas = partition.isr_state, partition.remote_replicas
     ends = [replicas[member].log_end_offset for member in state.isr if member in replicas]
     new = min([partition.log_end_offset, *ends])
@@ -170,8 +170,8 @@ def _s12(right: Right, partition: Partition, now_ms: int) -> int:
 
 
 @plant(high_watermark.lowest_log_end_offset, "s65_hw_is_last_offset")
-def _s65(right: Right, partition: Partition, now_ms: int) -> int:
-    end: int = right(partition, now_ms)
+def _s65(original: Original, partition: Partition, now_ms: int) -> int:
+    end: int = original(partition, now_ms)
     if end > partition.high_watermark:
         partition.hit("S65")
         return end - 1
@@ -182,15 +182,15 @@ def _s65(right: Right, partition: Partition, now_ms: int) -> int:
 
 
 @plant(leadership.is_stale, "z15_older_partition_epoch_applied")
-def _z15(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
-    if right(partition, registration):
+def _z15(original: Original, partition: Partition, registration: PartitionRegistration) -> bool:
+    if original(partition, registration):
         partition.hit("Z15")
     return False
 
 
 @plant(leadership.is_stale, "z17_pending_cleared_by_old_metadata")
-def _z17(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
-    stale: bool = right(partition, registration)
+def _z17(original: Original, partition: Partition, registration: PartitionRegistration) -> bool:
+    stale: bool = original(partition, registration)
     if stale and partition.isr_state.is_pending:
         partition.hit("Z17")
         partition.isr_state = partition.isr_state.last_committed
@@ -199,18 +199,18 @@ def _z17(right: Right, partition: Partition, registration: PartitionRegistration
 
 
 @plant(leadership.is_stale, "s61_partition_epoch_stays")
-def _s61(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
+def _s61(original: Original, partition: Partition, registration: PartitionRegistration) -> bool:
     leads_on = partition.is_leader and registration.leader_epoch == partition.leader_epoch
     if leads_on and registration.partition_epoch > partition.partition_epoch:
         partition.hit("S61")
         return True
-    stale: bool = right(partition, registration)
+    stale: bool = original(partition, registration)
     return stale
 
 
 @plant(leadership.stays_pending, "s64_response_alone_ends_pending")
-def _s64(right: Right, partition: Partition, registration: PartitionRegistration) -> bool:
-    if right(partition, registration):
+def _s64(original: Original, partition: Partition, registration: PartitionRegistration) -> bool:
+    if original(partition, registration):
         return True
     leads_on = partition.is_leader and registration.leader_epoch == partition.leader_epoch
     if not leads_on or not partition.isr_state.is_pending:
@@ -220,20 +220,20 @@ def _s64(right: Right, partition: Partition, registration: PartitionRegistration
 
 
 @plant(leadership.clear_remote_replicas, "s13_stale_acks_count")
-def _s13_keeps(right: Right, partition: Partition) -> None:
+def _s13_keeps(original: Original, partition: Partition) -> None:
     """The fetch state of followers from an earlier leadership stays."""
 
 
 @plant(leadership.reset_remote_replicas, "s13_stale_acks_count")
 def _s13_counts(
-    right: Right,
+    original: Original,
     partition: Partition,
     registration: PartitionRegistration,
     is_new_leader: bool,
     now_ms: int,
 ) -> None:
     if not is_new_leader:
-        right(partition, registration, is_new_leader, now_ms)
+        original(partition, registration, is_new_leader, now_ms)
         return
     replicas = partition.remote_replicas
     if any(replica.broker_epoch is not None for replica in replicas.values()):
@@ -249,17 +249,17 @@ def _s13_counts(
 
 @plant(delta_rules.apply_delta, "z09_metadata_stops_at_shutdown")
 def _z09(
-    right: Right, state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int
+    original: Original, state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int
 ) -> None:
     if not state.in_controlled_shutdown:
-        right(state, delta, first, now_ms)
+        original(state, delta, first, now_ms)
     elif delta.local_changes(state.broker_id):
         state.hit("Z09")
 
 
 @plant(delta_rules.make_local_follower, "z08_demotion_ignored")
 def _z08(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     named: TopicIdPartition,
     registration: PartitionRegistration,
@@ -268,14 +268,14 @@ def _z08(
     if state.in_controlled_shutdown and partition is not None and partition.is_leader:
         state.hit("Z08")
         return False
-    followed: bool = right(state, named, registration)
+    followed: bool = original(state, named, registration)
     return followed
 
 
 @plant(delta_rules.make_local_leader, "s03_leader_epoch_unchanged")
 @plant(delta_rules.make_local_follower, "s03_leader_epoch_unchanged")
 def _s03(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     named: TopicIdPartition,
     registration: PartitionRegistration,
@@ -285,7 +285,7 @@ def _s03(
     if registration.leader_epoch != 0:
         state.hit("S03")
         registration = replace(registration, leader_epoch=0)
-    return right(state, named, registration, *now_ms)
+    return original(state, named, registration, *now_ms)
 
 
 # --- logs -------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _s03(
 
 @plant(log_directories.take_offline, "s55_failed_directory_serves")
 def _s55(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     directory: uuid.UUID,
     logs: Collection[str],
@@ -304,19 +304,19 @@ def _s55(
 
 
 @plant(leader_log.validate_producer, "s34_repeats_are_appended")
-def _s34(right: Right, partition: Partition, batch: RecordBatch, how: AppendCheck) -> None:
-    if right(partition, batch, how) is not None:
+def _s34(original: Original, partition: Partition, batch: RecordBatch, how: AppendCheck) -> None:
+    if original(partition, batch, how) is not None:
         partition.hit("S34")
 
 
 @plant(leader_log.is_committed, "s32_acks_all_at_once")
-def _s32_at_once(right: Right, partition: Partition, required_offset: int) -> bool:
+def _s32_at_once(original: Original, partition: Partition, required_offset: int) -> bool:
     return True
 
 
 @plant(leader_log.is_committed, "s62_acknowledged_with_the_next")
-def _s62(right: Right, partition: Partition, required_offset: int) -> bool:
-    if not right(partition, required_offset):
+def _s62(original: Original, partition: Partition, required_offset: int) -> bool:
+    if not original(partition, required_offset):
         return False
     if partition.high_watermark == required_offset:
         partition.hit("S62")
@@ -324,31 +324,37 @@ def _s62(right: Right, partition: Partition, required_offset: int) -> bool:
 
 
 @plant(leader_log.is_committed, "s73_committed_times_out")
-def _s73(right: Right, partition: Partition, required_offset: int) -> bool:
-    if right(partition, required_offset):
+def _s73(original: Original, partition: Partition, required_offset: int) -> bool:
+    if original(partition, required_offset):
         partition.hit("S73")
     return False
 
 
 @plant(leader_log.acknowledge, "s32_acks_all_at_once")
-def _s32_counts(right: Right, partition: Partition, last_offset: int) -> None:
+def _s32_counts(original: Original, partition: Partition, last_offset: int) -> None:
     if last_offset >= partition.high_watermark:
         partition.hit("S32")
-    right(partition, last_offset)
+    original(partition, last_offset)
 
 
 @plant(reads.update_follower_fetch_state, "s56_sent_counts_as_held")
 def _s56(
-    right: Right, partition: Partition, replica_id: int, epoch: int, start: int, end: int, *of: int
+    original: Original,
+    partition: Partition,
+    replica_id: int,
+    epoch: int,
+    start: int,
+    end: int,
+    *of: int,
 ) -> None:
     log_end = partition.log_end_offset
     if end < log_end:
         partition.hit("S56")
-    right(partition, replica_id, epoch, start, log_end, *of)
+    original(partition, replica_id, epoch, start, log_end, *of)
 
 
 @plant(reads.read_replicated, "s31_reads_above_hw")
-def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
+def _s31(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     info = reads.read_local_log(partition, *args)
     if info.records.batches and info.records.batches[-1].last_offset >= partition.high_watermark:
         partition.hit("S31")
@@ -356,21 +362,23 @@ def _s31(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
 
 
 @plant(fetch.required_leader_epoch, "z38_fetches_are_not_fenced")
-def _z38(right: Right, partition: Partition, current_leader_epoch: int) -> int | None:
-    epoch: int | None = right(partition, current_leader_epoch)
+def _z38(original: Original, partition: Partition, current_leader_epoch: int) -> int | None:
+    epoch: int | None = original(partition, current_leader_epoch)
     if epoch not in (None, partition.leader_epoch):
         partition.hit("Z38")
     return None
 
 
 @plant(fetching.truncate_to_epoch_end, "z36_truncates_without_epoch_request")
-def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int) -> None:
+def _z36(
+    original: Original, fetcher: Fetcher, state: FetchState, epoch: int, end_offset: int
+) -> None:
     """The leader's end of an epoch that this log never had is taken for the point of divergence."""
     partition = state.partition
     own_epoch, own_end = partition.log.end_offset_for(epoch)
     is_known = UNDEFINED_OFFSET not in (end_offset, own_end) and epoch != UNDEFINED_EPOCH
     if not is_known or own_epoch == epoch:
-        right(fetcher, state, epoch, end_offset)
+        original(fetcher, state, epoch, end_offset)
         return
     fetching.truncate_to(state, min(end_offset, partition.log_end_offset))
     state.last_fetched_epoch = UNDEFINED_EPOCH  # before KIP-595 no leader looked at it
@@ -378,30 +386,30 @@ def _z36(right: Right, fetcher: Fetcher, state: FetchState, epoch: int, end_offs
 
 
 @plant(delta_rules.start_fetching, "s30_truncates_below_hw")
-def _s30(right: Right, state: ReplicaManagerState, partition: Partition, leader: int) -> None:
+def _s30(original: Original, state: ReplicaManagerState, partition: Partition, leader: int) -> None:
     if partition.high_watermark > partition.log_start_offset:
         state.hit("S30")
         truncate(partition, partition.high_watermark - 1)
-    right(state, partition, leader)
+    original(state, partition, leader)
 
 
 @plant(delta_rules.is_stray, "z44_old_log_of_new_topic")
-def _z44_keeps(right: Right, state: ReplicaManagerState, name: str) -> bool:
-    if right(state, name):
+def _z44_keeps(original: Original, state: ReplicaManagerState, name: str) -> bool:
+    if original(state, name):
         state.hit("Z44")
     return False
 
 
 @plant(delta_rules.is_stray, "z45_live_logs_are_strays")
-def _z45(right: Right, state: ReplicaManagerState, name: str) -> bool:
-    if not right(state, name):
+def _z45(original: Original, state: ReplicaManagerState, name: str) -> bool:
+    if not original(state, name):
         state.hit("Z45")
     return True
 
 
 @plant(delta_rules.get_or_create_partition, "z44_old_log_of_new_topic")
 def _z44_adopts(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     named: TopicIdPartition,
     registration: PartitionRegistration,
@@ -411,13 +419,13 @@ def _z44_adopts(
     if known is not None and key not in state.partitions and known.topic_id != named.topic_id:
         state.hit("Z44")
         state.store.adopt(name, named.topic_id)
-    partition: Partition | None = right(state, named, registration)
+    partition: Partition | None = original(state, named, registration)
     return partition
 
 
 @plant(delta_rules.get_or_create_partition, "z14_failed_log_made_anew")
 def _z14(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     named: TopicIdPartition,
     registration: PartitionRegistration,
@@ -436,5 +444,5 @@ def _z14(
         store.delete(name)
         store.open(name, named.topic_id, online[0])
         state.offline.pop(key, None)
-    partition: Partition | None = right(state, named, registration)
+    partition: Partition | None = original(state, named, registration)
     return partition

@@ -22,24 +22,24 @@ from minicluster.replica.producers.verification import Errors, TopicPartition
 from minicluster.replica.requests import append_records, produce
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-Right = Callable[..., Any]
+Original = Callable[..., Any]
 
 
 # --- what consumers read ----------------------------------------------------------------------
 
 
 @plant(reads.read_replicated, "z48_position_out_of_range")
-def _z48(right: Right, partition: Partition, fetch_offset: int, *args: Any) -> LogReadInfo:
+def _z48(original: Original, partition: Partition, fetch_offset: int, *args: Any) -> LogReadInfo:
     if partition.high_watermark < fetch_offset <= partition.log_end_offset:
         partition.hit("Z48")
         raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{fetch_offset}")
-    info: LogReadInfo = right(partition, fetch_offset, *args)
+    info: LogReadInfo = original(partition, fetch_offset, *args)
     return info
 
 
 @plant(reads.read_replicated, "s49_skips_a_batch")
-def _s49(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
-    info: LogReadInfo = right(partition, *args)
+def _s49(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = original(partition, *args)
     if len(info.records.batches) < 2:
         return info
     partition.hit("S49")
@@ -47,8 +47,8 @@ def _s49(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
 
 
 @plant(reads.read_stable, "s41_reads_open_transactions")
-def _s41(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
-    stable: LogReadInfo = right(partition, *args)
+def _s41(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
+    stable: LogReadInfo = original(partition, *args)
     info: LogReadInfo = reads.read_replicated(partition, *args)
     if info.records.size > stable.records.size:
         partition.hit("S41")
@@ -56,8 +56,8 @@ def _s41(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
 
 
 @plant(reads.read_stable, "s42_no_aborted_transactions")
-def _s42(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
-    info: LogReadInfo = right(partition, *args)
+def _s42(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = original(partition, *args)
     if info.aborted_transactions:
         partition.hit("S42")
         return replace(info, aborted_transactions=())
@@ -65,8 +65,8 @@ def _s42(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
 
 
 @plant(reads.read_stable, "s43_committed_called_aborted")
-def _s43(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
-    info: LogReadInfo = right(partition, *args)
+def _s43(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = original(partition, *args)
     aborted = {a.producer_id for a in info.aborted_transactions or ()}
     others = tuple(
         AbortedTransaction(batch.producer_id, batch.base_offset, batch.last_offset, 0)
@@ -80,8 +80,8 @@ def _s43(right: Right, partition: Partition, *args: Any) -> LogReadInfo:
 
 
 @plant(reads.returned_stable_offset, "s44_stable_above_hw")
-def _s44(right: Right, partition: Partition) -> int:
-    stable: int = right(partition)
+def _s44(original: Original, partition: Partition) -> int:
+    stable: int = original(partition)
     if stable < partition.high_watermark or stable == partition.log_end_offset:
         return stable
     partition.hit("S44")
@@ -93,28 +93,32 @@ def _s44(right: Right, partition: Partition) -> int:
 
 @plant(append_records.marker_status, "s45_marker_inverted")
 def _s45(
-    right: Right, state: ReplicaManagerState, marker: EndTransactionMarker, *args: Any
+    original: Original, state: ReplicaManagerState, marker: EndTransactionMarker, *args: Any
 ) -> append_records.AppendStatus:
     inverted = EndTransactionMarker(not marker.committed, marker.coordinator_epoch)
-    status: append_records.AppendStatus = right(state, inverted, *args)
+    status: append_records.AppendStatus = original(state, inverted, *args)
     if status.batch is not None:
         state.hit("S45")
     return status
 
 
 @plant(append_records.is_to_append, "s46_marker_left_out")
-def _s46(right: Right, state: ReplicaManagerState, status: append_records.AppendStatus) -> bool:
-    if right(state, status) and status.batch is not None and status.batch.is_control:
+def _s46(
+    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
+) -> bool:
+    if original(state, status) and status.batch is not None and status.batch.is_control:
         state.hit("S46")
         return False
-    return bool(right(state, status))
+    return bool(original(state, status))
 
 
 @plant(append_records.is_to_append, "s74_appends_nothing")
-def _s74(right: Right, state: ReplicaManagerState, status: append_records.AppendStatus) -> bool:
+def _s74(
+    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
+) -> bool:
     batch = status.batch
-    if not right(state, status) or batch is None or batch.is_control or batch.producer_id < 0:
-        return bool(right(state, status))
+    if not original(state, status) or batch is None or batch.is_control or batch.producer_id < 0:
+        return bool(original(state, status))
     partition = None if status.key is None else state.partitions.get(status.key)
     if partition is None or not partition.is_leader or partition.log_end_offset > 0:
         return True
@@ -132,22 +136,22 @@ def _s74(right: Right, state: ReplicaManagerState, status: append_records.Append
 
 @plant(produce.take_verification, "s47_fenced_producer_writes")
 def _s47_verification(
-    right: Right,
+    original: Original,
     state: ReplicaManagerState,
     statuses: Mapping[TopicPartition, append_records.AppendStatus],
     errors: Errors,
     *args: Any,
 ) -> None:
     others = {p: e for p, e in errors.items() if e != ErrorCode.INVALID_PRODUCER_EPOCH}
-    right(state, statuses, others, *args)
+    original(state, statuses, others, *args)
 
 
 @plant(leader_log.validate_producer, "s47_fenced_producer_writes")
 def _s47(
-    right: Right, partition: Partition, batch: RecordBatch, how: AppendCheck
+    original: Original, partition: Partition, batch: RecordBatch, how: AppendCheck
 ) -> BatchMetadata | None:
     try:
-        found: BatchMetadata | None = right(partition, batch, how)
+        found: BatchMetadata | None = original(partition, batch, how)
     except ReplicaError as refusal:
         if batch.is_control or refusal.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             raise
@@ -159,13 +163,13 @@ def _s47(
 
 @plant(leadership.reset_remote_replicas, "s48_index_lost")
 def _s48(
-    right: Right,
+    original: Original,
     partition: Partition,
     registration: PartitionRegistration,
     is_new_leader: bool,
     now_ms: int,
 ) -> None:
-    right(partition, registration, is_new_leader, now_ms)
+    original(partition, registration, is_new_leader, now_ms)
     if is_new_leader and any(partition.log.transactions):
         partition.hit("S48")
         partition.log.transactions.truncate(0)

@@ -26,36 +26,41 @@ from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignme
 
 
 @plant(topic_change.needs_id, "z51_topic_id_overwritten")
-def _z51(right: Callable[..., bool], state: ControllerState, assignment: TopicAssignment) -> bool:
-    if not right(state, assignment):
+def _z51(
+    original: Callable[..., bool], state: ControllerState, assignment: TopicAssignment
+) -> bool:
+    if not original(state, assignment):
         state.hit("Z51")
     return True
 
 
 @plant(znode_access.checked, "y01_epoch_unchecked")
-def _y01(right: Callable[..., Request], state: ControllerState, operation: Operation) -> Request:
+def _y01(original: Callable[..., Request], state: ControllerState, operation: Operation) -> Request:
     state.hit("Y01")
     return operation
 
 
 @plant(znode_access.state_write, "y02_version_unchecked")
-def _y02(right: Callable[..., SetData], state: ControllerState, *args: Any) -> SetData:
+def _y02(original: Callable[..., SetData], state: ControllerState, *args: Any) -> SetData:
     state.hit("Y02")
-    return replace(right(state, *args), version=ANY_VERSION)
+    return replace(original(state, *args), version=ANY_VERSION)
 
 
 @plant(alter_partition.members_eligible, "y03_dead_members_accepted")
-def _y03(right: Callable[..., bool], state: ControllerState, proposal: LeaderAndIsr) -> bool:
-    if not right(state, proposal):
+def _y03(original: Callable[..., bool], state: ControllerState, proposal: LeaderAndIsr) -> bool:
+    if not original(state, proposal):
         state.hit("Y03")
     return True
 
 
 @plant(replica_states.without_member, "y06_last_member_leaves")
 def _y06(
-    right: Callable[..., LeaderAndIsr], state: ControllerState, current: LeaderAndIsr, broker: int
+    original: Callable[..., LeaderAndIsr],
+    state: ControllerState,
+    current: LeaderAndIsr,
+    broker: int,
 ) -> LeaderAndIsr:
-    decided = right(state, current, broker)
+    decided = original(state, current, broker)
     if decided.isr == (broker,):
         state.hit("Y06")
         return replace(decided, leader=NO_LEADER, isr=())
@@ -64,19 +69,19 @@ def _y06(
 
 @plant(reassignment.targets_in_sync, "y07_reassignment_ends_early")
 def _y07(
-    right: Callable[..., bool],
+    original: Callable[..., bool],
     state: ControllerState,
     leadership: Leadership,
     assignment: ReplicaAssignment,
 ) -> bool:
-    if not right(state, leadership, assignment):
+    if not original(state, leadership, assignment):
         state.hit("Y07")
     return True
 
 
 @plant(elections.elect_offline, "y08_unclean_without_need")
 def _y08(
-    right: Callable[..., Election],
+    original: Callable[..., Election],
     state: ControllerState,
     partition: TopicPartition,
     current: LeaderAndIsr,
@@ -89,7 +94,7 @@ def _y08(
         if replica not in current.isr
     ]
     if not outside:
-        return right(state, partition, current, unclean)
+        return original(state, partition, current, unclean)
     state.hit("Y08")
     elected = current.elect(outside[0], outside[:1])
     return Election(elected, state.context.online(replicas, partition))
@@ -99,13 +104,13 @@ def _y08(
 
 
 @plant(IsrWriter.propagate, "y04_notification_lost")
-def _y04(right: Callable[..., Process[None]], writer: IsrWriter, now_ms: int) -> Process[None]:
-    for _ in right(writer, now_ms):  # the writer takes what it yields for sent
+def _y04(original: Callable[..., Process[None]], writer: IsrWriter, now_ms: int) -> Process[None]:
+    for _ in original(writer, now_ms):  # the writer takes what it yields for sent
         writer.hit("Y04")
     yield from ()
 
 
 @plant(isr_writer.state_write, "y05_leader_write_unguarded")
-def _y05(right: Callable[..., SetData], writer: IsrWriter, *args: Any) -> SetData:
+def _y05(original: Callable[..., SetData], writer: IsrWriter, *args: Any) -> SetData:
     writer.hit("Y05")
-    return replace(right(writer, *args), version=ANY_VERSION)
+    return replace(original(writer, *args), version=ANY_VERSION)

@@ -414,7 +414,7 @@ def test_a_run_says_that_no_file_repeats_it(cluster: MiniCluster, tmp_path: Path
 
 
 def test_mistakes_are_told_in_one_line(cluster: MiniCluster) -> None:
-    with pytest.raises(UserError, match=r"respond: error: 'REQUEST_TIMEDOUT' is no error.*OUT"):
+    with pytest.raises(UserError, match=r"respond: error: unknown error 'REQUEST_TIMEDOUT'.*OUT"):
         cluster.respond("Produce", "REQUEST_TIMEDOUT")
     with pytest.raises(UserError, match=r"versions: Produce has versions \d+ to \d+, none of 99"):
         cluster.drop("Produce", versions=99)

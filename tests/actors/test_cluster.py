@@ -233,7 +233,7 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
         (lambda c: c.run_for("5"), "'5' is not a duration"),
         (lambda c: c.run_for(5), "5 is not a duration"),
         (lambda c: c.loss(1, 2, 1.5), "loss: p: 1.5 is not a number from 0 to 1"),
-        (lambda c: c.cut(1, 2, api="Fetsch"), "'Fetsch' is no API; did you mean Fetch?"),
+        (lambda c: c.cut(1, 2, api="Fetsch"), "unknown API 'Fetsch'; did you mean Fetch?"),
         (lambda c: c.delay(1, 2, "1s", api=["Zzz"]), "write one such as Fetch or Produce"),
         (
             lambda c: c.kill(1, lose_tail="some"),

@@ -79,12 +79,12 @@ def test_a_file_of_a_user_under_the_name_of_a_runs_file_is_refused(
 ) -> None:
     (tmp_path / "run" / "controller-101").mkdir(parents=True)
     (tmp_path / "run" / "controller-101" / "meta.properties").write_text("mine")
-    with pytest.raises(UserError, match=r"controller-101/meta\.properties: is no file of a run"):
+    with pytest.raises(UserError, match=r"controller-101/meta\.properties: is not a file of a run"):
         cluster.save(tmp_path / "run")
     assert (tmp_path / "run" / "controller-101" / "meta.properties").read_text() == "mine"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "trace").write_text("a file")
-    with pytest.raises(UserError, match="trace: is no file of a run"):
+    with pytest.raises(UserError, match="trace: is not a file of a run"):
         cluster.save(tmp_path / "other")
 
 

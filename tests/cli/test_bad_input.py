@@ -97,20 +97,20 @@ def step(text: str) -> str:
 SCENARIOS = {
     "unknown selector": (
         step("{do: cut, src: chief(orders-0), dst: brokers}"),
-        "step 2: src: chief() is no selector; known: active_controller, broker,",
+        "step 2: src: unknown selector chief(); known: active_controller, broker,",
     ),
-    "unknown name": (step("{do: kill, node: everybody}"), "'everybody' is no selector; write "),
+    "unknown name": (step("{do: kill, node: everybody}"), "unknown selector 'everybody'; write "),
     "a node that is not there": (step("{do: kill, node: broker(9)}"), "brokers are 1, 2, 3"),
     "not a partition": (step("{until: leader(orders) == 1}"), "'orders' is not a partition"),
     "duration without a unit": (step("{after: 5, do: heal}"), "step 2: after: "),
     "unknown unit": (step("{do: publish_delay, broker: brokers, delay: 5y}"), "step 2: delay: "),
     "unknown API": (
         step("{do: cut, src: brokers, dst: brokers, api: Fetsch}"),
-        "step 2: api: 'Fetsch' is no API; did you mean Fetch?",
+        "step 2: api: unknown API 'Fetsch'; did you mean Fetch?",
     ),
     "a request's class": (
         step("{do: hold, src: brokers, dst: controllers, api: [Fetch, AlterPartitionRequest]}"),
-        "'AlterPartitionRequest' is no API; did you mean AlterPartition?",
+        "unknown API 'AlterPartitionRequest'; did you mean AlterPartition?",
     ),
     "negative duration": (step("{until: unfenced(brokers), within: -5s}"), "step 2: within: "),
     "missing argument": (step("{do: cut, src: brokers}"), "step 2: cut needs 'dst': a selector"),
@@ -120,7 +120,7 @@ SCENARIOS = {
         ":2:7: seed belongs below cluster",
     ),
     "missing do": (step("{node: broker(1)}"), "a step has one of do, until and expect"),
-    "unknown action": (step("{do: explode}"), "step 2: 'explode' is no action; known: create_"),
+    "unknown action": (step("{do: explode}"), "step 2: unknown action 'explode'; known: create_"),
     "unknown argument": (
         step("{do: kill, node: broker(1), hard: 1}"),
         "step 2: kill has no argument 'hard'; it takes node, lose_tail",
@@ -129,10 +129,13 @@ SCENARIOS = {
         step("{do: create_topic, name: bills, replcas: 3}"),
         "step 2: create_topic has no argument 'replcas'; did you mean replicas?",
     ),
-    "misspelt action": (step("{do: creat_topic}"), "is no action; did you mean create_topic?"),
+    "misspelt action": (
+        step("{do: creat_topic}"),
+        "unknown action 'creat_topic'; did you mean create_topic?",
+    ),
     "misspelt selector": (
         step("{until: fully_insync(orders-0)}"),
-        "step 2: fully_insync() is no selector; did you mean fully_in_sync?",
+        "step 2: unknown selector fully_insync(); did you mean fully_in_sync?",
     ),
     "misspelt field": ("stepps: [{do: heal}]\n", "'stepps' is not known here; did you mean steps?"),
     "misspelt runtime": (
@@ -145,15 +148,15 @@ SCENARIOS = {
     ),
     "misspelt topic config": (
         step("{do: create_topic, name: bills, configs: {min.insync.replica: 2}}"),
-        "'min.insync.replica' is no topic config; did you mean min.insync.replicas?",
+        "unknown topic config 'min.insync.replica'; did you mean min.insync.replicas?",
     ),
     "unknown topic config": (
         step("{do: set_config, topic: orders, key: colour, value: red}"),
-        "'colour' is no topic config; write one such as min.insync.replicas",
+        "unknown topic config 'colour'; write one such as min.insync.replicas",
     ),
     "unknown rule": (
         "exercises: [A1, ZZ9]\n" + step("{do: heal}"),
-        "exercises: 'ZZ9' is no rule; known: A1, A2,",
+        "exercises: unknown rule 'ZZ9'; known: A1, A2,",
     ),
     "a field twice": (
         "name: a\nname: b\n" + step("{do: heal}"),
@@ -222,8 +225,8 @@ def test_a_scenario_that_cannot_be_played(
     ("args", "expected"),
     [
         ([], "Usage: minicluster"),
-        (["frobnicate"], "'frobnicate' is no command; known: run, "),
-        (["vrify", "x"], "'vrify' is no command; did you mean verify?"),
+        (["frobnicate"], "unknown command 'frobnicate'; known: run, "),
+        (["vrify", "x"], "unknown command 'vrify'; did you mean verify?"),
         (["--seed", "3", "run", "x"], "no such option '--seed' here; a command's come behind"),
         (["--vers"], "Did you mean '--version'?"),
         (["run"], "Missing argument 'SCENARIO'"),
@@ -255,7 +258,7 @@ def test_a_scenario_file_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert run(["run", str(tmp_path / "nowhere.yaml")]) == 66
     assert "there is no such file" in one_line(capfd)
     assert run(["run", str(tmp_path)]) == 66
-    assert ": is no file; give a scenario as a YAML file" in one_line(capfd)
+    assert ": is not a file; give a scenario as a YAML file" in one_line(capfd)
     binary = file("story.yaml", b"\xff\xfe\x00")(tmp_path)
     assert run(["run", str(binary)]) == 65
     assert "it is not a text in UTF-8" in one_line(capfd)

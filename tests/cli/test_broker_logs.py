@@ -86,4 +86,4 @@ def test_a_file_that_is_no_archive_is_one_line(
     path = tmp_path / "broker-1.zip"
     path.write_bytes(b"no archive")
     assert run(["log", str(path)]) == 66
-    assert f"{path}: is no archive of a broker" in capfd.readouterr().err
+    assert f"{path}: is not an archive of a broker" in capfd.readouterr().err

@@ -98,7 +98,7 @@ def test_each_rule_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_rule_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "A33"]) == 64
-    assert capsys.readouterr().err == "minicluster: 'A33' is no rule; did you mean A3?\n"
+    assert capsys.readouterr().err == "minicluster: unknown rule 'A33'; did you mean A3?\n"
 
 
 @pytest.mark.parametrize(

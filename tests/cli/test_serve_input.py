@@ -54,7 +54,7 @@ def test_a_mistake_of_serve_is_one_line_and_nothing_starts(
         (["heal"], 64, "no cluster of yours serves here; start one: minicluster serve"),
         (["--at", "127.0.0.1:9092", "heal"], 64, "no cluster of yours serves here"),
         (["--ready-file", "/nowhere.json", "heal"], 64, "/nowhere.json: there is no such file"),
-        (["--at", "nowhere", "--token", "x", "heal"], 64, "nowhere: is no address; write one"),
+        (["--at", "nowhere", "--token", "x", "heal"], 64, "nowhere: is not an address; write one"),
         (["--at", "127.0.0.1:1", "--token", "x", "heal"], 69, "127.0.0.1:1: no cluster responds"),
         ([], 64, "Missing argument 'STEP...'"),
     ],

@@ -183,7 +183,7 @@ def test_the_limits_of_reading_are_options(
 @pytest.mark.parametrize("text", ["", "8MB", "-1", "1e9", "٣"])
 def test_a_size_is_a_number_of_bytes(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["log", str(SMOKE), "--max-unpacked", text]) == 64
-    assert "is no size; write 8MiB" in capfd.readouterr().err
+    assert "is not a size; write 8MiB" in capfd.readouterr().err
 
 
 def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(

@@ -80,7 +80,7 @@ def test_a_condition_that_does_not_come_is_unknown(
 REFUSED = {
     ("{log}", "kill 9", 65): r"step 1 \(kill node=9\): .*there is no node 9; nodes are 1, 2, 101",
     ("{log}", "kill rack(1)", 65): r"no rack is registered",
-    ("{log}", "explode 1", 65): r"explode.* is no action",
+    ("{log}", "explode 1", 65): r"unknown action .explode",
     ("{log}", "nowhere.yaml", 66): r"nowhere.yaml",
     ("{tmp}/nowhere", "kill 1", 66): r"no such file",
     ("{tmp}", "kill 1", 66): r"holds no metadata log|is empty",
@@ -108,7 +108,7 @@ def test_a_mistake_is_one_line(
     [
         (("--seeds", "x"), "neither a seed nor a range"),
         (("--watch", "soon"), "--watch"),
-        (("--config", "fast"), "no name=value"),
+        (("--config", "fast"), "not name=value"),
         (("--config", "no.such=1"), "no.such"),
     ],
 )

@@ -28,7 +28,8 @@ SERVED_IN_PART = {
     **dict.fromkeys(("Fetch", "ListOffsets"), "no tiered storage"),
     "Metadata": "no authorization",
     **dict.fromkeys(
-        ("DescribeAcls", "CreateAcls", "DeleteAcls"), "refused, as Kafka does without an authorizer"
+        ("DescribeAcls", "CreateAcls", "DeleteAcls"),
+        "rejected, as Kafka does without an authorizer",
     ),
     **dict.fromkeys(
         (
@@ -37,9 +38,9 @@ SERVED_IN_PART = {
             "ExpireDelegationToken",
             "DescribeDelegationToken",
         ),
-        "refused, as Kafka does without a secret key",
+        "rejected, as Kafka does without a secret key",
     ),
-    **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "refused: listeners are PLAINTEXT"),
+    **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "rejected: listeners are PLAINTEXT"),
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)

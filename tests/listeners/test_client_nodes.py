@@ -202,7 +202,7 @@ def test_the_end_of_a_broker_is_not_seen_behind_a_cut(cluster: MiniCluster) -> N
 def test_a_client_is_no_process_and_its_connections_keep_their_order(cluster: MiniCluster) -> None:
     app = cluster.client("app-1")
     for action in (cluster.kill, cluster.restart, cluster.wipe):
-        with pytest.raises(UserError, match="client app-1 is no process of the cluster"):
+        with pytest.raises(UserError, match="client app-1 is not a process of the cluster"):
             action(app)
     with pytest.raises(UserError, match="client app-1 has connections of TCP"):
         cluster.duplicate(app, 1, p=1)
@@ -275,7 +275,7 @@ def test_a_scenario_names_clients() -> None:
 
 def test_a_step_that_takes_no_client_is_refused() -> None:
     scenario = parse_scenario("steps: [{do: kill, node: client(app-1)}]")
-    with pytest.raises(ScenarioError, match=r"step 1 .*client app-1 is no process"):
+    with pytest.raises(ScenarioError, match=r"step 1 .*client app-1 is not a process"):
         play_once(scenario)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.actors.play import many_seeds, sights
+from minicluster.actors.play import many_seeds, observations
 from minicluster.actors.play.campaign import Outcome
 from minicluster.actors.play.many_seeds import ROUND, campaign
 from minicluster.scenario import Scenario
@@ -63,7 +63,7 @@ def played(
         steps_done=0,
         idle_faults=(),
         variation=variation,
-        sights=seen_by(seed, variation),
+        observations=seen_by(seed, variation),
     )
 
 
@@ -83,7 +83,7 @@ def test_without_variations_each_seed_is_played_once(monkeypatch: pytest.MonkeyP
 
 
 def test_a_campaign_of_either_mode_misses_the_rules_of_its_log_and_those_of_replicas() -> None:
-    rules = {mode: known["rules"] for mode, known in sights.KNOWN.items()}
+    rules = {mode: known["rules"] for mode, known in observations.KNOWN.items()}
     assert {"A1", "E02"} <= rules["kraft"] - rules["zookeeper"]
     assert {"K1", "K8"} <= rules["zookeeper"] - rules["kraft"]
     assert {"B2", "F8", "F18"} <= rules["kraft"] & rules["zookeeper"]

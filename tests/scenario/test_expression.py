@@ -157,7 +157,7 @@ def test_a_slip_is_shown_where_it_is(text: str, message: str) -> None:
         ("chief(orders-0)", "known: active_controller"),
         ("leader(orders)", "topic-index"),
         ("isr(nothing-3)", "no partition nothing-3"),
-        ("everybody", "'everybody' is no selector"),
+        ("everybody", "unknown selector 'everybody'"),
         ("fenced(broker(1))", "a condition, not a selector"),
         ("55", "there is no node 55"),
     ],

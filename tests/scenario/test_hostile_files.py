@@ -33,8 +33,8 @@ REFUSED = {
     "a tag of Python's": ("steps: !!python/object:os.system x", "is a tag; write plain text"),
     "a key that is a list": ("? [a, b]\n: c", "my.yaml:1:3: a name is plain text"),
     "a key that is a mapping": ("{{a: b}: c}", "my.yaml:1:2: a name is plain text"),
-    "no key": ("? ~\n: c", "'~' is no name"),
-    "merged": ("a: 1\n<<: {b: 2}", "'<<' is no name"),
+    "no key": ("? ~\n: c", "'~' is not a name"),
+    "merged": ("a: 1\n<<: {b: 2}", "'<<' is not a name"),
     "5,000 digits": ("cluster: {seed: " + "9" * 5_000 + "}", "a number of 5000 characters; 40"),
     "a date that is none": (
         "cluster: {seed: 2024-99-99}\nsteps: [{do: heal}]",
@@ -69,7 +69,7 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "socket.yaml"))
     for path in (pipe, link, Path("/dev/zero"), tmp_path, tmp_path / "socket.yaml"):
-        with pytest.raises(ScenarioError, match="is no file; give a scenario as a YAML file"):
+        with pytest.raises(ScenarioError, match="is not a file; give a scenario as a YAML file"):
             load_scenario(path)
     listener.close()
     with pytest.raises(ScenarioError, match="a scenario has at most 4,194,304"):

@@ -173,7 +173,7 @@ def test_a_seed_plays_the_same_again() -> None:
     [seed] = seeds_of(is_short)
     first, second = play_seed(seed), play_seed(seed)
     assert first.trace_hash == second.trace_hash
-    assert first.sights == second.sights
+    assert first.observations == second.observations
 
 
 def test_a_variation_draws_some_events_anew_and_leaves_the_others() -> None:

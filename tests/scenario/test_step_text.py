@@ -97,10 +97,10 @@ def test_any_value_of_a_config_is_read_again(key: str, value: str | int | None) 
 
 SLIPS = {
     "": "it is empty; write one such as kill leader(orders-0)",
-    "kil leader(orders-0)": "'kil' is no action; did you mean kill?",
-    "expct isr(orders-0) == 2": "'expct' is no action; did you mean expect?",
+    "kil leader(orders-0)": "unknown action 'kil'; did you mean kill?",
+    "expct isr(orders-0) == 2": "unknown action 'expct'; did you mean expect?",
     "kill": "kill needs 'node': a selector",
-    "kill ledaer(orders-0)": "ledaer() is no selector; did you mean leader?",
+    "kill ledaer(orders-0)": "unknown selector ledaer(); did you mean leader?",
     "kill nod=leader(orders-0)": "kill has no argument 'nod'; did you mean node?",
     "kill broker(1) broker(2)": "'broker(2)' has no name; kill takes node, lose_tail",
     "kill node=broker(1) broker(2)": "'broker(2)' has no name; kill takes node, lose_tail",

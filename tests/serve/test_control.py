@@ -182,7 +182,7 @@ def test_where_nothing_listens_is_one_line() -> None:
         with pytest.raises(NoCluster, match="no cluster responds: Connection refused"):
             perform_at(f"127.0.0.1:{port}", "token", "heal")
     for address in ("nowhere", "host:", "host:port", "host:70000"):
-        with pytest.raises(UserError, match="is no address"):
+        with pytest.raises(UserError, match="is not an address"):
             perform_at(address, "token", "heal")
 
 

@@ -63,7 +63,7 @@ def test_the_file_of_another_cluster_in_the_same_place_stays(tmp_path: Path) -> 
 def test_what_is_no_ready_file_is_one_line(content: str, tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     path.write_text(content)
-    with pytest.raises(UserError, match="is no ready file") as refused:
+    with pytest.raises(UserError, match="is not a ready file") as refused:
         read_ready_file(path)
     assert "\n" not in str(refused.value)
 

@@ -169,7 +169,7 @@ def test_a_step_without_an_address_is_for_the_cluster_of_this_directory(
 
 def test_steps_that_are_refused_are_one_line(one: Serving) -> None:
     for words, code, line in (
-        (("kil", "broker(1)"), 65, "'kil broker(1)': 'kil' is no action; did you mean kill?"),
+        (("kil", "broker(1)"), 65, "'kil broker(1)': unknown action 'kil'; did you mean kill?"),
         (("kill broker(7)",), 65, "there is no such broker; brokers are 1"),
         (("expect fenced(broker(1))",), 1, "expected fenced(broker(1)), but"),
         (

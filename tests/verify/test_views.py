@@ -187,7 +187,7 @@ def test_sql_prints_rows_and_names_a_mistake_in_one_line(
     assert run(["sql", str(folder), "select nothing from records"]) == 64
     assert capfd.readouterr().err.strip().count("\n") == 0
     assert run(["sql", str(folder), "select * from partitons"]) == 64
-    assert "'partitons' is no view; did you mean partitions?" in capfd.readouterr().err
+    assert "unknown view 'partitons'; did you mean partitions?" in capfd.readouterr().err
 
 
 def test_sql_shows_times_in_utc(

@@ -78,7 +78,7 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
 def _with_fields(rules: Rules, names: Sequence[str]) -> Rules:
     for name in names:
         if name not in Rules.bugs():
-            raise UserError(f"rules: {name!r} is no bug; known: {', '.join(Rules.bugs())}")
+            raise UserError(f"rules: unknown bug {name!r}; known: {', '.join(Rules.bugs())}")
     return replace(rules, **dict.fromkeys(names, True))  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster.actors.play.campaign import play_seed
-from minicluster.actors.play.sights import KNOWN
+from minicluster.actors.play.observations import KNOWN
 from minicluster.cli import run
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import to_yaml

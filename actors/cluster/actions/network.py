@@ -137,7 +137,7 @@ def _refuse_clients(
     word: str,
     do: declared.Duplicate | declared.Reorder | declared.Record,
 ) -> None:
-    """Refuse what no connection of TCP does.
+    """Reject what no connection of TCP does.
 
     Errors:  UserError that names the client.
     """

@@ -71,7 +71,7 @@ def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
         if is_client(node_id):
             _pause_client(cluster, node_id, do)
             continue
-        cluster.own_ids(node_id)  # refuses those of other processes
+        cluster.own_ids(node_id)  # rejects those of other processes
         process = cluster.processes.get(node_id)
         if process is None or process.paused:
             cluster.note("pause", [node_id], "note", "it does not run")
@@ -115,7 +115,7 @@ def resume(cluster: ClusterRoles, do: declared.Resume) -> None:
         if is_client(node_id):
             _resume_client(cluster, node_id)
             continue
-        cluster.own_ids(node_id)  # refuses those of other processes
+        cluster.own_ids(node_id)  # rejects those of other processes
         process = cluster.processes.get(node_id)
         if process is None or not process.paused:
             cluster.note("resume", [node_id], "note", "it is not paused")

@@ -69,7 +69,7 @@ def send(
 
 
 def refuse_on_zookeeper(cluster: ClusterRoles, what: str, why: str) -> None:
-    """Refuse what a cluster on ZooKeeper does not have, before its brokers do in fewer words."""
+    """Reject what a cluster on ZooKeeper does not have, before its brokers do in fewer words."""
     if cluster.mode == ZOOKEEPER:
         raise UserError(f"{what}: {why} (mode zookeeper)")
 

@@ -240,6 +240,8 @@ def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
 
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:
     """The broker leaves all ISRs and the cluster."""
+    # It cannot be elected while it is not registered. As shipped it enters the ELR nevertheless,
+    # and leaves it only when it registers again, which counts as an unclean restart.
     stays = state.rules.unregistered_broker_stays_in_elr
     records: Records = []
     gone, lost = (broker.id, NO_LEADER) if stays else (NO_LEADER, broker.id)
@@ -255,6 +257,8 @@ def broker_restarted(state: ClusterState, broker_id: int, clean: bool) -> Record
 
     Shapes:  clean: the restart is proved to be one in good order, and it may stay eligible.
     """
+    # Otherwise an incarnation that restarted before its session ran out would be in ISRs, and lead,
+    # with a disk of which nobody knows what it still holds (KAFKA-18106).
     in_isr = state.indexes.in_isr(broker_id)
     elr, elr_supported = state.gates.elr_enabled, state.gates.metadata_version.elr_supported
     if not state.rules.new_incarnation_leaves_isr and not elr_supported:
@@ -269,6 +273,8 @@ def directories_offline(
     state: ClusterState, broker: BrokerRegistration, offline: Sequence[UUID]
 ) -> Records:
     """Replicas in directories that have just failed leave ISRs and leaderships (KIP-858)."""
+    # What the registration has, minus what failed: a directory that was reported before is not in
+    # it any more, and is not decided again with every heartbeat.
     failed = [directory for directory in broker.log_dirs if directory in offline]
     if not failed:
         return []

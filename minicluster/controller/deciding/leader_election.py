@@ -70,6 +70,8 @@ def elect_leader(candidates: Candidates, election: Election, gates: Gates) -> tu
 
 
 def _is_clean(candidates: Candidates, replica: int) -> bool:
+    # The ELR only while the ISR is empty: as long as it has a member, records may be committed that
+    # a member of the ELR does not have.
     eligible = candidates.isr or candidates.elr
     return replica in eligible and candidates.acceptable(replica)
 
@@ -79,6 +81,7 @@ def _can_elect_last_known_leader(candidates: Candidates, gates: Gates) -> bool:
         return False
     if len(candidates.last_known) != 1:
         return False
+    # Before KAFKA-19522 nothing asked whether it lives: a fenced broker became leader.
     if gates.rules.fenced_last_known_leader_is_elected:
         return True
     return candidates.acceptable(candidates.last_known[0])

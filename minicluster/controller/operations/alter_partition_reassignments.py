@@ -131,6 +131,8 @@ def _cancel(
 ) -> Targets:
     if not partition.is_reassigning:
         raise Rejected(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    # The replicas that were being added go, though some may be in the ISR by now. If only such are,
+    # the old ones lack committed records: that is an unclean election by another name.
     revert = revert_reassignment(
         Reassignment(
             replicas=partition.replicas,

@@ -69,6 +69,7 @@ def assign_replicas_to_dirs(
         directories.append(
             AssignReplicasToDirsResponse.DirectoryData(id=directory.id, topics=tuple(topics))
         )
+    # Computed from the state before, so a partition gets two records: its directory, then its ISR.
     records += partition_updates(state, offline, to_remove=broker.id)
     return Decision(
         records=tuple(records),

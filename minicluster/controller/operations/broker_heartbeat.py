@@ -78,6 +78,9 @@ def broker_heartbeat(
     soft: list[SoftChange] = [
         Touch(broker.id, following.is_fenced, request.current_metadata_offset)
     ]
+    # By the offset of this decision's last record, so that the hand-over is below it: a broker that
+    # has read up to there knows the new leaders. Only the first one counts; if it rose with each
+    # heartbeat, nobody would ever have read that far.
     if following.in_controlled_shutdown:
         soft.append(SetShutdownOffset(broker.id))
     return Decision(
@@ -138,6 +141,8 @@ def heartbeat_records(
 ) -> Records:
     """The records of a broker's new state, then those of its directories."""
     gates = state.gates.metadata_version
+    # All directories that have failed since the broker started, in every heartbeat: those that the
+    # registration does not have any more are skipped below, so a lost response costs nothing.
     offline = request.offline_log_dirs if gates.directory_assignment_supported else ()
     records: Records = []
     if following is not current:

@@ -93,10 +93,10 @@ def create_topics(
              Rejected with POLICY_VIOLATION when the request is too large as a whole.
     Source:  ReplicationControlManager.createTopics.
     """
-    once: dict[str, CreatableTopic] = {}
+    by_name: dict[str, CreatableTopic] = {}
     for topic in request.topics:
-        once.setdefault(topic.name, topic)
-    topics = list(once.values())
+        by_name.setdefault(topic.name, topic)
+    topics = list(by_name.values())
     _reject_too_many_partitions(state, topics)
     errors = _name_errors(state, topics)
     records: list[VersionedRecord] = []
@@ -188,6 +188,7 @@ def _create_topic(
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
     if refusal is not None:
         raise Rejected(ErrorCode.POLICY_VIOLATION, refusal)
+    # Last of all that can fail: a topic that is rejected must not use up the client's quota.
     quota.record(len(partitions))
     topic_id = id_of_new_topic(state, topic.name, new_topic_id)
     gates = state.gates

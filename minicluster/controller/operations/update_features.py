@@ -98,6 +98,7 @@ def update_features(
             records += _records(updates[name])
     if request.validate_only:
         return Decision(response=_response(state, request, version, errors))
+    # Before the level: from it on ELRs are kept, and they mean something only under one minimum.
     if proposed.get(ELR_VERSION, 0) > 0:
         records = _elr_safety_records(state) + records
     raised = proposed.get(KRAFT_VERSION, kraft.level)
@@ -291,7 +292,11 @@ def _outside(node: str, level: int, levels: range) -> str:
 
 
 def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
-    """One min.insync.replicas for the whole cluster, and none of single brokers (KIP-966)."""
+    """One min.insync.replicas for the whole cluster, and none of single brokers (KIP-966).
+
+    A leader goes by its own broker's value where there is one. The controller, which keeps the
+    ELRs, cannot know which broker leads next, so the values of single brokers have to go.
+    """
     records = []
     configs = state.image.configs
     if configs.value(BROKER, CLUSTER_DEFAULT, MIN_ISR) is None:

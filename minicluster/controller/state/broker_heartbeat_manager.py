@@ -250,6 +250,8 @@ class BrokerHeartbeatManager:
             if has_leaderships():
                 return BrokerControlState.CONTROLLED_SHUTDOWN
             return BrokerControlState.SHUTDOWN_NOW
+        # In controlled shutdown. Whatever it wants by now: it has handed its leaderships over, so
+        # there is no way back but a new registration.
         if has_leaderships():
             return BrokerControlState.CONTROLLED_SHUTDOWN
         if self._entry(broker_id).shutdown_offset <= self.lowest_active_offset():

@@ -285,5 +285,7 @@ class ClusterState:
         # Values of broker configs are checked by the broker that forwards them, not here.
         # Otherwise, one that is not a number would end each controller that meets it.
         wanted = int(text) if text.isdecimal() else self.settings.static_min_isr
+        # A minimum above the number of replicas can never be met; it counts as all of them, by
+        # partition 0 as in Kafka, though others may have more or fewer.
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))

@@ -48,7 +48,7 @@ class EndTxnMarker:
 
 
 class AppendFailed(MiniclusterError):
-    """The partition refuses an append."""
+    """The partition rejects an append."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)

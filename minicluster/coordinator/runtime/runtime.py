@@ -127,7 +127,7 @@ class CoordinatorRuntime(Generic[S]):
         self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
 
     def on_resigned(self, partition: int, epoch: int | None, now_ms: int) -> None:
-        """Another broker leads a partition, or it is deleted (None): what waits is refused.
+        """Another broker leads a partition, or it is deleted (None): what waits is rejected.
 
         Source:  CoordinatorRuntime.scheduleUnloadOperation.
         """

@@ -331,6 +331,8 @@ class Fetcher:
         _, _, sent = self._session.partitions[key]
         if state is None:
             return
+        # The partition was truncated, or has another leader epoch, since the request was sent: what
+        # was read is of another place, or of a log that need not be a continuation of this one.
         position = sent.fetch_offset, sent.current_leader_epoch
         if position != (state.offset, state.leader_epoch) or state.phase is not Phase.FETCHING:
             self._fetch_ignored_again()
@@ -390,6 +392,9 @@ class Fetcher:
 
         Source:  AbstractFetcherThread.processFetchRequest, onPartitionFenced.
         """
+        # A leader with a newer epoch has newer metadata, which is on its way here as well and adds
+        # the partition again. All else passes by itself: UNKNOWN_LEADER_EPOCH and
+        # NOT_LEADER_OR_FOLLOWER, too, are of a leader whose metadata is behind.
         if error == ErrorCode.FENCED_LEADER_EPOCH:
             self._fail(key, "fenced: the leader has a newer epoch")
         else:

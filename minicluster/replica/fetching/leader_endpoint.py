@@ -173,6 +173,8 @@ class FetchSessionHandler:
         if response.error_code != ErrorCode.NONE:
             self.on_failure()
             return False
+        # Both sides must have the same partitions. If they differ once, each later response would
+        # be taken for what it is not.
         sent = self.partitions
         if self.is_full:
             if set(keys) != sent.keys():

@@ -342,6 +342,8 @@ def _on_alter_partition(
     """
     if partition.in_flight is item:
         partition.in_flight = None
+    # By equality, not by identity: a retry of the same proposal is an equal item, and the response
+    # to the first of them is as good.
     pending = partition.isr_state
     # Metadata has replaced the change, or this broker has lost the partition.
     if isinstance(pending, CommittedPartitionState) or pending.sent != item:
@@ -361,6 +363,8 @@ def _on_alter_partition(
         partition.failed_isr_updates += 1
         return
     partition.on_change()
+    # What the controller has committed, not what was proposed: they differ where the change has
+    # completed a reassignment.
     isr = tuple(sorted(set(result.isr)))
     partition.isr_state = CommittedPartitionState(isr, result.recovery_state)
     partition.partition_epoch = result.partition_epoch

@@ -69,6 +69,8 @@ def append_records_to_leader(
     Source:  Partition.appendRecordsToLeader, UnifiedLog.append.
     """
     partition.require_leader()
+    # By the committed ISR: a member that is only proposed may not be in it in the end. With acks=1
+    # the producer has asked for no such promise, and the record waits in the log to be committed.
     if acks == ACKS_ALL and partition.is_under_min_isr:
         raise ReplicaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,

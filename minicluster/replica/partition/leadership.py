@@ -55,6 +55,8 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
     is_new_epoch = registration.leader_epoch > partition.leader_epoch
     change_stays_pending = stays_pending(partition, registration)
     _assign(partition, registration)
+    # A replica that left the assignment is forgotten: its next fetch is rejected, and its end holds
+    # back nothing. One that is new has not fetched, and holds back nothing until it joins.
     partition.remote_replicas = {
         replica: partition.remote_replicas.get(replica, ReplicaState())
         for replica in registration.replicas
@@ -68,6 +70,8 @@ def make_leader(partition: Partition, registration: PartitionRegistration, now_m
         start_offset = partition.log_end_offset
         partition.leader_epoch = registration.leader_epoch
         partition.leader_epoch_start_offset = start_offset
+        # Before the first append of the epoch. A follower whose last epoch reaches beyond this
+        # start must be told that it ends here, even while the new epoch has no record.
         partition.log.epochs.assign(registration.leader_epoch, start_offset)
         reset_remote_replicas(partition, registration, is_new_leader, now_ms)
     partition.leader = partition.broker_id

@@ -68,11 +68,14 @@ def _check_header(batch: RecordBatch, origin: AppendOrigin) -> None:
     """
     if origin is not AppendOrigin.CLIENT:
         return
+    # The log assigns offsets by the header alone. One that promises more records than there are
+    # would leave a hole, and fewer would give two records one offset.
     from_offsets = batch.last_offset - batch.base_offset + 1
     if from_offsets <= 0 or batch.count <= 0 or from_offsets != batch.count:
         raise ReplicaError(
             ErrorCode.INVALID_RECORD, f"{from_offsets} offsets for {batch.count} records"
         )
+    # A marker from a client would end a transaction behind its coordinator's back.
     if batch.is_control:
         raise ReplicaError(ErrorCode.INVALID_RECORD, "clients write no control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:

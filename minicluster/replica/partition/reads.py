@@ -309,6 +309,8 @@ def diverging_epoch(
     """
     log = partition.replica_log.log
     epoch, end_offset = log.end_offset_for(last_fetched_epoch)
+    # The follower has an epoch that this log has not come to: it cannot tell by epochs where the
+    # logs part, and looks for a place by offsets instead.
     if epoch < 0 or end_offset < 0:
         raise ReplicaError(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} has no end here"

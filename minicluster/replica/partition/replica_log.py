@@ -384,6 +384,8 @@ class ReplicaLog:
         self._active = None
         if self.high_watermark >= log.end_offset:
             self.set_high_watermark(log.end_offset)
+        # From the last snapshot on, by reading: an append cannot be taken back from a producer's
+        # state, which holds the last batches alone.
         if not self.producers.is_empty:
             self._rebuild_producers()
         return True

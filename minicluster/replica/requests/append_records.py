@@ -94,6 +94,8 @@ def append_records(
         if is_to_append(state, status):
             _append(state, status, acks, how, internal_topics_allowed, now_ms)
     waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
+    # What a partition would respond with if time ran out now. It is appended in any case, and may
+    # be committed after the response: to a producer a timeout means that the outcome is unknown.
     for status in waiting:
         status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
     operation = DelayedProduce(state, statuses, on_appended, now_ms + timeout_ms)
@@ -232,6 +234,11 @@ class DelayedProduce(DelayedOperation):
         self._on_appended(self._statuses, now_ms)
 
     def _check(self, status: AppendStatus) -> None:
+        """End the wait for one partition that is replicated, or that this broker leads no more.
+
+        A leader that lost the partition must not acknowledge: the next one may lack the records,
+        and this one's high watermark says nothing any more.
+        """
         assert status.appended is not None
         try:
             partition = self._state.partition(status.key)

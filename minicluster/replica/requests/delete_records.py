@@ -56,6 +56,8 @@ def handle_delete_records(
         except ReplicaError as rejection:
             status.error = rejection.error
             continue
+        # Until the followers have moved as well: a client that was told of the deletion could
+        # otherwise read the records again, from a follower that is leader by then.
         status.requested, status.low_watermark = deleted.requested_offset, deleted.low_watermark
         status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
     operation = DelayedDeleteRecords(state, token, statuses, now_ms + request.timeout_ms)

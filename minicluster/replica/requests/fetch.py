@@ -91,6 +91,8 @@ def handle_fetch(
         name_of=state.topic_name,
         now_ms=now_ms,
     )
+    # From here on the session has continued: its epoch has moved, whatever the response will be. A
+    # client whose request fails now must open another, as after a response that was lost.
     session = context.session
     wanted: list[FetchedPartition] = []
     unknown: dict[PartitionKey, Any] = {}
@@ -105,6 +107,8 @@ def handle_fetch(
         _fail(state, token, request, version)
         return
     respond = partial(_respond, state, token, context, params, unknown)
+    # The first read counts as the follower's progress, even if the fetch then waits: the high
+    # watermark moves when the offset is known, not when there is something to send.
     results = read_from_log(state, params, wanted, now_ms)
     if (
         results.responds_at_once
@@ -116,6 +120,8 @@ def handle_fetch(
         return
     deadline_ms = now_ms + params.max_wait_ms
     operation = DelayedFetch(state, params, wanted, results, respond, deadline_ms)
+    # Once more before it waits: its own read may have moved a high watermark, or put a replica into
+    # the ISR, and nothing else may ever happen to wake it.
     if operation.try_complete(now_ms):
         operation.on_complete(now_ms)
         return
@@ -277,6 +283,8 @@ def read_from_log(
         size = records.size
         results.size += size
         left = max(0, left - size)
+        # A follower of a diverging log has to truncate before it can fetch anything: were it to
+        # wait for bytes, it would fall behind by the whole wait.
         results.responds_at_once |= info.diverging_epoch is not None or replica is not None
         results.data[item.key] = _data(params, item, info, records, replica)
     return results
@@ -541,6 +549,7 @@ class DelayedFetch(DelayedOperation):
             end = partition.last_stable_offset
         else:
             end = partition.high_watermark
+        # The log was truncated, or the fetch is out of range: only a read can tell, with an error.
         if end < offset:
             return None
         if data.last_fetched_epoch >= 0:

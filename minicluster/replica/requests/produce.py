@@ -107,6 +107,8 @@ def handle_produce(
             state.respond(token, response)
         return
 
+    # Later, where a coordinator is asked first. What was checked above may be another by then, so
+    # the append looks up each partition again.
     def append(how: AppendCheck, verified: bool, at_ms: int) -> None:
         append_records(
             state,
@@ -298,10 +300,10 @@ def _checked_partitions(
     Of a partition that the request names twice the last good records are appended, though the
     response has the last rejection, if there is one.
     """
-    good: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
+    valid: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
     rejected: dict[tuple[uuid.UUID, str, int], AppendStatus] = {}
     for status, records in produced:
-        chosen = good
+        chosen = valid
         try:
             if status.key is None and version >= TOPIC_IDS_FROM:
                 raise ReplicaError(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -314,7 +316,7 @@ def _checked_partitions(
             status.reject(rejection)
             chosen = rejected
         chosen[status.topic_id, status.topic, status.index] = status
-    return [*good.values(), *rejected.values()]
+    return [*valid.values(), *rejected.values()]
 
 
 # --- transactions -----------------------------------------------------------------------------

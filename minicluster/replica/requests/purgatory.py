@@ -93,6 +93,7 @@ class Purgatory:
         watchers = self._watchers.get(key) if self._watchers else None
         if watchers is None:
             return
+        # A copy, and each looked up again: completing one may complete, or add, others.
         for number in sorted(watchers):  # the one that has waited longest is first
             entry = self._operations.get(number)
             if entry is not None and entry[0].try_complete(now_ms):

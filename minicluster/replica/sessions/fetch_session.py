@@ -443,6 +443,8 @@ class IncrementalFetchContext:
 
         Errors:  INVALID_FETCH_SESSION_EPOCH if another request has continued the session meanwhile.
         """
+        # While this fetch waited the client has given it up and sent another. What that one was
+        # sent must not be followed by older offsets.
         session = self.session
         if session.epoch != next_epoch(self.epoch):
             return FetchResponse(
@@ -490,6 +492,7 @@ def new_context(
         return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if session.epoch != request.session_epoch:
         return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    # A topic by its name and the one by its id need not be the same any more.
     if session.uses_topic_ids != uses_topic_ids:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
     session.take_follower(follower)
@@ -500,6 +503,8 @@ def new_context(
         return SessionlessFetchContext(wanted)
     touch(session, now_ms)
     session.epoch = next_epoch(session.epoch)
+    # Topics that this broker had not learned of when the session began: a client can be ahead of a
+    # broker's metadata, and would otherwise get UNKNOWN_TOPIC_ID as long as the session lasts.
     if uses_topic_ids:
         for key in session.to_read:
             partition = session.partitions[key]

@@ -241,8 +241,10 @@ class ReplicaManagerState(BrokerContext):
 
     def current_leader(self, key: Key | None) -> tuple[int, int]:
         """Leader and leader epoch by the metadata, -1 where not known (KIP-951)."""
-        known = None if key is None else self.image.topics.partition(*key)
-        return (-1, -1) if known is None else (known.leader, known.leader_epoch)
+        registration = None if key is None else self.image.topics.partition(*key)
+        if registration is None:
+            return -1, -1
+        return registration.leader, registration.leader_epoch
 
     # --- replicas -----------------------------------------------------------------------------
 
@@ -256,7 +258,10 @@ class ReplicaManagerState(BrokerContext):
             self.stop_fetching(key)
             stop_replica(self.partitions[key], delete=False)
             self.remove_partition(key)
+            # Not to be created again in another directory, where it would begin empty and, as a
+            # member of the ISR, could be elected without what is committed (KAFKA-16234).
             self.offline[key] = None
+        # After all of them: a fetch that waits for several responds with each as it is now.
         for key in keys:
             self.delayed.check_and_complete_all(key, now_ms)
 

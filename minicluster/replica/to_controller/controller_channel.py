@@ -119,6 +119,7 @@ class ControllerChannel:
             return []
         item = self._in_flight[1]
         self._in_flight = None
+        # To the head, not to the end: what was queued later builds on it.
         if is_from_inactive_controller(response):
             return self._put_back(item, now_ms)
         self._ended.append(item.end(response))

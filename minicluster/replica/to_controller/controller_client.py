@@ -121,7 +121,10 @@ class BackOffClient(ControllerClient):
             self._send(request, request.latest_version, now_ms)
 
     def wait(self, until_ms: int) -> None:
-        """Send nothing before a time; a pause that has begun is not prolonged."""
+        """Send nothing before a time; a pause that has begun is not prolonged.
+
+        Otherwise a steady stream of new entries would put off the first one for ever.
+        """
         if not self._waiting:
             self._waiting = True
             self.context.effects.append(SetTimer(self.timer, until_ms))

@@ -40,11 +40,11 @@ class Action:
 
     __slots__ = ()
     method: ClassVar[str]
-    refusable: ClassVar[bool] = False  # a step may allow the cluster to refuse it (may_fail)
+    refusable: ClassVar[bool] = False  # a step may allow the cluster to reject it (may_fail)
     of_scenarios: ClassVar[bool] = False  # a step alone, no method
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         cls.method = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __post_init__(self) -> None:
@@ -55,12 +55,12 @@ class Action:
     @property
     def given(self) -> dict[str, Any]:
         """The arguments as a scenario file has them, defaults left out."""
-        found = {}
+        arguments = {}
         for name, argument in arguments_of(type(self)).items():
             value = getattr(self, name)
             if argument.required or value != argument.default:
-                found[name] = None if value is None else argument.kind.written(value)
-        return found
+                arguments[name] = None if value is None else argument.kind.written(value)
+        return arguments
 
 
 def arguments_of(action: type[Action]) -> dict[str, Argument]:
@@ -84,14 +84,14 @@ _arguments: dict[type[Action], dict[str, Argument]] = {}
 
 def _declared_by(action: Any) -> dict[str, Argument]:
     hints = get_type_hints(action, include_extras=True)
-    found = {}
+    declared = {}
     for field in fields_of(action):
         kind, may_be_none = _kind_of(hints[field.name])
         default = None if field.default is MISSING else field.default
         if default is not None:
             default = kind.read(default, field.name)
-        found[field.name] = Argument(kind, field.default is MISSING, default, may_be_none)
-    return found
+        declared[field.name] = Argument(kind, field.default is MISSING, default, may_be_none)
+    return declared
 
 
 def _kind_of(hint: Any) -> tuple[Kind, bool]:

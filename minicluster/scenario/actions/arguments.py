@@ -197,13 +197,13 @@ def _items(value: Any) -> Iterable[Any]:
     return (value,) if alone else value
 
 
-def _not_empty(items: tuple[T, ...], what: str, where: str) -> tuple[T, ...]:
+def _not_empty(items: tuple[T, ...], kind: str, where: str) -> tuple[T, ...]:
     """Items of which there has to be one: an action on nothing would pass for one that acted.
 
     Errors:  UserError.
     """
     if not items:
-        raise UserError(f"{where}: an empty list names no {what}")
+        raise UserError(f"{where}: an empty list names no {kind}")
     return items
 
 
@@ -253,14 +253,14 @@ _OF_ZOOKEEPER = (
 
 def _apis(value: Any, where: str) -> tuple[str, ...]:
     names = _not_empty(tuple(_items(value)), "API; leave it out for all of them", where)
-    known = (*BY_NAME, *_OF_THE_KIPS, *_OF_ZOOKEEPER)
+    apis = (*BY_NAME, *_OF_THE_KIPS, *_OF_ZOOKEEPER)
     for name in names:
         if not isinstance(name, str):
             raise _not(APIS.text, value, where)
-        if name not in known:  # a fault that is narrowed to it would hit nothing
+        if name not in apis:  # a fault that is narrowed to it would hit nothing
             near = name.removesuffix("Request")
-            what = instead(near, known, "write one such as Fetch or Produce")
-            raise UserError(f"{where}: {name[:60]!r} is no API; {what}")
+            hint = instead(near, apis, "write one such as Fetch or Produce")
+            raise UserError(f"{where}: unknown API {name[:60]!r}; {hint}")
     return names
 
 
@@ -276,12 +276,12 @@ def _partition(value: object, where: str) -> tuple[str, int]:
 
 
 def _partitions(value: Any, where: str) -> tuple[tuple[str, int], ...]:
-    given = _not_empty(tuple(_items(value)), "partition", where)
-    found = [_partition(item, where) for item in given]
-    for index, (topic, number) in enumerate(found):
-        if (topic, number) in found[:index]:  # Kafka's client takes a set or a map
+    items = _not_empty(tuple(_items(value)), "partition", where)
+    partitions = [_partition(item, where) for item in items]
+    for index, (topic, number) in enumerate(partitions):
+        if (topic, number) in partitions[:index]:  # Kafka's client takes a set or a map
             raise UserError(f"{where}: {topic}-{number} is given twice")
-    return tuple(found)
+    return tuple(partitions)
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -311,28 +311,28 @@ def _mapping(value: Any, where: str) -> dict[str, str | None]:
 def _assignment(value: Any, where: str) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, list | tuple) or len(value) > bounds.PARTITIONS_MAX:
         raise _not(ASSIGNMENT.text, value, where)
-    found = []
+    assignment = []
     for brokers in _not_empty(tuple(value), "broker", where):
         ids = tuple(_node(item, where) for item in _items(brokers))
         if not all(isinstance(node, int) for node in ids):
             raise _not(ASSIGNMENT.text, value, where)
-        found.append(ids)
-    return tuple(found)  # type: ignore[arg-type]
+        assignment.append(ids)
+    return tuple(assignment)  # type: ignore[arg-type]
 
 
 def _errors(value: Any, where: str) -> tuple[str, ...]:
     """Names of Kafka's errors; each takes its turn."""
     alone = isinstance(value, str | int) or not isinstance(value, Iterable)
-    found = []
+    names = []
     for item in _not_empty((value,) if alone else tuple(value), "error", where):
         name = item.name if isinstance(item, ErrorCode) else item
         if not isinstance(name, str):
             raise _not(ERRORS.text, value, where)
         if name not in ErrorCode.__members__:
-            what = instead(name, ErrorCode.__members__, "write one such as REQUEST_TIMED_OUT")
-            raise UserError(f"{where}: {name[:60]!r} is no error of Kafka's; {what}")
-        found.append(name)
-    return tuple(found)
+            hint = instead(name, ErrorCode.__members__, "write one such as REQUEST_TIMED_OUT")
+            raise UserError(f"{where}: unknown error {name[:60]!r}; {hint}")
+        names.append(name)
+    return tuple(names)
 
 
 def _versions(value: object, where: str) -> str:

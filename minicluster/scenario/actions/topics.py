@@ -59,7 +59,7 @@ class CreateTopic(Action):
 class DeleteTopic(Action):
     """Delete a topic, or several by one request.
 
-    Errors:  RequestRejected with the controller's reason for the first that it refuses; NoResponse.
+    Errors:  RequestRejected with the controller's reason for the first that it rejects; NoResponse.
     """
 
     refusable: ClassVar[bool] = True

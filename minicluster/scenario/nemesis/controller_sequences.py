@@ -125,10 +125,10 @@ def _late_acknowledgement(draws: Draws, name: str, world: World) -> Events:
     if not world.dynamic:
         return
     last = f"controller({world.controllers - 1})"
-    held: Step = {"do": "hold", "api": "BeginQuorumEpoch"}
+    hold: Step = {"do": "hold", "api": "BeginQuorumEpoch"}
     links = (("controllers", last), (last, "controllers"))
     for src, dst in links:
-        yield 0, {**held, "src": src, "dst": dst}
+        yield 0, {**hold, "src": src, "dst": dst}
     yield 100, {"do": "bounce", "node": ACTIVE, "down": "3s"}
     leaves_ms = draws.between(f"{name}/leaves", 4_000, 8_000)
     yield leaves_ms, {"do": "remove_voter", "node": last, **VOTERS_MAY_FAIL}

@@ -49,12 +49,12 @@ class Draws:
             return ""
         event = "/".join(name.split("/")[:2])
         if event not in self._anew:
-            found = ""
+            prefix = ""
             for count in range(1, len(self._variation) + 1):
                 path = ".".join(map(str, self._variation[:count]))
                 if _hashed(f"{self._seed}/varied/{path}/{event}") < REDRAWN:
-                    found = f"{path}/"
-            self._anew[event] = found
+                    prefix = f"{path}/"
+            self._anew[event] = prefix
         return self._anew[event]
 
     def below(self, name: str, bound: int) -> int:
@@ -73,9 +73,9 @@ class Draws:
 
     def count(self, name: str, mean: float) -> int:
         """The number of events of a rate (Poisson)."""
-        left, n = math.exp(-mean), 0
+        threshold, n = math.exp(-mean), 0
         product = self.fraction(f"{name}/0")
-        while product > left:
+        while product > threshold:
             n += 1
             product *= self.fraction(f"{name}/{n}")
         return n
@@ -186,8 +186,8 @@ def topic_of(draws: Draws, name: str) -> str:
 
 def some_brokers(draws: Draws, name: str, world: World, count: int) -> list[int]:
     """So many different brokers, in any order."""
-    left = list(range(1, world.brokers + 1))
-    return [left.pop(draws.below(f"{name}/{n}", len(left))) for n in range(count)]
+    candidates = list(range(1, world.brokers + 1))
+    return [candidates.pop(draws.below(f"{name}/{n}", len(candidates))) for n in range(count)]
 
 
 def own_topic(name: str, letter: str = "") -> str:

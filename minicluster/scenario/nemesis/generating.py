@@ -279,12 +279,15 @@ def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
 
 def _focus(draws: Draws, world: World) -> list[Kind]:
     """Two or three sequences; where a seed has more kinds, one or two of those come first."""
-    left = [kind for kind in FOCUSED if kind in USUAL]
+    candidates = [kind for kind in FOCUSED if kind in USUAL]
     chosen: list[Kind] = []
     if _has_more_kinds(draws):
         more = [kind for kind in MORE if kind.fits(world)]
         for n in range(1 + draws.below("focus/more", 2)):
             chosen.append(more.pop(draws.below(f"focus/more/{n}", len(more))))
-        left = [kind for kind in left if kind.fits(world)]
+        candidates = [kind for kind in candidates if kind.fits(world)]
     count = 2 + draws.below("focus", 2) - len(chosen)
-    return [*chosen, *(left.pop(draws.below(f"focus/{n}", len(left))) for n in range(count))]
+    return [
+        *chosen,
+        *(candidates.pop(draws.below(f"focus/{n}", len(candidates))) for n in range(count)),
+    ]

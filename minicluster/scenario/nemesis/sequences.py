@@ -53,10 +53,10 @@ def _victim_leads_and_crashes(draws: Draws, name: str, world: World) -> Events:
     first = draws.below(f"{name}/first", len(others))
     replicas = [world.victim, others[first], others[(first + 1) % len(others)]]
     partition = f"{topic_of(draws, name)}-0"
-    given = {"may_fail": True, "within": "3s"}
-    yield 0, {"do": "reassign", "partitions": partition, "replicas": replicas, **given}
+    options = {"may_fail": True, "within": "3s"}
+    yield 0, {"do": "reassign", "partitions": partition, "replicas": replicas, **options}
     after_ms = draws.between(f"{name}/moved", 1_000, 6_000)
-    yield after_ms, {"do": "elect", "partitions": partition, **given}
+    yield after_ms, {"do": "elect", "partitions": partition, **options}
     node: Step = {"do": "bounce", "node": f"broker({world.victim})"}
     for n in range(2):
         after_ms += draws.between(f"{name}/{n}/gap", 20, 2_000)
@@ -131,10 +131,10 @@ def _bridge(draws: Draws, name: str, world: World) -> Events:
 def _swizzle(draws: Draws, name: str, world: World) -> Events:
     """Brokers pause or lose their links one after the other, and recover in another order."""
     links = draws.flip(f"{name}/links", 0.4)
-    left = list(range(1, world.brokers + 1))
+    candidates = list(range(1, world.brokers + 1))
     after_ms, paused = 0, []
     for n in range(2 + draws.below(f"{name}/count", world.brokers - 1)):
-        paused.append(left.pop(draws.below(f"{name}/{n}", len(left))))
+        paused.append(candidates.pop(draws.below(f"{name}/{n}", len(candidates))))
         yield after_ms, _held(paused[-1]) if links else {"do": "pause", "node": paused[-1]}
         after_ms += draws.between(f"{name}/{n}/gap", 50, 2_000)
     while paused:

@@ -186,21 +186,21 @@ def _voter_leaves(draws: Draws, name: str, world: World) -> Events:
     if not world.dynamic:
         return
     node = {"node": f"controller({world.controllers - 1})"}
-    given = {"may_fail": True, "within": "5s"}
+    options = {"may_fail": True, "within": "5s"}
     after_ms = 0
     if draws.flip(f"{name}/wiped", 0.4):
         yield 0, {"do": "wipe", **node}
         after_ms = draws.between(f"{name}/down", 500, 10_000)
         yield after_ms, {"do": "restart", **node}
-    yield after_ms, {"do": "remove_voter", **node, **given}
+    yield after_ms, {"do": "remove_voter", **node, **options}
     after_ms += draws.between(f"{name}/away", 100, 15_000)
-    yield after_ms, {"do": "add_voter", **node, **given}
+    yield after_ms, {"do": "add_voter", **node, **options}
 
 
 def _topic(draws: Draws, name: str, world: World) -> Events:
     """A topic comes, and perhaps goes."""
     topic = f"topic{name.rpartition('/')[2]}"
-    given = {"may_fail": True, "within": "3s"}
+    options = {"may_fail": True, "within": "3s"}
     partitions = 1 + draws.below(f"{name}/partitions", 3)
     replicas = 1 + draws.below(f"{name}/replicas", 3)
     yield (
@@ -210,18 +210,18 @@ def _topic(draws: Draws, name: str, world: World) -> Events:
             "name": topic,
             "partitions": partitions,
             "replicas": replicas,
-            **given,
+            **options,
         },
     )
     after_ms = draws.between(f"{name}/first life", 500, 8_000)
     if draws.flip(f"{name}/grows", 0.3):
         more = partitions + 1 + draws.below(f"{name}/more", 3)
-        yield after_ms // 2, {"do": "add_partitions", "name": topic, "total": more, **given}
+        yield after_ms // 2, {"do": "add_partitions", "name": topic, "total": more, **options}
     if draws.flip(f"{name}/anew", 0.3):
-        yield after_ms, {"do": "recreate_topic", "name": topic, **given}
+        yield after_ms, {"do": "recreate_topic", "name": topic, **options}
     if draws.flip(f"{name}/again"):
         after_ms = draws.between(f"{name}/lives", 1_000, 20_000)
-        yield after_ms, {"do": "delete_topic", "name": topic, **given}
+        yield after_ms, {"do": "delete_topic", "name": topic, **options}
 
 
 def _reassign(draws: Draws, name: str, world: World) -> Events:

@@ -188,7 +188,7 @@ class _Reader:
         return value
 
     def _format(self) -> int:
-        """The format; that of a newer minicluster, whose fields may differ, is refused."""
+        """The format; that of a newer minicluster, whose fields may differ, is rejected."""
         found = self._integer("format") or 1
         if found > RUN_FORMAT:
             raise NotARun(

@@ -63,7 +63,7 @@ class StateWrite:
              controller, which has the epoch newest_epoch. replicas: of the topic's znode, None
              where it has none. live: the brokers that are registered; noticed: those of them that
              the controller must have read; dead: members that are not registered, as it must have
-             read. members_checked: its release refuses members that are not alive.
+             read. members_checked: its release rejects members that are not alive.
     """
 
     after: ZnodeState

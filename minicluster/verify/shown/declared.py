@@ -403,5 +403,5 @@ def view_named(name: str) -> ShownView:
     Errors:  UserError with a name that may be meant.
     """
     if name not in BY_NAME:
-        raise UserError(f"{name!r} is no view; {instead(name, list(BY_NAME))}")
+        raise UserError(f"unknown view {name!r}; {instead(name, list(BY_NAME))}")
     return BY_NAME[name]

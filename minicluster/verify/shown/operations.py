@@ -103,7 +103,7 @@ def _of_own_client(run: TracedRun) -> Iterator[Row]:
 
 
 def _failed(run: TracedRun) -> Iterator[Row]:
-    """The partitions of a client's Produce that were refused, or that no response came for.
+    """The partitions of a client's Produce that were rejected, or that no response came for.
 
     The trace has the bytes of such a request, and not its records.
     """

@@ -237,7 +237,7 @@ def _connect() -> None:
 
 
 def _check_launcher(master: str | None) -> None:
-    """Refuse in one line what Spark's launcher refuses in several.
+    """Reject in one line what Spark's launcher rejects in several.
 
     Errors:  SparkUnavailable.
     """

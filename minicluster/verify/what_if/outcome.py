@@ -14,7 +14,7 @@ from minicluster.verify.model import Verdict, gravest
 class Level(IntEnum):
     """The availability of a partition; the highest level is the gravest.
 
-    AT_RISK: the loss of one more in-sync replica refuses acks=all, or leaves no leader.
+    AT_RISK: the loss of one more in-sync replica rejects acks=all, or leaves no leader.
     UNDER_MIN_ISR: fewer in-sync replicas run than min.insync.replicas. NO_LEADER: no leader, or one
     whose process does not run.
     """

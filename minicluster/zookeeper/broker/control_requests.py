@@ -4,6 +4,10 @@ Their content becomes the broker's image: LeaderAndIsr has the partitions with a
 UpdateMetadata all others and the live brokers. The replica manager then acts on it as in KRaft.
 Clients are shown the metadata cache, which is UpdateMetadata alone.
 
+Three epochs keep old requests out: the controller epoch (one of an earlier controller), the broker
+epoch (one that was meant for the process before a restart, KIP-380), and for each partition the
+leader epoch (one that a newer request has overtaken).
+
 Versions: LeaderAndIsr 0-7, StopReplica 0-4, UpdateMetadata 0-8 (minicluster/protocol/messages).
 Source:   KIP-380, KIP-497, KIP-516; kafka.server.KafkaApis.handleLeaderAndIsrRequest,
           ReplicaManager.becomeLeaderOrFollower, stopReplicas, maybeUpdateMetadataCache.
@@ -360,12 +364,12 @@ class ControlRequests:
         return replace(self.image, topics=self.cache.topics, features=FeaturesImage())
 
     def _topic_id(self, topic: str) -> UUID | None:
-        found = self.image.topics.named(topic)
-        return None if found is None else found.id
+        image = self.image.topics.named(topic)
+        return None if image is None else image.id
 
     def _registration(self, partition: TopicPartition) -> Any:
-        found = self.image.topics.named(partition.topic)
-        return None if found is None else found.partitions.get(partition.partition)
+        image = self.image.topics.named(partition.topic)
+        return None if image is None else image.partitions.get(partition.partition)
 
     def _put(self, partition: TopicPartition, topic_id: UUID, **values: Any) -> None:
         wanted = id_of_name(partition.topic) if topic_id == ZERO_UUID else topic_id

@@ -46,7 +46,7 @@ class DelayedElections:
         if not self._delayed:
             return []
         effects: list[Effect] = []
-        kept = []
+        still_delayed = []
         for delayed in self._delayed:
             delayed.waiting = {
                 partition: leader
@@ -54,12 +54,12 @@ class DelayedElections:
                 if _leader(topics, partition) != leader
             }
             if delayed.waiting and now_ms < delayed.effect.expires_ms:
-                kept.append(delayed)
+                still_delayed.append(delayed)
             else:
                 response = _timed_out(delayed.effect.response, delayed.waiting)
                 effects.append(Respond(delayed.effect.token, response))
-        self._delayed = kept
-        next_ms = min((delayed.effect.expires_ms for delayed in kept), default=None)
+        self._delayed = still_delayed
+        next_ms = min((delayed.effect.expires_ms for delayed in still_delayed), default=None)
         effects.append(CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms))
         return effects
 

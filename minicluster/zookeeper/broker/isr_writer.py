@@ -92,8 +92,10 @@ class IsrWriter(Planted):
             if there.ok and PartitionState.from_json(there.data or b"") == state:
                 result = there
         if not result.ok:
-            known = result.code in (Code.BADVERSION, Code.NONODE)
-            code = ErrorCode.INVALID_UPDATE_VERSION if known else ErrorCode.UNKNOWN_SERVER_ERROR
+            is_outdated = result.code in (Code.BADVERSION, Code.NONODE)
+            code = (
+                ErrorCode.INVALID_UPDATE_VERSION if is_outdated else ErrorCode.UNKNOWN_SERVER_ERROR
+            )
             return AlterPartitionResponse.PartitionData(
                 partition_index=partition.partition, error_code=code
             )

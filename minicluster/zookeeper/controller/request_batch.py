@@ -1,6 +1,8 @@
 """The control requests of one decision, collected by broker and sent together.
 
-LeaderAndIsr goes first, to the replicas; then UpdateMetadata, to every broker; then StopReplica.
+LeaderAndIsr goes first, to the replicas; then UpdateMetadata, to every broker; then StopReplica. So
+a client that was sent to a leader by new metadata finds one that knows that it leads, and a replica
+is stopped only when its successor has been started.
 
 Source:  KIP-497, KIP-570, KIP-704; kafka.controller.ControllerBrokerRequestBatch.
 """
@@ -216,10 +218,10 @@ class RequestBatch:
 
 
 def _by_topic(states: Mapping[TopicPartition, _State]) -> dict[str, list[_State]]:
-    found: dict[str, list[_State]] = {}
+    by_topic: dict[str, list[_State]] = {}
     for partition, state in states.items():
-        found.setdefault(partition.topic, []).append(state)
-    return found
+        by_topic.setdefault(partition.topic, []).append(state)
+    return by_topic
 
 
 def send_metadata(

@@ -1,7 +1,8 @@
 """Reads and writes of znodes by the controller.
 
 Every write of the controller is a multi with a check of its epoch: a controller that another one
-has followed writes nothing any more.
+has followed writes nothing any more. The check is of the version of /controller_epoch, which it got
+at its election, so ZooKeeper itself decides it in one step with the write.
 
 Source:  KAFKA-6082; kafka.zk.KafkaZkClient.
 """
@@ -156,27 +157,27 @@ def read_states(
     results = yield from read_all(
         state, [paths.partition_state(partition) for partition in partitions]
     )
-    found: dict[TopicPartition, Leadership | Exception | None] = {}
+    states: dict[TopicPartition, Leadership | Exception | None] = {}
     for partition, result in zip(partitions, results, strict=True):
         if result.ok:
             data, stat = result.found
-            found[partition] = Leadership.read(data, stat.version)
+            states[partition] = Leadership.read(data, stat.version)
         elif result.code is Code.NONODE:
-            found[partition] = None
+            states[partition] = None
         else:
-            found[partition] = ZooKeeperFailure(result.code)
-    return found
+            states[partition] = ZooKeeperFailure(result.code)
+    return states
 
 
 def read_known_states(
     state: ControllerState, partitions: Sequence[TopicPartition]
 ) -> Process[dict[TopicPartition, Leadership]]:
     """The states of the partitions that have one."""
-    found = yield from read_states(state, partitions)
-    for leadership in found.values():
+    states = yield from read_states(state, partitions)
+    for leadership in states.values():
         if isinstance(leadership, Exception):
             raise leadership
-    return {p: value for p, value in found.items() if isinstance(value, Leadership)}
+    return {p: value for p, value in states.items() if isinstance(value, Leadership)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class ZnodeLogReader:
         """The log has ended at a time; the rows of what still waits."""
         self._rows = []
         for partition in list(self._seen.waiting):
-            self._settle(partition, "End", now_ms)
+            self._end_wait(partition, "End", now_ms)
         return self._rows
 
     def _row(self, table: str, kind: str, **values: Any) -> None:
@@ -138,7 +138,7 @@ class ZnodeLogReader:
                 self._topic(name, TopicAssignment.decode(data))
         elif parent == paths.ISR_CHANGE_NOTIFICATION:
             for notified in decode_partitions(data):
-                self._settle(notified, "Notified", line["ms"])
+                self._end_wait(notified, "Notified", line["ms"])
 
     def _deleted(self, path: str) -> None:
         parent, _, name = path.rpartition("/")
@@ -147,7 +147,7 @@ class ZnodeLogReader:
             if self._seen.states.pop(partition, None) is not None:
                 topic, part = partition
                 self._row("znode_states", "Delete", topic=topic, part=part)
-            self._settle(partition, "Deleted", self._line["ms"])
+            self._end_wait(partition, "Deleted", self._line["ms"])
         elif parent == paths.BROKER_IDS:
             epoch = self._seen.live.pop(int(name), None)
             self._has_changed(int(name))
@@ -210,7 +210,7 @@ class ZnodeLogReader:
     def _ended(self, session: Any) -> None:
         for partition, line in list(self._seen.waiting.items()):
             if line["session"] == session:  # a broker that is gone notifies of nothing
-                self._settle(partition, "Session", self._line["ms"])
+                self._end_wait(partition, "Session", self._line["ms"])
 
     # topics and states
 
@@ -283,15 +283,15 @@ class ZnodeLogReader:
         if line["session"] == seen.controller:
             self._notice(before, state)
         if of_leader:
-            self._settle(partition, "Replaced", line["ms"])
+            self._end_wait(partition, "Replaced", line["ms"])
             seen.waiting[partition] = line
 
     def _overdue(self, now_ms: int) -> None:
         for partition, line in list(self._seen.waiting.items()):
             if now_ms - line["ms"] > NOTIFIED_WITHIN_MS:
-                self._settle(partition, "Overdue", now_ms)
+                self._end_wait(partition, "Overdue", now_ms)
 
-    def _settle(self, partition: TopicPartition, kind: str, now_ms: int) -> None:
+    def _end_wait(self, partition: TopicPartition, kind: str, now_ms: int) -> None:
         """A leader's write waits no longer for its notification."""
         line = self._seen.waiting.pop(partition, None)
         if line is not None:

@@ -19,10 +19,10 @@ def operation_text(
 def log_lines(lines: Iterator[tuple[int, Line]]) -> Iterator[str]:
     """A log for people: zxid, moment, the broker whose session it is, the part of a multi."""
     for _, line in lines:
-        who = "-" if line.get("broker") is None else str(line["broker"])
+        broker = "-" if line.get("broker") is None else str(line["broker"])
         place, count = line.get("multi") or ("", "")
         part = f"{place}/{count}" if place else ""
-        yield f"{line['zxid']:>6} {_seconds(line)} {who:>4} {part:>5}  {_text(line)}"
+        yield f"{line['zxid']:>6} {_seconds(line)} {broker:>4} {part:>5}  {_text(line)}"
 
 
 def _seconds(line: Mapping[str, Any]) -> str:

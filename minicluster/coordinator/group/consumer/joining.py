@@ -56,7 +56,7 @@ def group_of_heartbeat(
 
 
 def require_room(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
-    """Refuse a new member of a full group.
+    """Reject a new member of a full group.
 
     Errors:  GROUP_MAX_SIZE_REACHED.
     """

@@ -37,7 +37,7 @@ def _version(metadata: bytes, kind: str) -> int:
         raise ProtocolError(kind, "version", "too short", offset=0)
     version = int.from_bytes(metadata[:2], "big", signed=True)
     if version < 0:
-        raise ProtocolError(kind, "version", f"{version} is no version", offset=0)
+        raise ProtocolError(kind, "version", f"{version} is not a version", offset=0)
     # A newer version only adds fields, so it is read as the newest that is known.
     return min(version, _LATEST)
 

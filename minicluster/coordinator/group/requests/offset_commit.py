@@ -195,7 +195,7 @@ def handle_offset_commit(
     """Commit the offsets of partitions that exist.
 
     Errors:  by partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE;
-             for all of them what the group refuses.
+             for all of them what the group rejects.
     """
     outcomes = Outcomes(by_id=version >= _TOPIC_IDS_FROM)
     topics = _known_topics(state, request, version, outcomes)
@@ -307,7 +307,7 @@ def handle_txn_offset_commit(
     """Write the offsets of partitions that exist; they count once the transaction is committed.
 
     Errors:  by partition UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all of them
-             INVALID_GROUP_ID, those of the verification, and what the group refuses.
+             INVALID_GROUP_ID, those of the verification, and what the group rejects.
     """
     outcomes = Outcomes(by_id=False)
     topics = _known_topics_of_transaction(state, request, outcomes)

@@ -88,7 +88,7 @@ def verify_partitions_in_transaction(
 ) -> dict[TopicPartition, ErrorCode]:
     """The error of each partition: TRANSACTION_ABORTABLE for one that is not in the transaction.
 
-    A pending transition is no obstacle: the append to the partition checks the producer once more.
+    A pending transition is not an obstacle: the append to the partition checks the producer again.
     """
     try:
         if not transactional_id:
@@ -104,7 +104,7 @@ def verify_partitions_in_transaction(
 
 
 def _require_producer(current: TransactionMetadata, producer: Producer) -> None:
-    """Refuse a producer other than the current one, and any while markers are written."""
+    """Reject a producer other than the current one, and any while markers are written."""
     if current.producer_id != producer[0]:
         raise OperationError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if current.producer_epoch != producer[1]:

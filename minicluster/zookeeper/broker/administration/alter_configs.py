@@ -72,8 +72,8 @@ def _alter(
         raise Rejected(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     configs: dict[str, str] = {config.name: config.value for config in resource.configs}
     if incremental:
-        (found,) = yield (GetData(paths.topic_config(name)),)
-        configs = decode_config(found.data) if found.ok else {}
+        (image,) = yield (GetData(paths.topic_config(name)),)
+        configs = decode_config(image.data) if image.ok else {}
         for change in resource.configs:
             _apply(configs, change)
     yield from _reject(state, name, configs)

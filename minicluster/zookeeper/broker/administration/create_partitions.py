@@ -50,10 +50,10 @@ def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[No
     name = topic.name
     if state.controller.context.is_queued_for_deletion(name):
         raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
-    (found,) = yield (GetData(paths.topic(name)),)
-    if not found.ok:
+    (existing,) = yield (GetData(paths.topic(name)),)
+    if not existing.ok:
         raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    before = TopicAssignment.decode(found.data)
+    before = TopicAssignment.decode(existing.data)
     if any(assignment.is_being_reassigned for assignment in before.partitions.values()):
         raise Rejected(
             ErrorCode.REASSIGNMENT_IN_PROGRESS,

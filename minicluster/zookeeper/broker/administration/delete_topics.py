@@ -60,5 +60,5 @@ def _delete(state: AdminState, name: str | None) -> Process[ErrorCode]:
     if not existing.ok:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     (created,) = yield (Create(paths.delete_topic(name)),)
-    done = created.ok or created.code is Code.NODEEXISTS
-    return ErrorCode.NONE if done else ErrorCode.UNKNOWN_SERVER_ERROR
+    is_requested = created.ok or created.code is Code.NODEEXISTS
+    return ErrorCode.NONE if is_requested else ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,5 +1,12 @@
 """The state machine of partitions: new, online, offline, non-existent.
 
+    NON_EXISTENT ──▶ NEW ──first leader──▶ ONLINE ◀──election──▶ OFFLINE ──deletion──▶ NON_EXISTENT
+
+A partition is online while it has a leader that lives, offline without one. ONLINE to ONLINE is an
+election too: the leader changes while there is one. The state is this controller's own, in memory;
+what lasts is the state znode, which is written first. Where that fails the state stays, and the
+next event or the next controller tries again.
+
 Source:  kafka.controller.ZkPartitionStateMachine.
 """
 
@@ -104,11 +111,11 @@ def _change(
         states.update(dict.fromkeys(valid, target))
         return {}
     new = [p for p in valid if states[p] is PartitionStatus.NEW]
-    known = [p for p in valid if states[p] is not PartitionStatus.NEW]
+    existing = [p for p in valid if states[p] is not PartitionStatus.NEW]
     if new:
         yield from _initialize(state, batch, new)
     outcomes: Outcomes = {}
-    remaining: Sequence[TopicPartition] = known
+    remaining: Sequence[TopicPartition] = existing
     while remaining:
         remaining = yield from _elect(state, batch, remaining, strategy, outcomes)
     for partition, outcome in outcomes.items():
@@ -146,9 +153,9 @@ def _elect(
 ) -> Process[Sequence[TopicPartition]]:
     """Elect leaders once; what another writer was faster with is returned, to be tried again."""
     context = state.context
-    found = yield from read_states(state, partitions)
+    states = yield from read_states(state, partitions)
     current: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, leadership in found.items():
+    for partition, leadership in states.items():
         if not isinstance(leadership, Leadership):
             outcomes[partition] = leadership or StateChangeFailed(
                 f"LeaderAndIsr information doesn't exist for partition {partition} in "

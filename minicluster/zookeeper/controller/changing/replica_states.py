@@ -1,5 +1,13 @@
 """The state machine of replicas: new, online, offline, and on the way to their deletion.
 
+    NON_EXISTENT ─▶ NEW ─▶ ONLINE ◀─▶ OFFLINE ─▶ DELETION_STARTED ─▶ DELETION_SUCCESSFUL
+                                         ▲              │ the broker is gone, or cannot delete
+                                         └─ DELETION_INELIGIBLE ◀─┘
+
+Going OFFLINE takes the replica out of the ISR, unless it is the last member, and stops its fetches;
+its log stays. DELETION_STARTED sends the StopReplica that deletes the log, and the broker's
+response decides what follows. A replica that is deleted is NON_EXISTENT again.
+
 Source:  kafka.controller.ZkReplicaStateMachine.
 """
 
@@ -155,9 +163,9 @@ def _remove_from_isr(
 ) -> Process[Sequence[TopicPartition]]:
     """Remove a broker from ISRs once; what another writer was faster with is returned."""
     context = state.context
-    found = yield from read_states(state, partitions)
+    states = yield from read_states(state, partitions)
     updates, unchanged = {}, {}
-    for partition, leadership in found.items():
+    for partition, leadership in states.items():
         if not isinstance(leadership, Leadership) or leadership.controller_epoch > context.epoch:
             continue  # without a state, or written by a newer controller
         if broker in leadership.leader_and_isr.isr:

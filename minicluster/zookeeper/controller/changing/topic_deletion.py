@@ -1,6 +1,8 @@
 """Deletion of topics: replicas are stopped, then deleted, then the znodes go.
 
 A topic with a replica on a dead broker waits for it; one that is reassigned, for the end of that.
+The znodes go last: were they gone first, a broker that was down would come back with a log of which
+nobody knows that it is to be deleted.
 
 Source:  kafka.controller.TopicDeletionManager.
 """

@@ -3,6 +3,10 @@
 The first refusal wins. Not checked: that the sender leads, that the leader is in the ISR, that
 members are replicas, that members are distinct. The leader of the state becomes the sender.
 
+A retry of a request whose response was lost meets a state that has it already. Unlike KRaft's, this
+controller responds with success then, though the partition epoch of the request is an older one:
+else the leader would stay pending, since no metadata with another epoch would ever come.
+
 Versions: 0 AlterIsr (KIP-497); 1 the recovery state (KIP-704); 2 topic ids and INELIGIBLE_REPLICA
           (KIP-841); 3 the broker epochs of members (KIP-903), which nothing here reads: brokers on
           ZooKeeper do not have the epochs of others.
@@ -98,8 +102,8 @@ def _alter(
     outcomes |= dict.fromkeys(result.retry, ErrorCode.INVALID_UPDATE_VERSION)
     if state.settings.own_writes_recognized:
         outcomes |= yield from _written_before(state, {p: accepted[p] for p in result.retry})
-    done = tuple(p for p in accepted if isinstance(outcomes[p], LeaderAndIsr))
-    written = yield from read_known_states(state, done)
+    applied = tuple(p for p in accepted if isinstance(outcomes[p], LeaderAndIsr))
+    written = yield from read_known_states(state, applied)
     context.leaderships.update(written)
     send_metadata(state, context.broker_epochs, proposed)
     state.respond(token, _response(state, version, unknown, outcomes))
@@ -107,18 +111,18 @@ def _alter(
 
 
 def _written_before(
-    state: ControllerState, refused: Mapping[TopicPartition, LeaderAndIsr]
+    state: ControllerState, failed: Mapping[TopicPartition, LeaderAndIsr]
 ) -> Process[Outcomes]:
     """The states that the write has reached, though its response was lost with the connection.
 
     The client of ZooKeeper sends such a write again, which then finds another version. A leader
     that got a refusal for it would be pending until its next leader epoch.
     """
-    found = yield from read_states(state, tuple(refused))
+    current = yield from read_states(state, tuple(failed))
     outcomes: Outcomes = {}
-    for partition, proposal in refused.items():
+    for partition, proposal in failed.items():
         own = replace(proposal, partition_epoch=proposal.partition_epoch + 1)
-        if found[partition] == Leadership(own, state.context.epoch):
+        if current[partition] == Leadership(own, state.context.epoch):
             outcomes[partition] = own
     return outcomes
 

@@ -1,5 +1,10 @@
 """Brokers that come, go, or come back before their absence was seen.
 
+The children of /brokers/ids are compared with those that were there before. A broker whose znode
+has another czxid has *bounced*: it was restarted between two looks. It must be treated as gone
+first, and only then as new; otherwise it would stay leader and in ISRs by what its last process
+held, and would never be sent its replicas.
+
 Source:  kafka.controller.KafkaController.processBrokerChange, onBrokerStartup, onBrokerFailure.
 """
 
@@ -100,14 +105,14 @@ def take_replicas_offline(state: ControllerState, replicas: Iterable[Replica]) -
     """Elect other leaders where these lead, and remove the replicas from their ISRs."""
     context = state.context
     deleted = [r for r in replicas if context.is_queued_for_deletion(r[0].topic)]
-    kept = [r for r in replicas if not context.is_queued_for_deletion(r[0].topic)]
+    staying = [r for r in replicas if not context.is_queued_for_deletion(r[0].topic)]
     leaderless = context.partitions_with_offline_leader()
     yield from change_partitions(state, leaderless, PartitionStatus.OFFLINE)
     outcomes = yield from bring_online(state)
-    yield from change_replicas(state, kept, ReplicaStatus.OFFLINE)
+    yield from change_replicas(state, staying, ReplicaStatus.OFFLINE)
     if deleted:
         yield from fail_replica_deletions(state, deleted)
-    if not kept and not any(isinstance(outcome, LeaderAndIsr) for outcome in outcomes.values()):
+    if not staying and not any(isinstance(outcome, LeaderAndIsr) for outcome in outcomes.values()):
         send_metadata(state, context.broker_epochs)  # else the brokers have learned who is live
 
 
@@ -119,7 +124,7 @@ def process_broker_modification(state: ControllerState, broker: int) -> Process[
     known = state.context.live_brokers.get(broker)
     if not expect_ok(result, Code.NONODE).ok or known is None:
         return
-    found = BrokerRegistration.decode(result.data)
-    if (found.endpoints, found.features) != (known.endpoints, known.features):
-        state.context.live_brokers[broker] = found
+    registered = BrokerRegistration.decode(result.data)
+    if (registered.endpoints, registered.features) != (known.endpoints, known.features):
+        state.context.live_brokers[broker] = registered
         send_metadata(state, state.context.broker_epochs)

@@ -1,5 +1,16 @@
 """Election of the controller, loading of its context, and resignation.
 
+The broker that creates /controller, an ephemeral znode, is the controller as long as its session
+lives. That alone is not safe: a controller that was paused does not know that its session is over,
+and would continue to write. So /controller and the next /controller_epoch are written in one multi,
+and every write of a controller checks the version of /controller_epoch: after the next election the
+old one's fail (KAFKA-6082). Brokers in turn reject control requests of a lower controller epoch.
+
+A new controller knows nothing. It reads the tree, sets a watch on all that can change, and then
+acts on the difference between what it reads and what should be: partitions whose leader is gone,
+topics to delete, reassignments under way. So an event that nobody has seen, since there was no
+controller, is not lost.
+
 Source:  kafka.controller.KafkaController.elect, onControllerFailover, maybeResign;
          kafka.zk.KafkaZkClient.registerControllerAndIncrementControllerEpoch.
 """
@@ -88,8 +99,8 @@ def process_controller_change(state: ControllerState) -> Process[None]:
     """Look who the controller is; resign if it is another broker."""
     was_active = state.is_active
     yield from watch_node(state, paths.CONTROLLER)
-    found = yield from read_controller(state)
-    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
+    controller = yield from read_controller(state)
+    state.active_controller = NO_ACTIVE_CONTROLLER if controller is None else controller
     if was_active and not state.is_active:
         resign(state)
 
@@ -112,8 +123,8 @@ def resign(state: ControllerState) -> None:
 
 def trigger_controller_move(state: ControllerState) -> Process[None]:
     """Fail-over has failed: resign, and let the next broker try."""
-    found = yield from read_controller(state)
-    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
+    controller = yield from read_controller(state)
+    state.active_controller = NO_ACTIVE_CONTROLLER if controller is None else controller
     if not state.is_active:
         return
     version = state.context.epoch_version
@@ -127,9 +138,9 @@ def trigger_controller_move(state: ControllerState) -> Process[None]:
 
 
 def _elect(state: ControllerState) -> Process[None]:
-    found = yield from read_controller(state)
-    state.active_controller = NO_ACTIVE_CONTROLLER if found is None else found
-    if found is not None:
+    controller = yield from read_controller(state)
+    state.active_controller = NO_ACTIVE_CONTROLLER if controller is None else controller
+    if controller is not None:
         return
     try:
         yield from _register(state)
@@ -218,9 +229,9 @@ def _set_up_features(state: ControllerState) -> Process[None]:
     enabled = protocol.features_supported
     features: dict[str, int] = {}
     if expect_ok(result, Code.NONODE).ok and enabled:
-        found = decode_object(result.data, "features")
-        if found.get("status") == 1:
-            features = _levels(found)
+        finalized = decode_object(result.data, "features")
+        if finalized.get("status") == 1:
+            features = _levels(finalized)
     wanted = encode_features(protocol.feature_znode_version, enabled=enabled, features=features)
     if not result.ok:
         yield (Create(paths.FEATURE, wanted),)
@@ -229,11 +240,11 @@ def _set_up_features(state: ControllerState) -> Process[None]:
         yield (SetData(paths.FEATURE, wanted),)
 
 
-def _levels(found: Mapping[str, Any]) -> dict[str, int]:
+def _levels(finalized: Mapping[str, Any]) -> dict[str, int]:
     """The level of each feature in /feature."""
     try:
         return {
-            name: int(levels["max_version_level"]) for name, levels in found["features"].items()
+            name: int(levels["max_version_level"]) for name, levels in finalized["features"].items()
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ProtocolError("features", "features", f"bad value: {error!r}") from error

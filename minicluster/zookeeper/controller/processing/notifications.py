@@ -71,8 +71,8 @@ def process_log_dir_event(state: ControllerState) -> Process[None]:
         return
     notified = yield from _notifications(state, paths.LOG_DIR_EVENT_NOTIFICATION)
     results = yield from read_all(state, notified)
-    found = {decoded(decode_log_dir_event, result, None) for result in results}
-    brokers = sorted(broker for broker in found if broker is not None)
+    named = {decoded(decode_log_dir_event, result, None) for result in results}
+    brokers = sorted(broker for broker in named if broker is not None)
     yield from change_replicas(state, state.context.replicas_on(brokers), ReplicaStatus.ONLINE)
     yield from delete_all(state, notified)
 

@@ -149,17 +149,17 @@ def _elect(
             outcomes[partition] = ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
     unclean = trigger is Trigger.CLIENT
     if election_type == PREFERRED:
-        strategy, refused = Strategy.PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        strategy, unavailable = Strategy.PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     else:
         strategy = Strategy.UNCLEAN_BY_CLIENT if unclean else Strategy.OFFLINE
-        refused = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        unavailable = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     elected = yield from elect_replicas(state, electable, trigger, strategy)
     leaders = {}
     for partition, outcome in elected.items():
         if isinstance(outcome, LeaderAndIsr):
             outcomes[partition], leaders[partition] = ApiError(), outcome.leader
         elif isinstance(outcome, StateChangeFailed):
-            outcomes[partition] = ApiError(refused, str(outcome))
+            outcomes[partition] = ApiError(unavailable, str(outcome))
         else:
             outcomes[partition] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return outcomes, leaders

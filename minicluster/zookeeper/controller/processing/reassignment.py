@@ -1,7 +1,18 @@
 """Reassignment of partitions, from the request, or a tool's znode, to the end of the old replicas.
 
 New replicas start; once all targets are in the ISR, the old ones go. The phases stand after the
-events that begin them and bring them on.
+events that begin them and bring them on:
+
+    1  write the assignment, targets and old replicas together
+    2  raise the leader epoch: a broker ignores a LeaderAndIsr of an epoch that it has already, and
+       would not learn of the new replicas
+    3  start the new replicas, and wait until an ISR has all targets
+    4  move the leader, if it is none of the targets
+    5  stop the removed replicas, and delete their logs
+    6  write the assignment without them
+
+Each step can be the last of this controller. So each is written where the next controller finds it,
+and is done again as a whole: every step is harmless the second time.
 
 Versions: AlterPartitionReassignments (45) 0; ListPartitionReassignments (46) 0.
 Source:   KIP-455; kafka.controller.KafkaController.processApiPartitionReassignment,
@@ -80,17 +91,15 @@ def process_alter_reassignments(
             outcomes[partition] = ApiError.of_code(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         else:
             reassignments[partition] = built
-    yield from remove_from_znode(state, lambda one, _: one in reassignments)
+    yield from remove_from_znode(state, lambda listed, _: listed in reassignments)
     outcomes |= yield from _reassign_all(state, reassignments)
     state.respond(token, _response(outcomes))
 
 
 def alter_reassignments_refusal() -> AlterPartitionReassignmentsResponse:
     """The response of a broker that is not, or not any more, the controller."""
-    refused = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
-    return AlterPartitionReassignmentsResponse(
-        error_code=refused.error, error_message=refused.message
-    )
+    error = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
+    return AlterPartitionReassignmentsResponse(error_code=error.error, error_message=error.message)
 
 
 def _response(outcomes: dict[TopicPartition, ApiError]) -> AlterPartitionReassignmentsResponse:
@@ -178,7 +187,7 @@ def process_zk_reassignment(state: ControllerState) -> Process[list[TopicPartiti
     outcomes = yield from _reassign_all(state, reassignments)
     failed = [p for p, outcome in outcomes.items() if outcome.error != ErrorCode.NONE]
     if failed:
-        yield from remove_from_znode(state, lambda one, _: one in failed)
+        yield from remove_from_znode(state, lambda listed, _: listed in failed)
     return [partition for partition in outcomes if partition not in failed]
 
 
@@ -197,10 +206,10 @@ def process_list_reassignments(
     context = state.context
     if not state.is_active:
         error = ApiError.of_code(ErrorCode.NOT_CONTROLLER)
-        refused = ListPartitionReassignmentsResponse(
+        response = ListPartitionReassignmentsResponse(
             error_code=error.error, error_message=error.message
         )
-        state.respond(token, refused)
+        state.respond(token, response)
         return
     requested = sorted(context.reassigned)
     if request.topics is not None:
@@ -281,8 +290,8 @@ def is_complete(
     """All targets are in the ISR, or no replica is added or removed."""
     if not assignment.is_being_reassigned:
         return True
-    found = yield from read_known_states(state, (partition,))
-    leadership = found.get(partition)
+    leaderships = yield from read_known_states(state, (partition,))
+    leadership = leaderships.get(partition)
     return leadership is not None and targets_in_sync(state, leadership, assignment)
 
 
@@ -315,12 +324,12 @@ def _raise_leader_epoch(
     context = state.context
     written = None
     while written is None:
-        found = (yield from read_states(state, (partition,)))[partition]
-        if not isinstance(found, Leadership):
-            raise found or StateChangeFailed(f"{partition} has no state")
-        if found.controller_epoch > context.epoch:
+        read = (yield from read_states(state, (partition,)))[partition]
+        if not isinstance(read, Leadership):
+            raise read or StateChangeFailed(f"{partition} has no state")
+        if read.controller_epoch > context.epoch:
             raise StateChangeFailed("written by a newer controller")
-        current = found.leader_and_isr
+        current = read.leader_and_isr
         result = yield from write_states(state, {partition: current.elect(current.leader)})
         for failure in result.failed.values():
             raise failure
@@ -372,7 +381,7 @@ def _end(
     if not state.settings.protocol.alter_partition_supported:
         state.forget_nodes((paths.partition_state(partition),))
     yield from remove_from_znode(
-        state, lambda one, replicas: one == partition and replicas == completed.replicas
+        state, lambda listed, replicas: listed == partition and replicas == completed.replicas
     )
     state.context.reassigned.pop(partition, None)
 
@@ -393,13 +402,13 @@ def remove_from_znode(
     if there.code is Code.NONODE:
         return
     targets = yield from read_reassignment(state)
-    kept = {
+    remaining = {
         partition: replicas
         for partition, replicas in targets.items()
         if not removes(partition, replicas)
     }
-    if kept:
-        data = encode_reassignment(kept)
+    if remaining:
+        data = encode_reassignment(remaining)
         (result,) = yield from write_all(state, [SetData(paths.REASSIGN_PARTITIONS, data)])
         if result.code is Code.NONODE:
             (result,) = yield from write_all(state, [Create(paths.REASSIGN_PARTITIONS, data)])

@@ -37,10 +37,10 @@ def process_topic_change(state: ControllerState) -> Process[None]:
     if not state.is_active:
         return
     context = state.context
-    found = yield from children_of(state, paths.TOPICS)
-    new = [topic for topic in found if topic not in context.topics]
-    gone = [topic for topic in context.topics if topic not in found]
-    context.topics = dict.fromkeys(found)
+    topics = yield from children_of(state, paths.TOPICS)
+    new = [topic for topic in topics if topic not in context.topics]
+    gone = [topic for topic in context.topics if topic not in topics]
+    context.topics = dict.fromkeys(topics)
     state.watch_nodes(paths.topic(topic) for topic in new)
     assignments = yield from read_assignments(state, new)
     for topic in gone:
@@ -88,8 +88,8 @@ def process_partition_modification(state: ControllerState, topic: str) -> Proces
     if not state.is_active:
         return
     context = state.context
-    found = (yield from read_assignments(state, (topic,))).get(topic)
-    assigned = {} if found is None else found.partitions
+    assignment = (yield from read_assignments(state, (topic,))).get(topic)
+    assigned = {} if assignment is None else assignment.partitions
     added = [
         TopicPartition(topic, number)
         for number in sorted(assigned)
@@ -99,12 +99,12 @@ def process_partition_modification(state: ControllerState, topic: str) -> Proces
         return
     if context.is_queued_for_deletion(topic):
         existing = yield from children_of(state, paths.topic_partitions(topic))
-        kept = {
+        before = {
             int(name): context.assignment(TopicPartition(topic, int(name)))
             for name in existing
             if int(name) in assigned
         }
-        restored = TopicAssignment(kept, context.topic_ids.get(topic))
+        restored = TopicAssignment(before, context.topic_ids.get(topic))
         yield from write_assignment(state, topic, restored)
         return
     for partition in added:

@@ -101,9 +101,9 @@ class Context:
 
         Errors:  IllegalState if the topic has another id, or another topic has this one.
         """
-        known = self.topic_ids.get(topic, topic_id)
-        if known != topic_id:
-            raise IllegalState(f"topic {topic} has the id {known}, not {topic_id}")
+        current = self.topic_ids.get(topic, topic_id)
+        if current != topic_id:
+            raise IllegalState(f"topic {topic} has the id {current}, not {topic_id}")
         name = self.topic_names.get(topic_id, topic)
         if name != topic:
             raise IllegalState(f"the id {topic_id} is that of {name}, not of {topic}")
@@ -114,10 +114,10 @@ class Context:
 
         Errors:  IllegalState if it has none.
         """
-        found = self.leaderships.get(partition)
-        if found is None:
+        leadership = self.leaderships.get(partition)
+        if leadership is None:
             raise IllegalState(f"{partition} has no state")
-        return found
+        return leadership
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The replicas of a partition; none for one that is not there."""

@@ -37,10 +37,10 @@ class Sessions:
 
     def touch(self, session: int, now_ms: int) -> bool:
         """Prolong a session; False if it has expired."""
-        found = self._sessions.get(session)
-        if found is None:
+        live = self._sessions.get(session)
+        if live is None:
             return False
-        found.deadline_ms = max(found.deadline_ms, self._deadline(found.timeout_ms, now_ms))
+        live.deadline_ms = max(live.deadline_ms, self._deadline(live.timeout_ms, now_ms))
         return True
 
     def close(self, session: int) -> None:

@@ -1,4 +1,4 @@
-"""The sights of one run, from its trace and its committed log (``scenario.coverage``)."""
+"""The observations of one run, from its trace and its committed log (``scenario.coverage``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minicluster.actors.cluster.running import RunningCluster
 from minicluster.controller.errors import Reason
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.protocol import ErrorCode
-from minicluster.scenario.coverage import Sight
+from minicluster.scenario.coverage import Observation
 from minicluster.verify.live import is_judged_live
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
@@ -31,7 +31,7 @@ KNOWN: Mapping[str, Mapping[str, frozenset[str]]] = {
     # The controller there gives no reasons.
     ZOOKEEPER: {"rules": _OF_ZOOKEEPER},
 }
-"""The closed lists of sights that a run of a mode can have."""
+"""The closed lists of observations that a run of a mode can have."""
 _REPLICA = frozenset(
     {"become_leader", "become_follower", "isr_pending", "isr_commit", "isr_revert", "truncate",
      "stop", "delete"}
@@ -40,9 +40,9 @@ _VOTER = frozenset({"elected", "voted", "epoch", "truncate", "resign", "begin", 
 _LISTS: dict[type, tuple[bool, tuple[str, ...]]] = {}  # has an error code, fields that hold lists
 
 
-def sights_of(cluster: RunningCluster) -> frozenset[Sight]:
+def observations_of(cluster: RunningCluster) -> frozenset[Observation]:
     """Everything that a run went through, as far as it is still in memory."""
-    found: set[Sight] = set()
+    found: set[Observation] = set()
     for row in cluster.recorder.in_memory("refusal"):
         found.add(("refusals", str(row["reason"])))
     found |= _replicas(cluster.recorder.in_memory("partition_event"))
@@ -62,8 +62,8 @@ def _cases(cluster: RunningCluster) -> Iterator[Mapping[str, int]]:
         yield cluster.live_checks.looked_at
 
 
-def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
-    found: set[Sight] = set()
+def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Observation]:
+    found: set[Observation] = set()
     last: dict[tuple[Any, ...], str] = {}
     for row in rows:
         kind = row["kind"]
@@ -81,8 +81,8 @@ def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
     return found
 
 
-def _voters(rows: Iterable[Mapping[str, Any]]) -> set[Sight]:
-    found: set[Sight] = set()
+def _voters(rows: Iterable[Mapping[str, Any]]) -> set[Observation]:
+    found: set[Observation] = set()
     last: dict[int, str] = {}
     for row in rows:
         kind, node = row["kind"], row["node"]
