@@ -192,7 +192,7 @@ def test_a_bracket_without_its_end_hides_no_other_mistake(
         "4:60: not YAML: expected '",
         "5:10: step 2: unknown acti",
         "8:5: not YAML: expected ',",
-        "8:13: step 4: fully",
+        "8:13: step 4: unknown sele",
     ]
 
 

@@ -17,7 +17,7 @@ LIMIT_S = 90.0
 PROGRAM = """
 import os, signal, sys
 from minicluster.actors.cluster import run_folder
-from minicluster.actors.cluster.mini_cluster import MiniCluster
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.serve import serving, session
 from minicluster.cli import run
 
@@ -59,10 +59,10 @@ if state in ("checking what clients got", "closing", "writing the run", "leaving
     before(session.Session, "_wait", lambda: sent or first())
 
 {
-    "starting": lambda: before(MiniCluster, "start", send),
+    "starting": lambda: before(RunningCluster, "start", send),
     "serving": lambda: before(session.Session, "_wait", send),
     "in a destructor": lambda: before(session.Session, "_wait", drop),
-    "checking what clients got": lambda: before(MiniCluster, "check_clients", send),
+    "checking what clients got": lambda: before(RunningCluster, "check_clients", send),
     "closing": lambda: after(serving, "_run", send),
     "writing the run": lambda: before(run_folder, "stale_indexes", send),
     "leaving": lambda: after(serving, "write_run", send),
