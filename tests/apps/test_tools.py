@@ -326,7 +326,8 @@ def test_brokers_show_their_apis_and_the_cluster_its_id(shell: Shell) -> None:
     assert versions.count("ApiVersions(18): 0 to 4 [usable: 4]") == 3
     address = ("--bootstrap-server", shell.cluster.bootstrap_servers)
     described = shell.run_at(CLUSTER, "cluster-id", *address)
-    cluster_id = shell.cluster.admin(DescribeClusterRequest()).cluster_id
-    assert f"Cluster ID: {cluster_id}" in described
+    of_controllers = shell.cluster.admin(DescribeClusterRequest(endpoint_type=2))
+    assert len(of_controllers.cluster_id) == 22
+    assert f"Cluster ID: {of_controllers.cluster_id}" in described
     endpoints = shell.run_at(CLUSTER, "list-endpoints", *address)
     assert first_words(endpoints) == {"1", "2", "3"}

@@ -23,8 +23,12 @@ from minicluster.protocol.messages import DescribeClusterRequest
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
-# Its versions are the latest, which are for testing only.
-OF_TEST_KIT = {"unstable.feature.versions.enable": "true"}
+# Its versions are the latest, which are for testing only (KafkaClusterTestKit).
+OF_TEST_KIT = {
+    "unstable.feature.versions.enable": "true",
+    "unstable.api.versions.enable": "true",
+}
+CONTROLLERS = 2  # an endpoint type of DescribeCluster
 
 # What a test sets beside Kafka's own configs is for a class that it brings along.
 UNSERVED = {
@@ -87,7 +91,7 @@ def main(text: str) -> None:
     said(
         brokers=cluster.bootstrap_servers,
         controllers=cluster.bootstrap_controllers,
-        cluster_id=cluster.admin(DescribeClusterRequest()).cluster_id,
+        cluster_id=cluster.admin(DescribeClusterRequest(endpoint_type=CONTROLLERS)).cluster_id,
     )
     for line in sys.stdin:
         what, node_id = line.split()

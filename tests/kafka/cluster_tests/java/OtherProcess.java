@@ -96,9 +96,6 @@ final class OtherProcess implements ClusterInstance {
     private String shape() throws IOException {
         ObjectNode shape = JSON.createObjectNode();
         Map<String, String> all = serverProperties();
-        if (config.numDisksPerBroker() > 1)
-            all.put("log.dirs", IntStream.range(0, config.numDisksPerBroker())
-                .mapToObj(index -> "d" + index).collect(Collectors.joining(",")));
         Map<String, Short> levels = new TreeMap<>();
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
         shape.set("broker_ids", JSON.valueToTree(brokerNumbers()));
@@ -112,6 +109,9 @@ final class OtherProcess implements ClusterInstance {
 
     Map<String, String> serverProperties() {
         Map<String, String> all = new LinkedHashMap<>(OF_TEST_KIT);
+        if (config.numDisksPerBroker() > 1)
+            all.put("log.dirs", IntStream.range(0, config.numDisksPerBroker())
+                .mapToObj(index -> "d" + index).collect(Collectors.joining(",")));
         all.putAll(config.serverProperties());
         return all;
     }
