@@ -136,6 +136,17 @@ def scala_copy_order(keys: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
     return list(keys) if len(keys) <= SCALA_IN_ORDER_MAX else scala_trie_order(keys, hash_of)
 
 
+def persistent_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of a persistent map of an image, in the order of its tree of signed hash codes.
+
+    Of two with the same code the newer one comes first.
+
+    Source:  org.pcollections.HashPMap, IntTreePMap.
+    """
+    newest_first = list(keys)[::-1]
+    return sorted(newest_first, key=lambda key: (hash_of(key) + (1 << 31)) % (1 << 32))
+
+
 def concurrent_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     """The keys of a java.util.concurrent.ConcurrentHashMap, one key in a bin.
 

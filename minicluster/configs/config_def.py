@@ -101,9 +101,10 @@ class ConfigKey:
         return self.type_ == "PASSWORD"
 
     def parse(self, text: str | None) -> Value:
-        """The value of a text, validated; what a list has twice is in it once (KIP-1161).
+        """The value of a text, validated; what a list has twice is in it once.
 
         Errors:  InvalidConfig.
+        Source:  ConfigDef.parseValue.
         """
         value = parse_type(self.name, text, self.type_)
         if self.validator is not None:

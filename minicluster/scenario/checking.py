@@ -238,6 +238,9 @@ def _parted(step: Mapping[str, Any]) -> dict[str, str]:
 
 # --- what can never be right ---------------------------------------------------------------------
 
+_SMALL_PARTS = {"minority": 2, "minority_third": 3}
+"""Of so many nodes or fewer, these parts have none."""
+_RACKS = {"rack", "broker.rack"}
 _OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
 
 
@@ -307,6 +310,10 @@ def _impossible(
         case SetConfig() as change if change.topic is not None and not step.may_fail:
             if (bad := _bad_config(str(change.key), change.value, others)) is not None:
                 yield ("key",), bad
+        case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
+            here = _only_node(getattr(link, "src", None))
+            if here is not None and here == _only_node(getattr(link, "dst", None)):
+                yield ("dst",), f"node {here} has no network between itself and itself"
         case SlowDisk() as slow:
             if scenario.mode == "zookeeper" or all(
                 isinstance(node, Selector) and _is_of_brokers(node.expression)
@@ -392,11 +399,13 @@ def _topics(action: Action | None) -> Iterator[tuple[str, str, int | None]]:
 
 def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> Iterator[str]:
     match expression:
-        case Call(name, arguments, _) if arguments and isinstance(arguments[0], Word):
-            yield from _unknown_argument(name, arguments[0], scenario, created)
-        case Call(_, arguments, _):
+        case Call(name, arguments, _):
             for part in arguments:
-                yield from _unknown(part, scenario, created)
+                if isinstance(part, Word):
+                    yield from _unknown_argument(name, part, scenario, created)
+                else:
+                    yield from _unknown(part, scenario, created)
+            yield from _nobody(expression, scenario)
         case Nodes(members):
             for part in members:
                 if isinstance(part, Word) and part.text.isdecimal():
@@ -434,3 +443,50 @@ def _unknown_argument(name: str, word: Word, scenario: Scenario, created: _Topic
             yield f"there is no controller {number}; controllers are {FIRST_CONTROLLER} to {last}"
     elif FUNCTIONS[name].takes is Takes.PARTITION:
         yield from created.missing(*word.partition)
+    elif number is not None and FUNCTIONS[name].takes in (Takes.NODES, Takes.NODES_OR_BROKERS):
+        yield from _unknown_node(number, scenario)
+
+
+def _nobody(call: Call, scenario: Scenario) -> Iterator[str]:
+    """Why a selector selects nobody, whatever happens in a cluster of this shape."""
+    if call.name == "rack":
+        among = call.arguments[0] if call.arguments else Word("brokers")
+        if not _RACKS & set(scenario.config):
+            yield "no broker has a rack; give racks to all with config: broker.rack: a,b,c"
+        elif (
+            isinstance(among, Word)
+            and among.text.isdecimal()
+            and (FIRST_CONTROLLER <= int(among.text) < FIRST_CONTROLLER + scenario.controllers)
+        ):
+            yield f"node {among.text} is a controller, and only brokers have racks"
+    elif call.name in _SMALL_PARTS:
+        of = call.arguments[0] if call.arguments else Word("brokers")
+        count = _count(of, scenario)
+        if count is not None and 1 <= count <= _SMALL_PARTS[call.name]:
+            yield f"{call.name} of {count} is nobody"
+
+
+def _count(expression: Expression, scenario: Scenario) -> int | None:
+    """The number of nodes that an expression always selects; None where that depends."""
+    match expression:
+        case Word("brokers"):
+            return scenario.brokers
+        case Word("controllers"):
+            return scenario.controllers
+        case Word(text) if text.isdecimal():
+            return 1
+        case Call("broker" | "controller", _, _):
+            return 1
+        case Nodes(members) if all(isinstance(one, Word) for one in members):
+            return len(set(members))
+    return None
+
+
+def _only_node(nodes: Any) -> int | None:
+    """The one node that an argument names by its number, None where it may be another."""
+    names = {
+        str(one) if isinstance(one, int) else getattr(one.expression, "text", "")
+        for one in nodes or ()
+    }
+    (name,) = names if len(names) == 1 else ("",)
+    return int(name) if name.isdecimal() else None

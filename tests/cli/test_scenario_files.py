@@ -130,6 +130,47 @@ def test_what_can_never_be_right_is_found_with_its_place_and_what_to_do(
     ]
 
 
+NOBODY = """cluster: {brokers: 3, controllers: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 3, replicas: 3}
+  - {do: kill, node: rack(5)}
+  - {do: kill, node: rack(2)}
+  - {do: cut, src: 1, dst: 1}
+  - {do: cut, src: [1, 2], dst: 1}
+  - {do: kill, node: minority(9)}
+  - {do: kill, node: minority_third(brokers)}
+  - {do: kill, node: minority(brokers)}
+  - {until: "fenced(rack(7))"}
+  - {do: kill, node: []}
+  - {do: kill, node: one(1)}
+"""
+
+
+def test_a_selector_that_can_select_nobody_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_racks = "no broker has a rack; give racks to all with config: broker.rack: a,b,c"
+    text = NOBODY.replace("  - {do: kill, node: []}\n", "")
+    code, lines = check(tmp_path / "nobody.yaml", text, capsys)
+    assert code == 65 and lines == [
+        f"4:22: step 2: {no_racks}",
+        "4:22: step 2: there is no node 5; nodes are 1 to 3 and 101 to 103",
+        f"5:22: step 3: {no_racks}",
+        "6:28: step 4: node 1 has no network between itself and itself",
+        "8:22: step 6: minority of 1 is nobody",
+        "8:22: step 6: there is no node 9; nodes are 1 to 3 and 101 to 103",
+        "9:22: step 7: minority_third of 3 is nobody",
+        f"11:13: step 9: {no_racks}",
+        "11:13: step 9: there is no node 7; nodes are 1 to 3 and 101 to 103",
+    ]
+    _, lines = check(tmp_path / "empty.yaml", NOBODY, capsys)
+    assert "12:22: step 10: node: an empty list names no node" in lines
+    racks = text.replace("3}\n", "3, config: {broker.rack: 'a,b'}}\n", 1).replace("(2)", "(101)")
+    _, lines = check(tmp_path / "racks.yaml", racks, capsys)
+    assert not [line for line in lines if "no broker has a rack" in line]
+    assert "5:22: step 3: node 101 is a controller, and only brokers have racks" in lines
+
+
 def test_a_selector_that_yaml_took_apart_is_one_mistake_with_its_quotes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

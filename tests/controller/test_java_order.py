@@ -11,6 +11,7 @@ from minicluster.java_order import (
     concurrent_map_order,
     hash_map_order,
     java_set_order,
+    persistent_map_order,
     scala_trie_order,
     string_hash,
     topic_id_partition_hash,
@@ -94,3 +95,10 @@ def test_a_concurrent_map_grows_before_a_hash_map() -> None:
 def test_the_hash_code_of_a_topic_id_and_a_partition() -> None:
     topic_id = UUID(int=0x123456789ABCDEF0FEDCBA9876543210)
     assert topic_id_partition_hash((topic_id, "orders", 3)) == (1 << 32) - 1_008_768_316
+
+
+def test_a_persistent_map_of_strings() -> None:
+    """As org.pcollections.HashTreePMap prints them: signed codes, the newer of two equal first."""
+    put = ["orders", "topic-1", "pp", "d.e", "Aa", "BB", "none", "topic-0", "AaBB", "BBAa"]
+    order = ["topic-0", "topic-1", "orders", "BB", "Aa", "pp", "d.e", "BBAa", "AaBB", "none"]
+    assert persistent_map_order(put, string_hash) == order

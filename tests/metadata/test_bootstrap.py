@@ -123,6 +123,23 @@ def test_default_features_grow_with_the_version() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("version", "share", "streams"),
+    [
+        (MetadataVersion.V4_1_IV1, 0, 0),
+        (MetadataVersion.V4_2_IV0, 1, 0),
+        (MetadataVersion.V4_2_IV1, 1, 1),
+        (MetadataVersion.V4_3_IV0, 1, 1),
+    ],
+)
+def test_share_and_streams_groups_are_finalized_from_their_own_levels_on(
+    version: MetadataVersion, share: int, streams: int
+) -> None:
+    """As ``kafka-features describe`` shows them (ShareVersion, StreamsVersion)."""
+    levels = default_features(version)
+    assert (levels.get("share.version", 0), levels.get("streams.version", 0)) == (share, streams)
+
+
 @pytest.mark.parametrize(("rules", "lowest"), [(NEW, 7), (OLD, 4)])
 def test_a_new_cluster_does_not_start_below_the_lowest_level(rules: Rules, lowest: int) -> None:
     assert bootstrap_records(MetadataVersion(lowest), {}, rules=rules)

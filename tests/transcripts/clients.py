@@ -126,7 +126,7 @@ def play(path: Path) -> Iterator[Outcome]:
     lines = read_lines(path)
     header = next(lines)
     require(header, ("workload", "settings"), f"{path}: no clients transcript: its first line")
-    with _cluster(header["settings"]) as cluster:
+    with _cluster(header["settings"], header.get("metadata_version")) as cluster:
         yield from _Player(path, cluster, header["workload"]).play(lines)
 
 
@@ -140,10 +140,13 @@ UNLISTED = {
 MARKERS_TAKE = Condition(kind="delay", src=BROKER, dst=BROKER, apis=("WriteTxnMarkers",), mean_ms=6)
 
 
-def _cluster(settings: Mapping[str, Any]) -> MiniCluster:
+def _cluster(settings: Mapping[str, Any], metadata_version: str | None) -> MiniCluster:
     known = {n: v for n, v in settings.items() if n in broker_configs() and n not in OWN}
     config = {**UNLISTED, **known}
-    cluster = MiniCluster(brokers=1, controllers=1, wire=True, online=False, config=config)
+    cluster = MiniCluster(
+        brokers=1, controllers=1, wire=True, online=False, config=config,
+        metadata_version=metadata_version,
+    )  # fmt: skip
     inside(cluster).rt.now_ms = START_MS  # type: ignore[attr-defined]
     inside(cluster).network.add(MARKERS_TAKE)
     return cluster

@@ -30,6 +30,7 @@ from minicluster.configs.effective import (
     effective_topic_configs,
 )
 from minicluster.configs.validation import UNBOUND_GROUP_CONFIG
+from minicluster.java_order import concurrent_map_order, persistent_map_order, string_hash
 from minicluster.metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -327,8 +328,9 @@ def list_config_resources(
 
 def _names(state: ApiState, kind: int) -> Iterable[str]:
     if kind == TOPIC:
-        return [topic.name for topic in state.image.topics]
+        return persistent_map_order((topic.name for topic in state.image.topics), string_hash)
     if kind in (BROKER, BROKER_LOGGER):
         brokers = state.image.cluster.brokers.values()
         return [str(broker.id) for broker in brokers if state.endpoint(broker) is not None]
-    return [name for of_kind, name in state.image.configs.resources() if of_kind == kind]
+    names = (name for of_kind, name in state.image.configs.resources() if of_kind == kind)
+    return concurrent_map_order(names, string_hash)
