@@ -55,7 +55,10 @@ class Tally:
 
 
 class Remembered:
-    """What the rules say of a step that many records share."""
+    """What the rules say of steps that many records share.
+
+    Shapes:  times: how often they came since they were counted last.
+    """
 
     __slots__ = ("broken", "counts", "times")
 
@@ -97,23 +100,32 @@ class Judge:
             else:
                 self._tallies[rule_id].count(outcome)
 
-    def take_alike(self, step: Any, offset: int, topic: str, partition: int) -> None:
-        """Judge a step that is one object for all records that do the same.
+    def remembered(self, *steps: Any) -> Remembered:
+        """What the rules say of steps that come together; its ``times`` is for the caller to count.
 
         A cluster that restarts its brokers repeats the same few changes in all of its partitions,
         so a million records are some thousand steps: their cases are counted by how often each
-        came, and only a finding has a place of its own.
+        came, and only a finding has a place of its own (``break_again``). Equal steps are
+        remembered once.
         """
-        known = self._remembered.get(step)
+        known = self._remembered.get(steps)
         if known is None:
-            known = self._remembered[step] = self._remember(step)
-        known.times += 1
+            known = self._remembered[steps] = self._remember(steps)
+        return known
+
+    def break_again(self, known: Remembered, offset: int, topic: str, partition: int) -> None:
+        """Make the findings of steps that come at another place."""
         for rule_id, outcome in known.broken:
             self._add(rule_id, outcome, offset, topic, partition)
 
-    def forget_alike(self) -> None:
-        """Drop what is remembered of steps that come no more."""
-        self._count_alike()
+    @property
+    def remembers(self) -> int:
+        """The number of steps that are remembered."""
+        return len(self._remembered)
+
+    def forget(self) -> None:
+        """Drop what is remembered; what ``remembered`` has returned counts no more."""
+        self._count_again()
         self._remembered.clear()
 
     def _outcomes(self, step: Any) -> Iterator[tuple[str, Outcome]]:
@@ -127,17 +139,17 @@ class Judge:
             except Exception as error:
                 self.crashed(rule_id, error)
 
-    def _remember(self, step: Any) -> Remembered:
-        """Ask each rule once about a step."""
+    def _remember(self, steps: Iterable[Any]) -> Remembered:
+        """Ask each rule once about each step."""
         known = Remembered()
-        for rule_id, outcome in self._outcomes(step):
+        for rule_id, outcome in (answer for step in steps for answer in self._outcomes(step)):
             if isinstance(outcome, Broken):
                 known.broken.append((rule_id, outcome))
             else:
                 known.counts.setdefault(rule_id, Tally.empty()).count(outcome)
         return known
 
-    def _count_alike(self) -> None:
+    def _count_again(self) -> None:
         for known in self._remembered.values():
             for rule_id, tally in known.counts.items() if known.times else ():
                 self._tallies[rule_id].add(tally, known.times)
@@ -173,11 +185,11 @@ class Judge:
 
     def tally(self, rule_id: str) -> Tally:
         """What a rule has looked at so far."""
-        self._count_alike()
+        self._count_again()
         return self._tallies[rule_id]
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """What each rule has looked at so far."""
-        self._count_alike()
+        self._count_again()
         return self._tallies

@@ -24,11 +24,14 @@ class Share:
 
     def owns(self, topic_id: UUID, part: int) -> bool:
         """The partition belongs to this share."""
-        return share_of(part.to_bytes(4, "big", signed=True) + topic_id.bytes, self.count) == (
-            self.index
-        )
+        return share_of(partition_key(topic_id, part), self.count) == self.index
+
+
+def partition_key(topic_id: UUID, part: int) -> bytes:
+    """A partition as its records begin: its number (4 bytes) and topic id."""
+    return part.to_bytes(4, "big", signed=True) + topic_id.bytes
 
 
 def share_of(key: bytes, count: int) -> int:
-    """The share of a partition: its number (4 bytes, as in its record) and topic id."""
+    """The share of a partition, by its ``partition_key``."""
     return crc32(key) % count

@@ -73,7 +73,8 @@ def verify(
     with temporary_folder("fetched") as folder:
         here = Fetched(folder.path, started if in_spark else None)
         named = named_paths(here.paths(runs))
-        sources = sources_of(named, limits)
+        are_copies = any(path.is_relative_to(folder.path) for path, _ in named)
+        sources = sources_of(named, limits, go_away=are_copies or not in_spark)
         if in_spark:
             origins = [here.origin(path) for path, _ in named]
             judged = _in_spark(started, named, origins, chosen(rules), own, limits, on_progress)

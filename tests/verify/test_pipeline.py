@@ -20,7 +20,7 @@ from minicluster.verify.judged import Judged
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
-from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
+from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Part, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
@@ -35,14 +35,14 @@ from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
 def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every log counts as long: it is read in pieces of some batches, and judged in shares."""
     monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
-    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
     monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
 
 
 @pytest.fixture
 def shared_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every log is read by one task and judged in shares."""
-    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
 
 
 def said(judged: Judged) -> dict[str, Any]:
@@ -185,6 +185,25 @@ def _in_phases(rows: Any) -> Any:
 
     for batch in rows:
         yield batch.filter(pc.less(batch["phase"], 4))
+
+
+def tasks_of(path: Path, shares: int) -> list[list[Part]]:
+    """The tasks that read a log."""
+    items = (Item(str(path), "long", None, 0, shares),)
+    return pipeline._tasks(EvidenceReader(Request(items, DEFAULT_LIMITS, (), 8)))
+
+
+def test_a_log_with_one_judge_is_read_by_one_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker takes as long to start as to judge 8 MiB, so a shorter log is the work of one."""
+    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
+    monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
+    path = write_long_log(2_000, tmp_path / "controller-101")
+    (of_one,), of_two = (tasks_of(path, shares) for shares in (1, 2))
+
+    assert len(of_one) == len(of_two) > 2  # parts of the log: what is known of it, and its pieces
+    check([path], 1)
 
 
 def test_memory_does_not_grow_with_the_length_of_a_log(

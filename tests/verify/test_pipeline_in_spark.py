@@ -78,7 +78,7 @@ def test_no_column_that_is_exchanged_is_a_list(spark: Any) -> None:
 def test_spark_says_what_one_process_says(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
     cluster().op(change((2, 3))).write(tmp_path / "bad")
     c6_near().write(tmp_path / "run")
     named = named_paths([KAFKA_LOGS / "cluster", tmp_path / "bad", tmp_path / "run"])
@@ -103,7 +103,7 @@ def test_progress_never_goes_back(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "POLL_S", 0.01)
-    monkeypatch.setattr(pipeline, "LONG_LOG_BYTES", -1)
+    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
     seen: list[Progress] = []
 
     judge_in_spark(spark, named_paths([KAFKA_LOGS / "cluster"]), TASK, on_progress=seen.append)

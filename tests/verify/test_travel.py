@@ -47,7 +47,7 @@ from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import pipeline
 from minicluster.verify.spark.judging_worker import Task
-pipeline.LONG_LOG_BYTES = 1000
+pipeline.SHARE_BYTES = 1
 named = named_paths([sys.argv[1], sys.argv[5]])
 for judged in pipeline.judge_in_spark(spark, named, Task(RULES)):
     print(judged.run.extent.records, [f.rule for t in judged.tallies.values() for f in t.findings])

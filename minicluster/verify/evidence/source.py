@@ -53,23 +53,32 @@ class Source:
 _LONG_LOG_BYTES = 8 << 20  # of one controller: half an hour of 2,000 partitions under disturbances
 _LONG_TRACE_BYTES = 256 << 20
 _READ_NOW = 3  # so few runs are read for their report at once
+_READ_NOW_BYTES = 1 << 20  # of one controller: longer ones take longer than a report is worth
 
 
-def sources_of(named: Sequence[tuple[Path, str]], limits: ReadLimits) -> list[Source]:
-    """The evidence for the report; of few short runs it is read now, since it may go away.
+def sources_of(
+    named: Sequence[tuple[Path, str]], limits: ReadLimits, *, go_away: bool = True
+) -> list[Source]:
+    """The evidence for the report; of few runs it is read now, since it may go away.
 
+    Shapes:  go_away: they do so for certain, or this process reads them anyhow, so logs of more
+             than 1 MiB are read now as well.
     Errors:  UserError for a path that is no run, of which Spark need not be started.
     """
-    sources = [Source(path, name, limits, is_long=_is_long(path, limits)) for path, name in named]
-    if len(sources) <= _READ_NOW:
-        for source in sources:
+    sources: list[Source] = []
+    for path, name in named:
+        log_bytes, trace_bytes = _sizes(path, limits)
+        is_long = log_bytes > _LONG_LOG_BYTES or trace_bytes > _LONG_TRACE_BYTES
+        source = Source(path, name, limits, is_long=is_long)
+        sources.append(source)
+        if len(named) <= _READ_NOW and (go_away or log_bytes <= _READ_NOW_BYTES):
             source.hold()
     return sources
 
 
-def _is_long(path: Path, limits: ReadLimits) -> bool:
-    """The run is too long to be held and drawn."""
+def _sizes(path: Path, limits: ReadLimits) -> tuple[int, int]:
+    """The bytes of the longest log of a run, and of its trace."""
     located = locate(path.absolute(), partly=True, limits=limits)
     logs = (sum(file.stat().st_size for file in log.segments) for log in located.logs)
     trace = sum(file.stat().st_size for file in path.glob("trace/*.parquet"))
-    return max(logs, default=0) > _LONG_LOG_BYTES or trace > _LONG_TRACE_BYTES
+    return max(logs, default=0), trace

@@ -125,7 +125,7 @@ class ControllerLogs:
     def _next(self, node: int, log: _Log, base: int, epoch: int, elected: int | None) -> None:
         is_ordinary = base == log.end and epoch == log.epoch and elected is None
         if is_ordinary and log.ordinary is not None and log.ordinary.epoch == epoch:
-            self._judge.take_alike(log.ordinary, base, "", -1)
+            self._take_again(log.ordinary, base)
             return
         step = NextBatch(
             node=node,
@@ -136,9 +136,15 @@ class ControllerLogs:
         )
         if is_ordinary:
             log.ordinary = step
-            self._judge.take_alike(step, base, "", -1)
+            self._take_again(step, base)
         else:
             self._judge.take(step, base)
+
+    def _take_again(self, step: NextBatch, base: int) -> None:
+        """Judge a step of which many batches make the same."""
+        known = self._judge.remembered(step)
+        known.times += 1
+        self._judge.break_again(known, base, "", -1)
 
     def _on_leader(self, epoch: int, base: int, leader: int) -> None:
         """The first disagreement makes findings of what was agreed on before, too."""

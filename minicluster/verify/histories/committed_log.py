@@ -62,7 +62,7 @@ class CommittedLog:
         self._memberships = Memberships(self.cluster, judge)
         self.partitions = PartitionHistories(
             self.cluster,
-            self._on_step,
+            self._memberships.on_step if timeline is None else self._on_step,
             self._memberships.forget,
             None if share is None else share.owns,
         )
@@ -119,8 +119,12 @@ class CommittedLog:
             cluster.offset = entry.offset
             if self._timeline is not None:
                 self._timeline.begin(entry.offset, operation.end, entry.offset)
+            record = entry.record
+            if isinstance(record, Change):  # nearly all of a long log
+                self.partitions.change(record)
+                continue
             clean_from = entry.unseen_from if cluster.mv is None else entry.clean_from
-            self._record(entry.record, clean_from)
+            self._record(record, clean_from)
         self._end_of_operation()
 
     def mark(self, offset: int, kind: str) -> None:
@@ -155,8 +159,6 @@ class CommittedLog:
 
     def _record(self, record: Any, clean_from: int) -> None:
         match record:
-            case Change():
-                self.partitions.change(record)
             case r.PartitionChangeRecord():
                 self.partitions.on_change(record)
             case r.PartitionRecord():

@@ -14,10 +14,15 @@ yields                    ``IsrGrowth``, ``Placement``, ``Election``, ``FencedIn
 ========================  ========================================================================
 
 Bounded by the partitions.
+
+What a record's step means beside the brokers is the same for all records with this step, until a
+broker changes; and nearly all records of a log come while none does. So the steps are made, and the
+rules asked about them, once (``_beside``, ``_in_order``), which takes a third off a long log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -30,7 +35,10 @@ from minicluster.verify.histories.partitions import (
     Partition,
     PartitionStep,
 )
-from minicluster.verify.judging import Judge
+from minicluster.verify.judging import Judge, Remembered
+
+_REMEMBERED_MIN = 40_000  # steps about which the rules are not asked again
+_REMEMBERED_PER_PARTITION = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,7 @@ class FencedInside:
     broker: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StandingPartition:
     """The state in which an operation leaves a partition.
 
@@ -126,14 +134,13 @@ class LostDirectory:
 class _Standing:
     """The step at which a partition stands, and the members that were found to be wrong there."""
 
-    __slots__ = ("in_lost_directory", "inactive", "leader_inactive", "offset", "reborn", "step")
+    inactive: frozenset[int] = frozenset()
+    leader_inactive = False
+    reborn: frozenset[int] = frozenset()
+    in_lost_directory: frozenset[int] = frozenset()
 
     def __init__(self, step: PartitionStep, offset: int) -> None:
         self.step, self.offset = step, offset
-        self.inactive: frozenset[int] = frozenset()
-        self.leader_inactive = False
-        self.reborn: frozenset[int] = frozenset()
-        self.in_lost_directory: frozenset[int] = frozenset()
 
 
 class Memberships:
@@ -145,7 +152,9 @@ class Memberships:
         self._standing: dict[Partition, _Standing] = {}
         self._fenced_inside: dict[Partition, set[int]] = {}
         self._lost: dict[tuple[int, UUID], int] = {}  # broker, directory -> offset
-        self._in_order: dict[PartitionStep, StandingPartition] = {}
+        # What the rules say while the brokers stay as they are:
+        self._beside: dict[PartitionStep, Remembered] = {}
+        self._in_order: dict[PartitionStep, Remembered] = {}
         # Of the operation in hand:
         self._steps: dict[Partition, tuple[PartitionStep, int]] = {}
         self._unclean: list[tuple[Partition, PartitionStep, int, Ids]] = []
@@ -158,33 +167,56 @@ class Memberships:
     def on_step(self, partition: Partition, step: PartitionStep) -> None:
         """Judge a change of a partition beside the brokers as they are right before it."""
         offset = partition.offset
-        self._judge.take_alike(step, offset, partition.name, partition.number)
+        known = self._beside.get(step)
+        if known is None:
+            known = self._beside[step] = self._remembered(step, *self._beside_brokers(step))
+        known.times += 1
+        if known.broken:
+            self._break_again(known, partition, offset)
         self._steps[partition] = step, offset
-        self._fenced_inside.pop(partition, None)
+        if self._fenced_inside:
+            self._fenced_inside.pop(partition, None)
         if step.is_unclean:
             before = step.before
             candidates = dict.fromkeys((*before.isr, *(before.elr or ())))
             active = tuple(one for one in candidates if self._cluster.is_active(one))
             self._unclean.append((partition, step, offset, active))
+
+    def _beside_brokers(self, step: PartitionStep) -> Iterator[object]:
+        """What a step means beside the brokers as they are now."""
         leader = step.elected
         if leader is not None:
             directory, broker = step.after.directory_of(leader), self._cluster.brokers.get(leader)
-            election = Election(
+            yield Election(
                 partition=step,
                 leader=leader,
                 is_active=self._cluster.is_active(leader),
                 is_online=directory is None
                 or is_online(directory, broker.log_dirs if broker is not None else ()),
             )
-            self._take(election, partition, offset)
-        if step.judged and step.leaves_a_state and step.kind != CLEAR_ELR:
-            entering = step.entering
-            if entering:
-                inactive = tuple(one for one in entering if not self._cluster.is_active(one))
-                self._take(IsrGrowth(partition=step, inactive=inactive), partition, offset)
+        if step.judged and step.leaves_a_state and step.kind != CLEAR_ELR and step.entering:
+            inactive = tuple(one for one in step.entering if not self._cluster.is_active(one))
+            yield IsrGrowth(partition=step, inactive=inactive)
         if step.creates:
             active = tuple(one for one in step.after.replicas if self._cluster.is_active(one))
-            self._take(Placement(partition=step, active=active), partition, offset)
+            yield Placement(partition=step, active=active)
+
+    def _remembered(self, *steps: object) -> Remembered:
+        """What the rules say of steps, whoever makes the same ones again."""
+        limit = _REMEMBERED_MIN + _REMEMBERED_PER_PARTITION * len(self._standing)
+        if self._judge.remembers >= limit:
+            self.forget()
+        return self._judge.remembered(*steps)
+
+    def forget(self) -> None:
+        """Drop what is remembered of steps that come no more."""
+        self._brokers_change()
+        self._judge.forget()
+
+    def _brokers_change(self) -> None:
+        """From here on the same records may mean something else."""
+        self._beside.clear()
+        self._in_order.clear()
 
     def on_fenced(self, broker: int) -> None:
         """A broker flips to fenced: it must be in no ISR, whatever follows in this operation."""
@@ -217,8 +249,9 @@ class Memberships:
         self._lost.pop((broker, directory), None)
 
     def on_changed(self, broker: int) -> None:
-        """There was a record of a broker."""
+        """There was a record of a broker, which has been applied."""
         self._brokers[broker] = self._cluster.offset
+        self._brokers_change()
 
     # --- the end of an operation ------------------------------------------------------------------
 
@@ -229,7 +262,13 @@ class Memberships:
             self._standing.pop(partition, None)
             if step.leaves_a_state:
                 standing = self._standing[partition] = _Standing(step, offset)
-                self._stand(partition, standing, allowed)
+                known = self._in_order.get(step)
+                if known is None:
+                    self._stand(partition, standing, allowed)
+                    continue
+                known.times += 1
+                if known.broken:
+                    self._break_again(known, partition, offset)
         for broker, offset in self._new_incarnations:
             self._on_reborn(broker, offset)
         for broker, directory, offset in self._lost_now:
@@ -243,6 +282,7 @@ class Memberships:
         self._brokers, self._new_incarnations, self._lost_now = {}, [], []
 
     def _stand(self, partition: Partition, standing: _Standing, allowed: frozenset[int]) -> None:
+        """Judge a partition beside the brokers; one in order is like all others with its step."""
         step, after = standing.step, standing.step.after
         inactive: Ids = ()
         if not allowed.issuperset(after.isr):
@@ -252,30 +292,19 @@ class Memberships:
         directories: tuple[tuple[int, bool, bool], ...] = ()
         if after.directories:
             directories = self._directories(partition, standing)
-        if not inactive and not standing.leader_inactive and not directories:
-            self._stand_in_order(step, partition, standing.offset)
-            return
-        found = StandingPartition(
+        state = StandingPartition(
             partition=step,
             inactive=inactive,
             leader_is_inactive=standing.leader_inactive,
             directories=directories,
         )
-        self._take(found, partition, standing.offset)
-
-    def _stand_in_order(self, step: PartitionStep, partition: Partition, offset: int) -> None:
-        """Nearly all partitions stand in order, so those in one state are judged once."""
-        found = self._in_order.get(step)
-        if found is None:
-            found = self._in_order[step] = StandingPartition(
-                partition=step, inactive=(), leader_is_inactive=False, directories=()
-            )
-        self._judge.take_alike(found, offset, partition.name, partition.number)
-
-    def forget(self) -> None:
-        """Drop what is remembered of steps that come no more."""
-        self._in_order.clear()
-        self._judge.forget_alike()
+        is_in_order = not inactive and not standing.leader_inactive
+        if is_in_order and not any(is_lost for _, is_lost, _ in directories):
+            known = self._in_order[step] = self._remembered(state)
+            known.times += 1
+            self._break_again(known, partition, standing.offset)
+        else:
+            self._take(state, partition, standing.offset)
 
     def _directories(
         self, partition: Partition, standing: _Standing
@@ -351,6 +380,9 @@ class Memberships:
             failures_in_log=self._cluster.promises.failures_in_log,
         )
         self._take(election, partition, offset)
+
+    def _break_again(self, known: Remembered, partition: Partition, offset: int) -> None:
+        self._judge.break_again(known, offset, partition.name, partition.number)
 
     def _take(self, step: object, partition: Partition, offset: int) -> None:
         self._judge.take(step, offset, partition.name, partition.number)

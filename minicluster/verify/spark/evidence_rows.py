@@ -122,10 +122,11 @@ class Heading:
     refused: tuple[type[UserError], str] | None = None
 
 
-RecordsOfBatch = tuple[int, list[tuple[int, bytes, int, int]]]
-"""The last offset of a batch, and those of its records that a share gets.
+RecordsOfBatch = tuple[int, list[int], list[bytes], dict[int, tuple[int, int]]]
+"""The last offset of a batch, and those of its records that a share gets: offsets, and values.
 
-Each is its offset, its value, and where ``operations.Entry`` is clean and unseen from.
+The last is where ``operations.Entry`` is clean and unseen from, by offset; of a change of a
+partition nobody asks.
 """
 
 
@@ -221,30 +222,33 @@ class RowWriter:
             self._add_timed(batch, place)
             return
         target = self._target
-        to: dict[int, list[tuple[int, bytes, int, int]]] = {share: [] for share in target.every}
-        clean_from = batch.base_offset  # behind the last record that is no change of a partition
-        for offset, value in enumerate(record_values(batch), batch.base_offset):
+        values = record_values(batch)
+        base = batch.base_offset
+        to: dict[int, tuple[list[int], list[bytes]]] = {share: ([], []) for share in target.every}
+        seen_from: dict[int, tuple[int, int]] = {}
+        clean_from = base  # behind the last record that is no change of a partition
+        for offset, value in enumerate(values, base):
+            share = _EVERY
             if value[:2] == CHANGE:
-                entry = offset, value, offset, offset  # of a change nobody asks
                 share = self._share_of(value)
-                if share == _EVERY:
-                    for entries in to.values():
-                        entries.append(entry)
-                else:
-                    to[share].append(entry)
-                    if target.folds:
-                        to[target.shares].append(entry)
             else:
-                is_first = clean_from == batch.base_offset and control_from >= 0
-                entry = offset, value, clean_from, control_from if is_first else clean_from
-                for entries in to.values():
-                    entries.append(entry)
+                is_first = clean_from == base and control_from >= 0
+                seen_from[offset] = clean_from, control_from if is_first else clean_from
                 clean_from = offset + 1
-            self._bytes += len(value)
-        for share, entries in to.items():
-            if entries:
+            of_one = to.get(share)
+            for offsets, content in to.values() if of_one is None else (of_one,):
+                offsets.append(offset)
+                content.append(value)
+            if target.folds and of_one is not None:
+                offsets, content = to[target.shares]
+                offsets.append(offset)
+                content.append(value)
+        self._bytes += sum(map(len, values))
+        for share, (offsets, content) in to.items():
+            if offsets:
                 self._places.setdefault(share, place)
-                self._records.setdefault(share, []).append((batch.last_offset, entries))
+                records = batch.last_offset, offsets, content, seen_from
+                self._records.setdefault(share, []).append(records)
 
     def _add_timed(self, batch: RecordBatch, place: int) -> None:
         """Add each record of a batch with its time, a change of a partition to its share alone."""

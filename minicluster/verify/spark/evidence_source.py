@@ -137,16 +137,19 @@ class LogPiece(InputPartition):
     piece: Piece
 
 
+Part = Whole | Rest | LogPiece
+
+
 class EvidenceReader:
     """A reader of runs and logs."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[Part]:
         """Short runs several to a task, long logs in pieces."""
         held: list[Item] = []
-        pieces: list[InputPartition] = []
+        pieces: list[Part] = []
         for item in self._request.items:
             logs = self._planned(item)
             if logs is None:

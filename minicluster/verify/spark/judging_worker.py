@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 
@@ -76,6 +75,7 @@ RESULT = pa.schema(
 )
 FINDING = ("run", "rule", "offset", "topic", "partition", "broker", "message")
 _SETS_MAX = 20_000  # of changes whose fields are remembered
+_OF_A_CHANGE = (-1, -1)  # nobody asks where the log is clean before one
 _METER_ROWS = 20_000  # between two marks of how far a share is
 
 
@@ -259,10 +259,10 @@ class _Judging:
         decoded = self._decoder.decoded
         for row in rows:
             batches: list[RecordsOfBatch] = pickle.loads(row[RECORD])
-            for ends, records in batches:
+            for ends, offsets, values, seen_from in batches:
                 entries = [
-                    Entry(offset, *decoded(value), clean_from, unseen_from)
-                    for offset, value, clean_from, unseen_from in records
+                    Entry(offset, *decoded(value), *seen_from.get(offset, _OF_A_CHANGE))
+                    for offset, value in zip(offsets, values, strict=True)
                 ]
                 self._take_entries(entries, ends)
                 self._rows += len(entries)
@@ -420,7 +420,6 @@ class _Decoder:
 
     def __init__(self, sets_of: Callable[[PartitionChangeRecord], Sets] | None) -> None:
         self._sets_of = sets_of
-        self._places: dict[bytes, tuple[UUID, int]] = {}
         self._sets: dict[bytes, Sets] = {}  # by the bytes around the key
 
     def decoded(self, value: bytes) -> tuple[Any, int]:
@@ -431,16 +430,15 @@ class _Decoder:
         if self._sets_of is None or value[:2] != CHANGE:
             versioned = decode_record(value)
             return versioned.record, versioned.version
-        around, key = value[2:3] + value[KEY.stop :], value[KEY]
+        around = value[2:3] + value[KEY.stop :]
         sets = self._sets.get(around)
-        if sets is None or key not in self._places:
+        if sets is None:
             record = decode_record(value).record
             assert isinstance(record, PartitionChangeRecord)
-            self._places[key] = record.topic_id, record.partition_id
             if len(self._sets) >= _SETS_MAX:
                 self._sets.clear()
             sets = self._sets[around] = self._sets_of(record)
-        return Change(*self._places[key], sets), value[2]
+        return Change(value[KEY], sets), value[2]
 
 
 class _Fold:

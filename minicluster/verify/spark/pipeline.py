@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from minicluster.errors import UserError, counted
-from minicluster.log.directory import Located, locate
+from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.trace import TABLES
 from minicluster.verify.evidence.reading import named_paths
@@ -39,10 +39,11 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.spark.evidence_rows import SCHEMA, TIMED_SCHEMA, sql_of
 from minicluster.verify.spark.evidence_source import (
-    HELD_LOG_BYTES,
     EvidenceReader,
     Item,
+    Part,
     Request,
+    Whole,
     is_plain,
     sizes_of,
 )
@@ -54,7 +55,9 @@ from minicluster.verify.spark.workers import WorkerDied, worker_died, workers_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LONG_LOG_BYTES = HELD_LOG_BYTES  # of each controller; a longer one has several judges
+# Of a log, for each of its judges. One more worker takes half a second of a processor to start,
+# in which another judges so much.
+SHARE_BYTES = 8 << 20
 _TASKS_PER_WORKER = 4
 _SLOTS_PER_WORKER = 16
 _WEIGHTS = (0.3, 0.7)  # of reading and of judging in the progress that is shown, an estimate
@@ -120,7 +123,7 @@ def items_of(
     limits: ReadLimits,
     origins: Sequence[str | None] | None = None,
 ) -> list[Item]:
-    """Each run with its shares: a long plain log has as many as there are workers.
+    """Each run with its shares: a long plain log has at most as many as there are workers.
 
     Errors:  UserError for a path that holds nothing to judge.
     """
@@ -130,15 +133,12 @@ def items_of(
     for place, (path, name) in enumerate(named):
         path = path.absolute()
         located = locate(path, partly=True, limits=limits)
-        shares = workers if _is_shared(path, located) else 1
+        longest = max(sizes_of(located)) if is_plain(path, located) else 0
+        shares = max(1, min(workers, -(-longest // SHARE_BYTES)))
         beside = folds and shares > 1 and any(log.checkpoints for log in located.logs)
         origin = None if origins is None else origins[place]
         items.append(Item(str(path), name, origin, 0, shares, beside))
     return _in_order(items)
-
-
-def _is_shared(path: Path, located: Located) -> bool:
-    return is_plain(path, located) and max(sizes_of(located)) > LONG_LOG_BYTES
 
 
 def _in_order(items: Sequence[Item]) -> list[Item]:
@@ -173,13 +173,14 @@ def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
     """
     ship_package(spark)
     reader = EvidenceReader(request)
-    tasks = pa.table({"task": [pickle.dumps(part) for part in reader.partitions()]})
+    tasks = pa.table({"task": [pickle.dumps(parts) for parts in _tasks(reader)]})
     schema = TIMED_SCHEMA if request.timed else SCHEMA
 
     def evidence(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
             for task in batch["task"].to_pylist():
-                yield from reader.read(pickle.loads(task))
+                for part in pickle.loads(task):
+                    yield from reader.read(part)
 
     return (
         spark.createDataFrame(tasks)
@@ -187,6 +188,23 @@ def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
         .repartitionById(_partitions(spark, request.items), "slot")
         .sortWithinPartitions(*_ORDER)
     )
+
+
+def _tasks(reader: EvidenceReader) -> list[list[Part]]:
+    """Parts of the evidence by the tasks that read them.
+
+    The pieces of a log with one judge are one task, so that no other worker starts for them.
+    """
+    tasks: list[list[Part]] = []
+    of_one_judge: dict[str, list[Part]] = {}
+    for part in reader.partitions():
+        if isinstance(part, Whole) or len(part.item.target.every) > 1:
+            tasks.append([part])
+        elif part.item.name in of_one_judge:
+            of_one_judge[part.item.name].append(part)
+        else:
+            tasks.append(of_one_judge.setdefault(part.item.name, [part]))
+    return tasks
 
 
 def _partitions(spark: SparkSession, items: Sequence[Item]) -> int:

@@ -33,6 +33,7 @@ from minicluster.verify.spark.evidence_rows import DamagedWhileShown, sql_of
 from minicluster.verify.spark.evidence_source import (
     EvidenceReader,
     LogPiece,
+    Part,
     Request,
     Rest,
     Whole,
@@ -97,7 +98,7 @@ class TableReader(EvidenceReader, DataSourceReader):
         self._table = table
         self._schema = schema_of(table)
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[Part]:
         """Several runs to a task; a log alone has neither trace nor znodes."""
         return [part for part in super().partitions() if isinstance(part, Whole)]
 
@@ -145,7 +146,7 @@ class RecordReader(TableReader):
             if not self._wanted.take(one):
                 yield one
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[Part]:
         """Several short runs to a task, long logs in pieces."""
         parts = EvidenceReader.partitions(self)
         return [part for part in parts if not isinstance(part, self._left_out)]
