@@ -1,7 +1,7 @@
 """The cluster of a metadata log: it continues from the end of that log.
 
 Each node begins with a snapshot of the log's last state, under the offset and the epoch at which
-the log ends. Brokers that the log has unfenced go on under their incarnations and epochs, as if
+the log ends. Brokers that the log has unfenced continue with their incarnations and epochs, as if
 nothing had happened; the others are down. Where none is unfenced, because the cluster was stopped,
 all of them start and register again. The records of partitions are not in a metadata log: every
 partition begins empty.

@@ -49,7 +49,7 @@ class PlannedStage:
 def planned(scenario: Sequence[str]) -> tuple[PlannedStage, ...]:
     """The stages of a what-if: one for each step in words, and one for each scenario file.
 
-    Errors:  UserError in one line for words that are no step, or a file that is not a scenario.
+    Errors:  UserError in one line for words that are not a step, or a file that is not a scenario.
     """
     found: list[PlannedStage] = []
     number = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster import MiniCluster
-from minicluster.actors.cluster.actions.requests import refuse
+from minicluster.actors.cluster.actions.requests import raise_if_rejected
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import NoResponse, RequestRejected
 from minicluster.log.directory import METADATA_DIRECTORY
@@ -368,14 +368,14 @@ class Replay:
             resource_type=2, resource_name=topic, configs=(change,)
         )
         [response] = self.cluster.admin(request(resources=(resource,))).responses
-        refuse(f"config of {topic}", response.error_code, response.error_message)
+        raise_if_rejected(f"config of {topic}", response.error_code, response.error_message)
 
     def _unregister(self, broker: str) -> None:
         if int(broker) in inside(self.cluster).broker_ids:
             self.cluster.unregister(int(broker))
             return
         response = self.cluster.admin(m.UnregisterBrokerRequest(broker_id=int(broker)))
-        refuse(f"unregister {broker}", response.error_code)
+        raise_if_rejected(f"unregister {broker}", response.error_code)
 
     def _feature(self, name: str, level: str, kind: str = "UPGRADE") -> None:
         request = m.UpdateFeaturesRequest
@@ -385,7 +385,7 @@ class Replay:
             upgrade_type={"UPGRADE": 1, "SAFE_DOWNGRADE": 2, "UNSAFE_DOWNGRADE": 3}[kind],
         )
         response = self.cluster.admin(request(feature_updates=(update,), timeout_ms=10_000))
-        refuse(f"feature {name}", response.error_code, response.error_message)
+        raise_if_rejected(f"feature {name}", response.error_code, response.error_message)
 
     def _remove_voter(self, node: str, _directory: str) -> None:
         self.cluster.remove_voter(int(node))

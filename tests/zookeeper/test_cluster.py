@@ -187,7 +187,7 @@ KRAFT_ALONE = [
     (lambda cluster: cluster.add_voter(1), "no Raft quorum"),
     (lambda cluster: cluster.remove_voter(1), "no Raft quorum"),
     (lambda cluster: cluster.unregister(3), "ends with the session"),
-    (lambda cluster: cluster.snapshot(1), "node 1 is no controller"),
+    (lambda cluster: cluster.snapshot(1), "node 1 is not a controller"),
     (lambda cluster: cluster.set_config("log.retention.ms", "1", broker=1), "configs of topics"),
 ]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.processes import kill, restart
-from minicluster.actors.cluster.actions.requests import refuse, refuse_on_zookeeper, send
+from minicluster.actors.cluster.actions.requests import raise_if_rejected, reject_on_zookeeper, send
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
@@ -65,7 +65,7 @@ def _controllers(
 ) -> Iterator[tuple[int, QuorumController]]:
     for node_id in cluster.ids(nodes):
         if node_id not in cluster.controller_ids:
-            raise UserError(f"{action}: node {node_id} is no controller")
+            raise UserError(f"{action}: node {node_id} is not a controller")
         process = cluster.processes.get(node_id)
         if process is None or process.controller is None:
             cluster.note(action, [node_id], "note", "it is down")
@@ -137,6 +137,6 @@ def _voting_directory(cluster: ClusterRoles, node_id: int) -> UUID:
 
 
 def _change_voters(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> None:
-    refuse_on_zookeeper(cluster, what, "this cluster has no Raft quorum")
+    reject_on_zookeeper(cluster, what, "this cluster has no Raft quorum")
     response = send(cluster, what, request, within)
-    refuse(what, response.error_code, response.error_message)
+    raise_if_rejected(what, response.error_code, response.error_message)

@@ -81,13 +81,13 @@ def loss(cluster: ClusterRoles, do: declared.Loss) -> None:
 
 @performs(declared.Duplicate)
 def duplicate(cluster: ClusterRoles, do: declared.Duplicate) -> None:
-    _refuse_clients(cluster, "duplicate", do)
+    _reject_clients(cluster, "duplicate", do)
     _disturb_some(cluster, "duplicate", do)
 
 
 @performs(declared.Reorder)
 def reorder(cluster: ClusterRoles, do: declared.Reorder) -> None:
-    _refuse_clients(cluster, "reorder", do)
+    _reject_clients(cluster, "reorder", do)
     _disturb_some(cluster, "reorder", do)
 
 
@@ -103,7 +103,7 @@ def release(cluster: ClusterRoles, do: declared.Release) -> None:
 
 @performs(declared.Record)
 def record(cluster: ClusterRoles, do: declared.Record) -> None:
-    _refuse_clients(cluster, "record", do)
+    _reject_clients(cluster, "record", do)
     _disturb(cluster, "record", _pairs(cluster, do.src, do.dst), api=do.api)
 
 
@@ -132,7 +132,7 @@ def held(cluster: ClusterRoles, src: Nodes | None = None, dst: Nodes | None = No
 # How it is done.
 
 
-def _refuse_clients(
+def _reject_clients(
     cluster: ClusterRoles,
     word: str,
     do: declared.Duplicate | declared.Reorder | declared.Record,

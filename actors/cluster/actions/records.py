@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
-from minicluster.actors.cluster.actions.requests import finish, refuse, send
+from minicluster.actors.cluster.actions.requests import finish, raise_if_rejected, send
 from minicluster.actors.cluster.client import Load, ProduceOperation, Producer
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.durations import LONGEST_MS
@@ -82,7 +82,7 @@ def delete_records(cluster: ClusterRoles, do: declared.DeleteRecords) -> dict[st
         given = request(topics=(of_topic,), timeout_ms=ms(do.within))
         [response] = send(cluster, what, given, do.within, to=leader).topics
         [result] = response.partitions
-        refuse(what, result.error_code)
+        raise_if_rejected(what, result.error_code)
         low[f"{topic}-{index}"] = result.low_watermark
     return low
 

@@ -68,7 +68,7 @@ def send(
     return operation.response
 
 
-def refuse_on_zookeeper(cluster: ClusterRoles, what: str, why: str) -> None:
+def reject_on_zookeeper(cluster: ClusterRoles, what: str, why: str) -> None:
     """Reject what a cluster on ZooKeeper does not have, before its brokers do in fewer words."""
     if cluster.mode == ZOOKEEPER:
         raise UserError(f"{what}: {why} (mode zookeeper)")
@@ -85,7 +85,7 @@ def wait_for_commit(cluster: ClusterRoles, condition: Callable[[], bool]) -> Non
     cluster.run_until(condition, COMMITTED_WITHIN_MS)
 
 
-def refuse(what: str, code: int, message: str | None = None) -> None:
+def raise_if_rejected(what: str, code: int, message: str | None = None) -> None:
     """Raise the error of an error code.
 
     Errors:  RequestRejected unless the code is NONE.

@@ -8,8 +8,8 @@ from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.actions.requests import (
-    refuse,
-    refuse_on_zookeeper,
+    raise_if_rejected,
+    reject_on_zookeeper,
     send,
     wait_for_commit,
 )
@@ -65,7 +65,7 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
     what = f"create topic {do.name}"
     response = send(cluster, what, request(topics=(topic,)), do.within)
     result = response.topics[0]
-    refuse(what, result.error_code, result.error_message)
+    raise_if_rejected(what, result.error_code, result.error_message)
     wait_for_commit(cluster, lambda: cluster.image.topics.named(do.name) is not None)
     return Topic(cluster, do.name)
 
@@ -78,7 +78,7 @@ def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
     request = m.DeleteTopicsRequest(topics=states, timeout_ms=ms(do.within))
     response = send(cluster, what, request, do.within)
     for result in response.responses:
-        refuse(what, result.error_code, result.error_message)
+        raise_if_rejected(what, result.error_code, result.error_message)
     wait_for_commit(
         cluster, lambda: all(cluster.image.topics.named(name) is None for name in names)
     )
@@ -114,7 +114,7 @@ def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
     grown = request(topics=(wanted,), timeout_ms=ms(do.within))
     response = send(cluster, what, grown, do.within)
     [result] = response.results
-    refuse(what, result.error_code, result.error_message)
+    raise_if_rejected(what, result.error_code, result.error_message)
 
 
 @performs(declared.Reassign)
@@ -132,11 +132,11 @@ def reassign(cluster: ClusterRoles, do: declared.Reassign) -> None:
         for topic, indexes in _by_topic(do.partitions).items()
     )
     response = send(cluster, "reassign", request(topics=topics), do.within)
-    refuse("reassign", response.error_code, response.error_message)
+    raise_if_rejected("reassign", response.error_code, response.error_message)
     for topic in response.responses:
         for result in topic.partitions:
             what = f"reassign {topic.name}-{result.partition_index}"
-            refuse(what, result.error_code, result.error_message)
+            raise_if_rejected(what, result.error_code, result.error_message)
 
 
 def reassignments(
@@ -146,7 +146,7 @@ def reassignments(
     what = "list reassignments"
     request = m.ListPartitionReassignmentsRequest(topics=None)
     response = send(cluster, what, request, read_duration(within, f"{what}: within"))
-    refuse(what, response.error_code, response.error_message)
+    raise_if_rejected(what, response.error_code, response.error_message)
     return {
         f"{topic.name}-{one.partition_index}": Reassignment(
             replicas=one.replicas, adding=one.adding_replicas, removing=one.removing_replicas
@@ -176,7 +176,7 @@ def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
     )
     response = send(cluster, f"set {do.key}", request(resources=resources), do.within)
     for result in response.responses:
-        refuse(f"set {do.key}", result.error_code, result.error_message)
+        raise_if_rejected(f"set {do.key}", result.error_code, result.error_message)
 
 
 @performs(declared.Elect)
@@ -189,7 +189,7 @@ def elect(cluster: ClusterRoles, do: declared.Elect) -> dict[str, ErrorCode]:
         ),
     )
     response = send(cluster, "elect", request, do.within)
-    refuse("elect", response.error_code)
+    raise_if_rejected("elect", response.error_code)
     return {
         f"{result.topic}-{partition.partition_id}": ErrorCode(partition.error_code)
         for result in response.replica_election_results
@@ -202,10 +202,10 @@ def unregister(cluster: ClusterRoles, do: declared.Unregister) -> None:
     for broker_id in cluster.ids(do.broker):
         what = f"unregister {broker_id}"
         why = "a registration ends with the session of its broker"
-        refuse_on_zookeeper(cluster, what, why)
+        reject_on_zookeeper(cluster, what, why)
         request = m.UnregisterBrokerRequest(broker_id=broker_id)
         response = send(cluster, what, request, do.within)
-        refuse(what, response.error_code, response.error_message)
+        raise_if_rejected(what, response.error_code, response.error_message)
 
 
 def _by_topic(partitions: Partitions) -> dict[str, list[int]]:

@@ -99,15 +99,15 @@ def handle_join_group(
                 name = name or ""
             state.respond(context.token, replace(response, protocol_name=name))
 
-    def refuse(error: ErrorCode) -> None:
+    def reject(error: ErrorCode) -> None:
         respond(JoinGroupResponse(error_code=error, member_id=request.member_id))
 
     config = state.config
     lowest, highest = config.min_session_timeout_ms, config.max_session_timeout_ms
     if not request.group_id:
-        refuse(ErrorCode.INVALID_GROUP_ID)
+        reject(ErrorCode.INVALID_GROUP_ID)
     elif not lowest <= request.session_timeout_ms <= highest:
-        refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
+        reject(ErrorCode.INVALID_SESSION_TIMEOUT)
     else:
         if version == 0:  # it has no rebalance time-out: that of the session
             request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
@@ -160,7 +160,7 @@ class Join:
         if request.member_id != UNKNOWN_MEMBER_ID:
             if ended is not None and shard.rules.refused_join_forgets_empty_group:
                 shard.groups.pop(request.group_id)
-            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            return self._reject(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         if ended is not None:
             tombstones = tuple(group_tombstones(ended, ended.member_ids))
             shard.groups.pop(request.group_id)
@@ -188,12 +188,12 @@ class Join:
         member_id = self.request.member_id
         if not _accepts(shard, group, member_id):
             group.remove(member_id)
-            return self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return self._reject(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if member_id == UNKNOWN_MEMBER_ID:
             return self._join_as_new(shard, group, now_ms)
         return self._join_again(shard, group, now_ms)
 
-    def _refuse(self, error: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> Result:
+    def _reject(self, error: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> Result:
         self.respond(JoinGroupResponse(error_code=error, member_id=member_id))
         return NOTHING
 
@@ -202,9 +202,9 @@ class Join:
     def _join_as_new(self, shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
         request = self.request
         if group.state is GroupState.DEAD:
-            return self._refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return self._reject(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not group.supports(request.protocol_type, request.protocols):
-            return self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return self._reject(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         instance_id = request.group_instance_id
         prefix = self.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{shard.new_uuid()}"
@@ -217,7 +217,7 @@ class Join:
             group.pending_join.add(member_id)
             at_ms = now_ms + request.session_timeout_ms
             schedule_expiry(shard, group.group_id, member_id, at_ms)
-            return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+            return self._reject(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return self._add(shard, group, member_id, now_ms)
 
     def _add(self, shard: GroupShard, group: ClassicGroup, member_id: str, now_ms: int) -> Result:
@@ -246,9 +246,9 @@ class Join:
         """Source: GroupMetadataManager.classicGroupJoinExistingMember."""
         request, member_id = self.request, self.request.member_id
         if group.state is GroupState.DEAD:
-            return self._refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
+            return self._reject(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
         if not group.supports(request.protocol_type, request.protocols):
-            return self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+            return self._reject(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         if member_id in group.pending_join:
             if request.group_instance_id is not None:
                 # Kafka raises an IllegalStateException here.
@@ -257,7 +257,7 @@ class Join:
         try:
             group.validate_member(member_id, request.group_instance_id)
         except OperationError as refusal:
-            return self._refuse(refusal.error, member_id)
+            return self._reject(refusal.error, member_id)
         member = group.members[member_id]
         unchanged = member.protocols == request.protocols
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -273,7 +273,7 @@ class Join:
                 return self._update(shard, group, member, now_ms)
             self.respond(replace(generation_of(group, member_id), members=()))
             return NOTHING
-        return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
+        return self._reject(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
 
     def _update(
         self, shard: GroupShard, group: ClassicGroup, member: Member, now_ms: int
