@@ -202,7 +202,8 @@ class RecordBatch:
         Errors:  InvalidBatch if the bytes do not hold them.
         """
         if self._records is None:
-            if self._metadata_records is not None and self._body is None:
+            is_made = self._body is None and self._encoded is None
+            if self._metadata_records is not None and is_made:
                 self._records = tuple(
                     Record(self.base_offset + i, self.base_timestamp, None, encode_record(record))
                     for i, record in enumerate(self._metadata_records)
@@ -221,11 +222,17 @@ class RecordBatch:
 
         Errors:  UndecodableBatch.
         """
-        if self._body is None:
+        body = self._stored_body
+        if body is None:
             return self._encode_records()
-        return decompress(
-            self.attributes & CODEC_MASK, self._body, self._budget or DecompressionBudget()
-        )
+        return decompress(self.attributes & CODEC_MASK, body, self._budget or DecompressionBudget())
+
+    @property
+    def _stored_body(self) -> bytes | None:
+        """The bytes of its records as they are stored, which are not in memory twice."""
+        if self._body is None and self._encoded is not None:
+            return self._encoded[HEADER_BYTES:]
+        return self._body
 
     @property
     def metadata_records(self) -> tuple[VersionedRecord, ...]:
@@ -307,7 +314,7 @@ class RecordBatch:
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             metadata_records=self._metadata_records,
-            body=self._body,
+            body=None if self._encoded is not None else self._body,
         )
         encoded = self._encoded
         if encoded is not None:
@@ -318,7 +325,7 @@ class RecordBatch:
                 + encoded[LENGTH_END + _EPOCH_BYTES :]
             )
             moved._crc = self._crc
-        if self._body is None and self._records is not None:
+        elif self._body is None and self._records is not None:
             moved._records = tuple(
                 Record(r.offset + shift, r.timestamp, r.key, r.value, r.headers)
                 for r in self._records
@@ -347,7 +354,7 @@ class RecordBatch:
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
-            body=self._encode_records() if self._body is None else self._body,
+            body=self._encode_records() if self._stored_body is None else self._stored_body,
         )
 
     @classmethod
@@ -402,7 +409,6 @@ class RecordBatch:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,
-            body=encoded[HEADER_BYTES:],
         )
         batch._encoded = encoded
         batch._crc = crc
