@@ -44,7 +44,12 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.recording.logging import ClusterLog
-from minicluster.actors.recording.metadata_sink import CommitFollower, CommittedImage, Inlet
+from minicluster.actors.recording.metadata_sink import (
+    CommitFollower,
+    CommittedImage,
+    Inlet,
+    LogStart,
+)
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.paced import PacedRuntime
@@ -253,7 +258,7 @@ class Cluster:
         self.inlet = Inlet()
         self.zookeeper_log = ZooKeeperLog(self.recorder.found)
         self.folds = SharedFolds()
-        self.committed = CommittedImage(self.folds, self.recorder.found)
+        self.committed = CommittedImage(self.folds, self.recorder.found, self._log_start)
         config = self.config
         self.plan = QuorumPlan(
             cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,
@@ -314,6 +319,14 @@ class Cluster:
         self.continued = adopted.continued()
         self.inlet.next_offset = end.end_offset
         self.committed.image, self.committed.offset = end.image, end.end_offset - 1
+        self.committed.start = LogStart(
+            image=end.image, end_offset=end.end_offset, epoch=end.epoch, time_ms=end.time_ms
+        )
+
+    def _log_start(self) -> int:
+        """The offset at which the metadata logs of all controllers begin, or later."""
+        disks = [self.disks[node_id] for node_id in self.controller_ids]
+        return min((disk.log(METADATA_DIRECTORY).start_offset for disk in disks), default=0)
 
     def _new_disk(self, node_id: int) -> Disk:
         known = () if self.adopted is None else self.adopted.directories(node_id)

@@ -74,14 +74,16 @@ def _rows(cluster: Cluster, table: str) -> Iterable[dict[str, Any]]:
 
 
 def _start(cluster: Cluster) -> Start | None:
-    """The state of an adopted log, from which the cluster continues."""
-    if cluster.adopted is None:
+    """The state from which the committed log begins: of an adopted log, or of deleted records."""
+    begin = cluster.committed.start
+    if begin is None:
         return None
     from minicluster.log.checkpoint import Snapshot
     from minicluster.metadata.snapshot import image_records
     from minicluster.verify.evidence.run import Start
 
-    end = cluster.adopted.end
-    records = tuple(image_records(end.image, on_loss=lambda _: None))
-    snapshot = Snapshot(records=records, last_contained_log_timestamp=end.time_ms)
-    return Start(end_offset=end.end_offset, epoch=end.epoch, snapshot=snapshot, file="adopted")
+    records = tuple(image_records(begin.image, on_loss=lambda _: None))
+    snapshot = Snapshot(records=records, last_contained_log_timestamp=begin.time_ms)
+    return Start(
+        end_offset=begin.end_offset, epoch=begin.epoch, snapshot=snapshot, file="the log's begin"
+    )

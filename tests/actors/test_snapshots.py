@@ -13,6 +13,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.recording import metadata_sink
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.log import Log
 from minicluster.metadata.snapshot import image_from_records
@@ -94,6 +95,33 @@ def test_what_retention_does_not_keep_is_cleaned_up_to_the_next_snapshot() -> No
         cluster.create_topic("after")
         cluster.run_for("1s")
         check_snapshots(cluster)
+
+
+def test_what_all_controllers_have_deleted_stays_in_nobodys_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two NoOps a second are 170,000 a day. The log then begins with the image of what is gone."""
+    monkeypatch.setattr(metadata_sink, "TRIM_EVERY", 20)
+    settings = {
+        "metadata.log.max.snapshot.interval.ms": 60_000,
+        "metadata.max.retention.ms": 60_000,
+    }
+    with MiniCluster(seed=4, config=settings) as cluster:
+        cluster.committed.batches_max = 100
+        busy(cluster)
+        cluster.run_for("4m")
+        start, committed = cluster.committed.start, cluster.committed
+        assert start is not None and start.end_offset > 100
+        assert len(committed.batches) < 400 and committed.batches[0].base_offset == start.end_offset
+        assert (
+            min(metadata_log(cluster, node).start_offset for node in cluster.controller_ids) > 100
+        )
+        fold = CommittedFold.starting_from(start.image)
+        for batch in committed.batches:
+            fold = fold.apply_batch(batch)
+        assert fold.image.digest() == cluster.image.digest()
+        cluster.produce(cluster.topic("t0"), count=5)
+        assert cluster.verify(engine="process").valid
 
 
 @pytest.mark.parametrize("wire", [False, True])
