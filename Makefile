@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
-.PHONY: help demo test slow kafka zookeeper apps check format lint types wheel bench docs site clean
+.PHONY: help demo test slow soak kafka zookeeper apps check format lint types wheel bench docs site clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ test: $(VENV)/.installed-dev  ## the test suite
 
 slow: $(VENV)/.installed-dev  ## the tests that take longer
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow --benchmark-skip
+
+soak: $(VENV)/.installed-dev  ## an hour of real clients and a simulated day: memory over time (SOAK_MINUTES, SOAK_HOURS)
+	@$(BIN)/python -m pytest -q -s -n 0 -m soak tests/soak
 
 kafka: $(VENV)/.installed-dev  ## Apache Kafka's own nodes beside a cluster's (Java, Maven)
 	@$(BIN)/python -m tests.kafka fetch
