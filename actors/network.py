@@ -183,7 +183,8 @@ class Network:
         if target is not None:
             target.exchanges[number] = exchange
         if timeout_ms is not None:
-            self.rt.post(exchange.sent_ms + timeout_ms, self._timed_out, exchange)
+            at_ms = exchange.sent_ms + timeout_ms
+            exchange.timer = self.rt.schedule(at_ms, self._timed_out, exchange)
         fate = self._travel(Packet(exchange, body, False))
         self.recorder.request(exchange, fate)
         return exchange
@@ -473,6 +474,9 @@ class Network:
         number = self.recorder.event("closed", exchange, failure)
         exchange.received_seq = number if failure is None and is_own else None
         exchange.open = False  # from here on its rows are whole
+        if exchange.timer is not None:
+            exchange.timer.cancel()  # else it would keep the exchange for as long as it waits
+            exchange.timer = None
         if caller is not None:
             caller.deliver(Completion(exchange, response, failure))
 

@@ -22,13 +22,15 @@ from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.actors.recording.replica_log import replica_rows
+from minicluster.actors.recording.replica_log import records_of, replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.kafka_apis import APIS as BROKER_APIS
 from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
+
+RELIEVED_EVERY = 1_000  # rows of a log
 
 
 def start_process(cluster: Cluster, node_id: int) -> None:
@@ -202,10 +204,15 @@ def end_process(cluster: Cluster, node_id: int, *, reset: bool = False) -> None:
 def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
     """Add the trace rows of a broker's logs (``replica_log``)."""
     if node_id in cluster.broker_ids:
-        incarnation = str(cluster.processes[node_id].incarnation)
-        with cluster.recorder.found.noted(f"the record of the logs of {node_id}", "replica_log"):
-            for row in replica_rows(cluster.disks[node_id], incarnation, at):
-                cluster.recorder.trace("replica_log", row)
+        incarnation, recorder = str(cluster.processes[node_id].incarnation), cluster.recorder
+        disk = cluster.disks[node_id]
+        if not recorder.lists_logs(records_of(disk), f"the logs of a broker at its {at}"):
+            return
+        with recorder.found.noted(f"the record of the logs of {node_id}", "replica_log"):
+            for count, row in enumerate(replica_rows(disk, incarnation, at), 1):
+                recorder.trace("replica_log", row)
+                if count % RELIEVED_EVERY == 0:
+                    recorder.relieve()
 
 
 def _exited(cluster: Cluster, node_id: int, halted: str) -> None:

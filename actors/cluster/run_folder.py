@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
 from minicluster.actors.cluster.time_bounds import healed_ms, time_bounds
@@ -12,7 +13,12 @@ from minicluster.actors.export.broker_directories import BrokerEnd, archive_name
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
-from minicluster.actors.recording.replica_log import replica_rows
+from minicluster.actors.recording.replica_log import (
+    Texts,
+    records_of,
+    replica_columns,
+    replica_rows,
+)
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
@@ -24,6 +30,11 @@ from minicluster.verify.evidence.run_header import RUN_FORMAT
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.version import VERSION
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OnPart = Callable[[str], None]
+
 SCENARIO_NAME = "scenario.yaml"
 
 
@@ -34,15 +45,17 @@ def write_run(
     repeat: str | None = None,
     failure: ScenarioFailure | None = None,
     brokers: bool = True,
+    on_part: OnPart = lambda part: None,
 ) -> Path:
     """Write a cluster's run folder; an earlier run in the same place is replaced.
 
     Shapes:  repeat: the trace hash of the same scenario and seed played another time; failure: of
              the scenario that was played; brokers: with their log directories, which no rule reads.
+             on_part: called with the name of each part before it is written.
     """
 
     def write(folder: Path) -> dict[str, Any]:
-        header = _write_files(cluster, folder, brokers=brokers)
+        header = _write_files(cluster, folder, brokers=brokers, on_part=on_part)
         header["failure"] = None if failure is None else failure.to_dict()
         return header if repeat is None else {**header, "repeat_trace_hash": repeat}
 
@@ -62,10 +75,11 @@ def _running_actors(cluster: Cluster) -> tuple[str, ...]:
     return tuple(name for process in running for name in process.actors)
 
 
-def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, Any]:
+def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
-    trace_hash = cluster.trace_hash
-    end = {table: rows_at_end(cluster, table) for table in AT_END}
+    on_part("the metadata log")
+    trace_hash = cluster.trace_hash if cluster.recorder.hashed else None
+    end = {table: _tables_at_end(cluster, table) for table in AT_END}
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(
@@ -82,7 +96,7 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
             ),
         )
     if brokers and cluster.mode == KRAFT:
-        _write_brokers(cluster, path)
+        _write_brokers(cluster, path, on_part)
     header = _header(cluster, trace_hash, list(disks))
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
@@ -92,7 +106,8 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)
         header["ineligible_members_refused"] = release.ineligible_members_refused
-    header["trace_rows"] = cluster.recorder.write(path / "trace", end)
+    on_table = lambda table: on_part(f"the trace: {table}")  # noqa: E731
+    header["trace_rows"] = cluster.recorder.write(path / "trace", end, on_table)
     if problems := cluster.recorder.problems:
         header["recorder_problems"] = [problem.to_dict() for problem in problems]
     if cluster.scenario is not None:
@@ -101,9 +116,10 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool) -> dict[str, An
     return header
 
 
-def _write_brokers(cluster: Cluster, path: Path) -> None:
+def _write_brokers(cluster: Cluster, path: Path, on_part: OnPart) -> None:
     """Write the log directories of the brokers; a broker that runs ends cleanly here."""
     for broker_id in cluster.broker_ids:
+        on_part(f"the logs of broker {broker_id}")
         write_broker(
             path / archive_name(broker_id),
             cluster.disks[broker_id],
@@ -141,7 +157,7 @@ def _metadata_disks(cluster: Cluster) -> dict[int, Disk]:
     return {leader: max(copies, key=lambda disk: disk.log(METADATA_DIRECTORY).end_offset)}
 
 
-def _header(cluster: Cluster, trace_hash: str, controllers: list[int]) -> dict[str, Any]:
+def _header(cluster: Cluster, trace_hash: str | None, controllers: list[int]) -> dict[str, Any]:
     """The content of ``run.json``, but for how many rows each trace table has."""
     return {
         "format": RUN_FORMAT,
@@ -195,14 +211,35 @@ def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _replica_rows(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:
+def _logs_of(cluster: Cluster, broker_id: int) -> tuple[Disk, str | None, str]:
     process = cluster.processes.get(broker_id)
     incarnation = None if process is None else str(process.incarnation)
-    return replica_rows(cluster.disks[broker_id], incarnation, "end")
+    return cluster.disks[broker_id], incarnation, "end"
+
+
+def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
+    """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
+    from minicluster.actors.recording.trace_files import arrow_table
+
+    recorder = cluster.recorder
+    common, texts = recorder.at_end(), Texts()
+    if table == "replica_log":
+        records = sum(records_of(cluster.disks[broker_id]) for broker_id in cluster.broker_ids)
+        if not recorder.lists_logs(records, "the brokers' logs at the end"):
+            return
+    for broker_id in cluster.broker_ids:
+        with recorder.found.noted(f"the rows of the logs of {broker_id}", table):
+            if table == "replica_log":
+                at_end = common, texts
+                yield from replica_columns(*_logs_of(cluster, broker_id), *at_end)
+            else:
+                rows = AT_END[table](cluster, broker_id)
+                while piece := [common | row for row in islice(rows, recorder.piece_rows)]:
+                    yield arrow_table(table, piece)
 
 
 AT_END: Mapping[str, Callable[[Cluster, int], Iterator[dict[str, Any]]]] = {
-    "replica_log": _replica_rows,
+    "replica_log": lambda cluster, broker_id: replica_rows(*_logs_of(cluster, broker_id)),
     "log_batch": lambda cluster, broker_id: batch_rows(cluster.disks[broker_id]),
     "transaction_decision": lambda cluster, broker_id: decision_rows(cluster.disks[broker_id]),
 }

@@ -63,3 +63,32 @@ def bytes_of_producer(message: Any) -> int:
         for data in topic.partition_data
         if isinstance(data.records, bytes)
     )
+
+
+_ELEMENT_BYTES = 300  # of a struct in a list, with its fields, as Python has it
+
+
+def bytes_about(message: Any) -> int:
+    """About how much memory a message takes, by what its lists, texts and bytes have."""
+    schema = getattr(message.__class__, "schema", None)
+    if schema is None:  # of ZooKeeper
+        return _ELEMENT_BYTES
+    values = message.__class__._values(message)
+    size = 0
+    for value in values if len(schema) != 1 else (values,):
+        kind = value.__class__
+        if kind is tuple:
+            if value:
+                size += _bytes_of_list(value)
+        elif kind is bytes or kind is str:
+            size += len(value)
+    return size
+
+
+def _bytes_of_list(values: tuple[Any, ...]) -> int:
+    kind = values[0].__class__
+    if hasattr(kind, "schema"):
+        return len(values) * _ELEMENT_BYTES + sum(map(bytes_about, values))
+    if kind is bytes or kind is str:
+        return sum(map(len, values))
+    return 8 * len(values)

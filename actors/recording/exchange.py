@@ -10,6 +10,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from minicluster.actors.recording.sent_batches import Sent
+    from minicluster.actors.runtime.runtime import Timer
 
 OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 
@@ -68,6 +69,7 @@ class Exchange:
         "handled_ms",
         "high_watermark",
         "id",
+        "is_written",
         "open",
         "over_tcp",
         "received_seq",
@@ -81,8 +83,10 @@ class Exchange:
         "sent_ms",
         "src",
         "src_incarnation",
+        "timer",
         "topic_ids",
         "version",
+        "weight",
     )
 
     def __init__(
@@ -132,11 +136,24 @@ class Exchange:
         self.change: Any = None  # of the response that will come, by an answer
         self.over_tcp = is_client(src)
         self.open = True
+        self.timer: Timer | None = None  # of its timeout
+        self.weight = 0  # bytes of its bodies in memory, about
+        self.is_written = False  # its row waits for nothing any more
 
     @property
     def is_of_client(self) -> bool:
         """One of Kafka's clients, or a client of the cluster's own in a group or transaction."""
         return bool(self.client_id) or self.connection is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """Its row does not change any more: the sender has its response, or there will be none."""
+        return not self.open and (self.resp_seq is not None or self.has_no_response)
+
+    @property
+    def has_no_response(self) -> bool:
+        """A Produce with acks=0, which is not responded to."""
+        return self.api == "Produce" and self.request.acks == 0
 
     def __str__(self) -> str:
         return f"{self.api}#{self.id} {self.src}>{self.dst}"

@@ -57,6 +57,12 @@ class Problems:
             if key not in self._first:
                 self._first[key] = f"{part} crashed at {self._now_ms()} ms: {one_line(error)}"
 
+    def lack(self, table: str, why: str) -> None:
+        """Note evidence that was left out on purpose."""
+        with self._lock:
+            self._counts[why, table] = 1
+            self._first[why, table] = why
+
     @contextmanager
     def noted(self, part: str, lacks: str | None = None) -> Iterator[None]:
         """A block of the recorder's own; what it raises is a problem and goes no further."""

@@ -2,7 +2,8 @@
 
 Recording must cost next to nothing, so events keep references to the (immutable) messages; their
 canonical text is made when the hash is read, and their JSON form when the run is saved. Memory is
-bounded: old events are folded into the hash, and the oldest rows move to a shelf on disk.
+bounded, in rows and in bytes: old events are folded into the hash, and the oldest rows move to a
+shelf on disk, which is bounded as well. What it drops is a problem of the run.
 
 **Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
 value; no row is made from a body later (``tests/actors/test_recorded_clients.py``).
@@ -21,24 +22,31 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from minicluster import trace
-from minicluster.actors.recording.bodies import bytes_of_producer, without_records
+from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, without_records
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Given
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import readable
 from minicluster.actors.recording.sent_batches import sent_batches
-from minicluster.actors.recording.trace_files import Refresh, Shelf, write_table
+from minicluster.actors.recording.trace_files import Shelf, Unsettled, write_table
 from minicluster.protocol import encode
 from minicluster.protocol.messages import ProduceRequest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 KEPT_FOR_PEOPLE = 400
-FOLD_AT = 100_000  # events
+FOLD_AT = 20_000  # events
 FOLD_EVENTS = 1_000  # at a time, since the actor that records the last one waits
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
-ROWS_IN_MEMORY = 40_000  # of each table, and a chunk or two more
-CHUNK_ROWS = 20_000
+ROWS_IN_MEMORY = 20_000  # of each table, and a piece or two more
+PIECE_ROWS = 500  # that move at a time, while an actor waits
+BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
+PIECE_BYTES = 2 * 1024 * 1024
+BYTES_ON_DISK = 256 * 1024 * 1024
+LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
@@ -76,11 +84,16 @@ class Recorder:
         self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
-        self.rows_in_memory, self.chunk_rows = ROWS_IN_MEMORY, CHUNK_ROWS
-        self._shelf = Shelf()
+        self.rows_in_memory, self.piece_rows = ROWS_IN_MEMORY, PIECE_ROWS
+        self.bytes_in_memory = BYTES_IN_MEMORY
+        self.shelf = Shelf(BYTES_ON_DISK)
+        self.log_rows_max: int | None = None
         self._count = itertools.count(1)
         self._folded = 0
         self._held_bytes = 0
+        self._weight = 0  # of the exchanges in memory
+        self._client_rows_made = 0
+        self.client_rows_left_out = 0  # responses to clients of which there are no rows
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self._client_rows: list[dict[str, Any]] = []
@@ -97,10 +110,34 @@ class Recorder:
         self.hashed = True  # False: nobody compares the hash of this run
         self.found = Problems(lambda: clock.now_ms)
 
+    def bound_for_hours(self, bytes_on_disk: int) -> None:
+        """Take little memory, for a cluster that clients use for long: its run has no hash."""
+        self.hashed = False
+        self.fold_at, self.rows_in_memory = 2 * FOLD_EVENTS, 4 * PIECE_ROWS
+        self.shelf.bytes_max = bytes_on_disk
+        self.log_rows_max = LOG_ROWS_MAX
+
+    def lists_logs(self, records: int, where: str) -> bool:
+        """Whether the trace gets a row for each record in brokers' logs; else it lacks them."""
+        most = self.log_rows_max
+        if most is None or records <= most:
+            return True
+        why = f"the trace table replica_log lacks {where}: {records:,} records, at most {most:,}"
+        self.found.lack("replica_log", f"{why} are listed")
+        return False
+
     @property
     def problems(self) -> tuple[RecorderProblem, ...]:
-        """The failures of the recorder and of the live checks."""
-        return self.found()
+        """The failures of the recorder and of the live checks, and what the bound has cost."""
+        most = f"{self.shelf.bytes_max // 1_000_000:,} MB"
+        return self.found() + tuple(
+            RecorderProblem(
+                table,
+                f"the trace table {table} lacks its first {lost.rows:,} rows, up to "
+                f"{lost.last_ms / 1000:,.1f} s: a trace takes at most {most} on disk",
+            )
+            for table, lost in self.shelf.dropped.items()
+        )
 
     def request(self, exchange: Exchange, fate: str) -> None:
         """Record a request that is sent; its exchange becomes a row of ``rpc``.
@@ -115,11 +152,27 @@ class Recorder:
                 self._take_sent(exchange, body)
             except Exception as error:
                 self.found.add(f"the record of a {exchange.api}", error, "client_record")
+        self._weigh(exchange, exchange.request)
         exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
         # Here and not at each event: no cluster runs for long without a request.
-        if len(self._events) >= self.fold_at or self._held_bytes >= self.fold_at_bytes:
+        if len(self._events) >= self.fold_at or self._is_heavy:
             with self._lock:
                 self._fold(self.fold_events)
+
+    def relieve(self) -> None:
+        """Fold what is too much, where many events come without a request."""
+        with self._lock:
+            while len(self._events) >= self.fold_at:
+                self._fold(self.fold_events)
+
+    @property
+    def _is_heavy(self) -> bool:
+        return self._held_bytes >= self.fold_at_bytes or self._weight >= self.bytes_in_memory
+
+    def _weigh(self, exchange: Exchange, body: Any) -> None:
+        weight = bytes_about(body)
+        exchange.weight += weight
+        self._weight += weight
 
     def _take_sent(self, exchange: Exchange, body: ProduceRequest) -> None:
         self._held_bytes += bytes_of_producer(body)
@@ -156,6 +209,10 @@ class Recorder:
         if not is_first:
             return
         exchange.resp_seq = sequence
+        self._weigh(exchange, body)
+        if exchange.is_written:
+            late = ValueError("a response left after its row was written")
+            self.found.add(f"the record of a {exchange.api}", late, "rpc")
         if exchange.is_of_client:
             rows: list[dict[str, Any]] = []
             try:
@@ -253,30 +310,61 @@ class Recorder:
         self._held_bytes = self._held_bytes - released if self._events else 0
         reported = [event for event in events if _is_reported(event)]
         self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
+        self._shelve_rows()
+
+    def _shelve_rows(self) -> None:
+        """Move the oldest rows to the shelf, where there are more than memory is to have."""
+        most = self.rows_in_memory + self.piece_rows
         for table, rows in self.rows.items():
-            while len(rows) >= self.rows_in_memory + self.chunk_rows:
-                oldest = rows[: self.chunk_rows]
+            while len(rows) >= most:
+                oldest = rows[: self.piece_rows]
                 self._shelve(table, list(self._rows(table, oldest)), {})
-                del rows[: self.chunk_rows]
-        while len(self.exchanges) >= self.rows_in_memory + self.chunk_rows:
-            exchanges = self.exchanges[: self.chunk_rows]
-            rpcs = list(self._rpc_rows(exchanges))
-            unsettled: dict[int, Refresh] = {}
-            if len(rpcs) == len(exchanges):
-                unsettled = {
-                    index: partial(self._rpc_row, exchange)
-                    for index, exchange in enumerate(exchanges)
-                    if exchange.open or exchange.resp_seq is None
-                }
-            self._shelve("rpc", rpcs, unsettled)
-            del self.exchanges[: self.chunk_rows]
+                del rows[: self.piece_rows]
+        while len(self._client_rows) >= most:
+            self._shelve_client_rows()
+        while len(self.exchanges) >= most or self._weight >= self.bytes_in_memory:
+            if not self._shelve_exchanges():
+                return
+
+    def _shelve_exchanges(self) -> int:
+        """Move a piece of the oldest exchanges, fewer where they are large; returns how many."""
+        count = weight = 0
+        for exchange in itertools.islice(self.exchanges, self.piece_rows):
+            if count and weight + exchange.weight > PIECE_BYTES:
+                break
+            count += 1
+            weight += exchange.weight
+        exchanges = self.exchanges[:count]
+        rpcs = list(self._rpc_rows(exchanges))
+        unsettled: dict[int, Unsettled] = {}
+        if len(rpcs) == len(exchanges):
+            unsettled = {
+                index: _unsettled(exchange, partial(self._rpc_row, exchange))
+                for index, exchange in enumerate(exchanges)
+                if not exchange.is_settled
+            }
+        self._shelve("rpc", rpcs, unsettled)
+        del self.exchanges[:count]
+        self._weight -= weight
+        return count
+
+    def _shelve_client_rows(self) -> None:
+        oldest = self._client_rows[: self.piece_rows]
+        on_their_way = {id(row): one for one, rows in self._on_their_way for row in rows}
+        unsettled = {
+            index: Unsettled(partial(dict, row), partial(_is_closed, on_their_way[id(row)]))
+            for index, row in enumerate(oldest)
+            if id(row) in on_their_way
+        }
+        self._shelve("client_record", oldest, unsettled)
+        del self._client_rows[: self.piece_rows]
 
     def _shelve(
-        self, table: str, rows: list[dict[str, Any]], unsettled: dict[int, Refresh]
+        self, table: str, rows: list[dict[str, Any]], unsettled: Mapping[int, Unsettled]
     ) -> None:
         """Put rows on the shelf; where it takes none (a full disk) they are lost."""
         with self.found.noted(f"the move of rows of {table} to disk", table):
-            self._shelf.put(table, rows, unsettled)
+            self.shelf.put(table, rows, unsettled)
 
     def _canonical(self, event: Event) -> str:
         """The text of an event that goes into the hash; without its details where it has none."""
@@ -286,35 +374,44 @@ class Recorder:
             self.found.add("the hash of an event", error)
             return f"{event[0]} {event[1]} {event[2]}"
 
-    def write(self, folder: Path, end: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
+    def write(
+        self,
+        folder: Path,
+        end: Mapping[str, Iterable[pa.Table]],
+        on_table: Callable[[str], None] = lambda table: None,
+    ) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
 
-        Shapes:  end: rows of the end of the run, which are no events and not in the hash ->
-                 how many rows each table has.
+        Shapes:  end: rows of the end of the run, which are no events and not in the hash. on_table:
+                 called before each. -> how many rows each table has.
         """
         folder.mkdir(parents=True, exist_ok=True)
         counts: dict[str, int] = {}
+        sizes = {"piece_rows": self.piece_rows, "group_rows": self.shelf.group_rows}
         with self._lock:
             for table in trace.TABLES:
-                rows = list(self._kept(table))
-                for row in end.get(table, ()):
-                    rows.append({**row, "run_id": self.run_id, **self._now()})
-                path, shelf = folder / f"{table}.parquet", self._shelf
-                counts[table] = shelf.count(table) + len(rows)
+                on_table(table)
+                path = folder / f"{table}.parquet"
+                rows, last = list(self._kept(table)), end.get(table, ())
                 try:
-                    write_table(path, table, shelf.chunks(table), rows, self.chunk_rows)
+                    counts[table] = write_table(
+                        path, table, self.shelf.groups(table), rows, last=last, **sizes
+                    )
                 except OSError:
                     raise  # of the place that the user has named
                 except Exception as error:  # a value that is not of its column's type
                     self.found.add(f"the trace table {table}", error, table)
-                    write_table(path, table, (), (), self.chunk_rows)
-                    counts[table] = 0
+                    counts[table] = write_table(path, table, (), (), last=(), **sizes)
         return counts
+
+    def at_end(self) -> dict[str, Any]:
+        """The columns of the recorder in a row of the end of the run."""
+        return {"run_id": self.run_id, "vt": self._clock.now_ms, "seq": self.sequence}
 
     def table(self, name: str) -> Iterator[dict[str, Any]]:
         """The rows of a trace table with every column, in order of their event numbers."""
         with self._lock:  # an event of another thread may be about to put rows on the shelf
-            return itertools.chain(self._shelf.rows(name), list(self._kept(name)))
+            return itertools.chain(self.shelf.rows(name), list(self._kept(name)))
 
     def in_memory(self, table: str) -> Iterator[Mapping[str, Any]]:
         """The latest rows of a table, with only the columns that were given."""
@@ -332,11 +429,12 @@ class Recorder:
     @property
     def _has_room(self) -> bool:
         """A run shows the first rows of its clients, up to a number of them."""
-        return len(self._client_rows) < trace.CLIENT_ROWS_MAX
+        return self._client_rows_made < trace.CLIENT_ROWS_MAX
 
     def _add_client_rows(self, exchange: Exchange, response: Any) -> list[dict[str, Any]]:
         """Make the rows of a response to a client, whose records nobody keeps."""
         if not self._has_room:
+            self.client_rows_left_out += 1
             return []
         from minicluster.actors.recording.client_records import client_rows
 
@@ -347,19 +445,18 @@ class Recorder:
                 row["misled"] = True
         with self._lock:
             self._client_rows += rows
+            self._client_rows_made += len(rows)
             if rows and exchange.open:
                 self._on_their_way.append((exchange, rows))
         return rows
 
     def _note_received(self) -> None:
         """Complete the rows of responses that have arrived since."""
+        left = [waiting for waiting in self._on_their_way if waiting[0].open]
         for exchange, rows in self._on_their_way:
             for row in rows:
                 row["received_seq"] = exchange.received_seq
-        self._on_their_way = [waiting for waiting in self._on_their_way if waiting[0].open]
-
-    def _now(self) -> dict[str, int]:
-        return {"vt": self._clock.now_ms, "seq": self.sequence}
+        self._on_their_way = left  # one that is closed meanwhile is completed the next time
 
     def _row(self, table: str, event: Event) -> dict[str, Any]:
         sequence, at_ms, _, row = event
@@ -414,6 +511,19 @@ class Recorder:
             "registered_epoch": exchange.registered_epoch,
             "answer": answer_json(exchange),
         }
+
+
+def _unsettled(exchange: Exchange, row: Callable[[], dict[str, Any]]) -> Unsettled:
+    """The row of an exchange that may still get a response."""
+
+    def forget() -> None:
+        exchange.is_written = True
+
+    return Unsettled(row, lambda: exchange.is_settled, forget)
+
+
+def _is_closed(exchange: Exchange) -> bool:
+    return not exchange.open
 
 
 def answer_json(exchange: Exchange) -> dict[str, Any] | None:

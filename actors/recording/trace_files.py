@@ -1,8 +1,12 @@
 """The trace on disk: its tables as Parquet, and a shelf for the rows beyond the memory bound.
 
-A table is written in row groups of one size. A long run puts its oldest rows on the shelf, a chunk
-of that size at a time, so what is saved in the end is the same file, byte for byte, whether or not
-anything was on the shelf (``tests/actors/test_long_runs.py``).
+A long run puts its oldest rows on the shelf, some hundred at a time since an actor waits for it.
+They become columns at once, and a file once there are as many as a row group has. What is saved in
+the end is the same file, byte for byte, whether or not anything was on the shelf
+(``tests/actors/test_long_runs.py``).
+
+The files have a bound in bytes. Beyond it the oldest file goes of the table that takes the most
+room, so that the tables with few rows, such as elections and disturbances, stay whole.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,82 +25,251 @@ from minicluster import trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
+GROUP_ROWS = 20_000
+GROUP_BYTES = 8 * 1024 * 1024  # of columns in memory; a row may have any size
+
+UNSETTLED_MAX = 2_000  # rows that are in memory as well, since they may still change
+
 Row = Mapping[str, Any]
-Refresh = Callable[[], Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A row that may still change.
+
+    Shapes:  forget: called where nobody waits for its end any more.
+    """
+
+    row: Callable[[], Row]
+    is_settled: Callable[[], bool]
+    forget: Callable[[], None] = lambda: None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Rows as columns: pieces in memory, until they are one file.
+
+    Shapes:  unsettled: by the index in the group. last: event number and time of the last row.
+    """
+
+    rows_max: int
+    pieces: list[pa.Table] = field(default_factory=list)
+    unsettled: dict[int, Unsettled] = field(default_factory=dict)
+    rows: int = 0
+    bytes: int = 0
+    last: tuple[int, int] = (0, 0)
+    file: Path | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """It is a row group."""
+        return self.rows >= self.rows_max or self.bytes >= GROUP_BYTES
+
+    def add(self, piece: pa.Table, unsettled: Mapping[int, Unsettled]) -> None:
+        """Add rows behind those that are here."""
+        self.unsettled |= {self.rows + index: row for index, row in unsettled.items()}
+        self.pieces.append(piece)
+        self.rows += piece.num_rows
+        self.bytes += piece.nbytes
+        if piece.num_rows:
+            self.last = piece["seq"][-1].as_py(), piece["vt"][-1].as_py()
+
+    def read(self, table: str) -> pa.Table:
+        """The rows as they are now."""
+        import pyarrow as pa
+
+        if self.file is None:
+            content = pa.concat_tables(self.pieces)
+        else:
+            with pa.OSFile(str(self.file)) as source:
+                content = pa.ipc.open_file(source).read_all()
+        if self.unsettled:
+            now = arrow_table(table, [unsettled.row() for unsettled in self.unsettled.values()])
+            places = list(range(self.rows))
+            for number, index in enumerate(self.unsettled):
+                places[index] = self.rows + number
+            content = pa.concat_tables([content, now]).take(places)
+        return content.combine_chunks()
+
+    def write(self, table: str, file: Path) -> int:
+        """Put the rows into a file; those that may still change stay here as well.
+
+        Shapes:  -> bytes of the file.
+        """
+        import pyarrow as pa
+
+        # Before they are read: another thread may settle one meanwhile.
+        left = {index: one for index, one in self.unsettled.items() if not one.is_settled()}
+        content = self.read(table)
+        # Not by pyarrow.feather, which loads pandas: 30 MB and half a second.
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(str(file), content.schema, options=options) as writer:
+            writer.write_table(content)
+        self.file, self.pieces, self.unsettled = file, [], left
+        return file.stat().st_size
+
+
+@dataclass(slots=True)
+class Dropped:
+    """The rows that a table has lost to the bound: how many, and the last one's event and time."""
+
+    rows: int = 0
+    last_seq: int = 0
+    last_ms: int = 0
 
 
 class Shelf:
     """Rows in files of a temporary folder, which goes when the shelf does.
 
     Rows that may still change stay in memory besides, and are read from there.
+
+    Units:   bytes_max: of the files.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.group_rows = GROUP_ROWS
+        self.unsettled_max = UNSETTLED_MAX
+        self.dropped: dict[str, Dropped] = {}
         self._folder: Path | None = None
-        self._chunks: dict[str, list[tuple[Path, int, dict[int, Refresh]]]] = {}
+        self._files = 0
+        self._sizes: dict[Path, int] = {}
+        self._groups: dict[str, list[_Group]] = {}
 
-    def put(self, table: str, rows: Sequence[Row], unsettled: dict[int, Refresh]) -> None:
-        """Put a chunk away.
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files."""
+        return sum(self._sizes.values())
 
-        Shapes:  unsettled: index in the chunk -> the row as it is when it is read.
+    def put(self, table: str, rows: Sequence[Row], unsettled: Mapping[int, Unsettled]) -> None:
+        """Put rows away, behind those of their table that are here.
+
+        Shapes:  unsettled: by the index in the rows.
         """
-        from pyarrow import feather
+        groups = self._groups.setdefault(table, [])
+        if not groups or groups[-1].is_full:
+            groups.append(_Group(self.group_rows))
+        group = groups[-1]
+        group.add(arrow_table(table, rows), unsettled)
+        if group.is_full:
+            try:
+                self._write(table, group)
+            except Exception:
+                groups.remove(group)  # a full disk must not fill the memory as well
+                raise
 
+    def _write(self, table: str, group: _Group) -> None:
         from minicluster.own_folders import temporary_folder
 
         if self._folder is None:
             own = temporary_folder("trace")
             weakref.finalize(self, own.remove)
             self._folder = own.path
-        chunks = self._chunks.setdefault(table, [])
-        path = self._folder / f"{table}-{len(chunks)}.arrow"
-        feather.write_feather(arrow_table(table, rows), str(path), compression="zstd")
-        chunks.append((path, len(rows), unsettled))
+        self._files += 1
+        file = self._folder / f"{table}-{self._files}.arrow"
+        self._sizes[file] = group.write(table, file)
+        while self.bytes > self.bytes_max:
+            self._drop(max(self._groups, key=self._bytes_of))
+        self._forget(table)
+
+    def _forget(self, table: str) -> None:
+        """Let the oldest rows be as they are that have waited longest for their end.
+
+        A lost request may have none, and a day of them is as long as the day.
+        """
+        groups = self._groups[table]
+        over = sum(len(group.unsettled) for group in groups) - self.unsettled_max
+        for group in groups:
+            for index in list(group.unsettled)[: max(0, over)]:
+                group.unsettled.pop(index).forget()
+                over -= 1
+
+    def _bytes_of(self, table: str) -> int:
+        return sum(self._sizes[group.file] for group in self._groups[table] if group.file)
+
+    def _drop(self, table: str) -> None:
+        """Drop the oldest file of a table."""
+        oldest = self._groups[table].pop(0)
+        assert oldest.file is not None, "only the newest group of a table is not a file"
+        del self._sizes[oldest.file]
+        oldest.file.unlink()
+        dropped = self.dropped.setdefault(table, Dropped())
+        dropped.rows += oldest.rows
+        dropped.last_seq, dropped.last_ms = oldest.last
 
     def count(self, table: str) -> int:
         """The number of rows of a table on the shelf."""
-        return sum(count for _, count, _ in self._chunks.get(table, ()))
+        return sum(group.rows for group in self._groups.get(table, ()))
 
-    def chunks(self, table: str) -> Iterator[pa.Table]:
-        """The chunks of a table that are here now, oldest first."""
-        return (_read(table, *chunk) for chunk in tuple(self._chunks.get(table, ())))
+    def groups(self, table: str) -> Iterator[pa.Table]:
+        """The rows of a table that are here now, oldest first; all but the last are row groups."""
+        return (group.read(table) for group in tuple(self._groups.get(table, ())))
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table that are here now, oldest first."""
         parsed = [name for name, kind in trace.TABLES[table].items() if kind == "json"]
         return (
             {**row, **{name: _from_json(row[name]) for name in parsed}}
-            for chunk in self.chunks(table)
-            for row in chunk.to_pylist()
+            for group in self.groups(table)
+            for row in group.to_pylist()
         )
 
 
-def _read(table: str, path: Path, count: int, unsettled: Mapping[int, Refresh]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import feather
-
-    read = feather.read_table(str(path), memory_map=False)
-    if unsettled:
-        now = arrow_table(table, [refresh() for refresh in unsettled.values()])
-        places = list(range(count))
-        for number, index in enumerate(unsettled):
-            places[index] = count + number
-        read = pa.concat_tables([read, now]).take(places)
-    return read.combine_chunks()
-
-
 def write_table(
-    path: Path, table: str, shelved: Iterable[pa.Table], rows: Iterable[Row], group_rows: int
-) -> None:
-    """Write a table as Parquet: whole chunks first, then rows, in groups of one size."""
+    path: Path,
+    table: str,
+    shelved: Iterable[pa.Table],
+    rows: Iterable[Row],
+    *,
+    last: Iterable[pa.Table],
+    piece_rows: int,
+    group_rows: int,
+) -> int:
+    """Write a table as Parquet: whole groups first, then rows, in groups of one size.
+
+    Shapes:  last: rows behind all others. piece_rows: how many were put on the shelf at a time.
+             -> how many there are.
+    """
     from pyarrow import parquet
 
     left = iter(rows)
-    with parquet.ParquetWriter(path, _schema(table), compression="zstd") as writer:
-        for chunk in shelved:
-            writer.write_table(chunk)
-        while group := list(islice(left, group_rows)):
-            writer.write_table(arrow_table(table, group))
+    # Texts of requests differ: dictionaries of them cost a third of the time, and of the bytes.
+    plain = {"use_dictionary": [n for n, k in _kinds(table).items() if k != "json"]}
+    with parquet.ParquetWriter(path, _schema(table), compression="zstd", **plain) as writer:
+        written = _Written(writer, group_rows)
+        for content in shelved:
+            written.add(content)
+        while piece := list(islice(left, piece_rows)):
+            written.add(arrow_table(table, piece))
+        for content in last:
+            for first in range(0, content.num_rows, piece_rows):
+                written.add(content.slice(first, piece_rows))
+        written.finish()
+    return written.rows
+
+
+class _Written:
+    """A Parquet file that is being written, a row group at a time."""
+
+    def __init__(self, writer: Any, group_rows: int) -> None:
+        self._writer, self._group_rows = writer, group_rows
+        self._group = _Group(group_rows)
+        self.rows = 0
+
+    def add(self, piece: pa.Table) -> None:
+        """Add rows behind those that are there."""
+        self.rows += piece.num_rows
+        self._group.add(piece, {})
+        if self._group.is_full:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write the rows that wait."""
+        import pyarrow as pa
+
+        if self._group.rows:
+            self._writer.write_table(pa.concat_tables(self._group.pieces).combine_chunks())
+            self._group = _Group(self._group_rows)
 
 
 def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
@@ -102,7 +277,7 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     import pyarrow as pa
 
     schema = _schema(table)
-    kinds = {**trace.COMMON, **trace.TABLES[table]}
+    kinds = _kinds(table)
     columns = [
         pa.array(_cells(kind, [row.get(name) for row in rows]), type=schema.field(name).type)
         for name, kind in kinds.items()
@@ -110,6 +285,30 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def arrow_columns(
+    table: str, count: int, shared: Row, columns: Mapping[str, Sequence[Any]]
+) -> pa.Table:
+    """Rows that share most of their values, from the columns of those in which they differ.
+
+    Shapes:  columns: of ``count`` values, as Arrow takes them.
+    """
+    import pyarrow as pa
+
+    schema = _schema(table)
+    arrays = [
+        pa.array(columns[field.name], type=field.type)
+        if field.name in columns
+        else pa.repeat(pa.scalar(shared.get(field.name), type=field.type), count)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _kinds(table: str) -> Mapping[str, str]:
+    return {**trace.COMMON, **trace.TABLES[table]}
+
+
+@cache
 def _schema(table: str) -> pa.Schema:
     import pyarrow as pa
 
@@ -120,8 +319,7 @@ def _schema(table: str) -> pa.Schema:
         "ints": pa.list_(pa.int64()),
         "json": pa.string(),
     }
-    kinds = {**trace.COMMON, **trace.TABLES[table]}
-    return pa.schema({name: types[kind] for name, kind in kinds.items()})
+    return pa.schema({name: types[kind] for name, kind in _kinds(table).items()})
 
 
 def _cells(kind: str, values: list[Any]) -> list[Any]:

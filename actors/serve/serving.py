@@ -31,6 +31,7 @@ from minicluster.scenario import Scenario, Step
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
+TRACE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class ServeSettings:
     Shapes:  name: of the cluster, by which people know it; pace: of a simulated cluster, None for
              one on threads; topics: steps that come before anything else; again: the scenario
              begins again after its last step; with_parent: the end of the process that started this
-             one ends it.
+             one ends it. trace_bytes: of the trace on disk; the oldest rows are dropped beyond it.
     """
 
     scenario: Scenario
@@ -52,6 +53,19 @@ class ServeSettings:
     runs: Path = Path("runs")
     ready_file: Path | None = None
     with_parent: bool = False
+    trace_bytes: int = TRACE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The end of a serving cluster: its run folder, and what went wrong, if anything.
+
+    Shapes:  lacks: what the run does not show, a line each.
+    """
+
+    path: Path
+    failure: Response | None
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +73,15 @@ class Report:
     """Where the progress of a serving cluster goes.
 
     Shapes:  ready(bootstrap.servers); step(text, cluster time in ms); failed(one line), where the
-             scenario does not go as written; status(one line), twice a second.
+             scenario does not go as written; status(one line), twice a second, and while the
+             cluster ends; ended, once all is written.
     """
 
     ready: Callable[[str], None]
     step: Callable[[str, int], None]
     failed: Callable[[str], None]
     status: Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The end of a serving cluster: its run folder, and what went wrong, if anything."""
-
-    path: Path
-    failure: Response | None
+    ended: Callable[[Served], None] = lambda served: None
 
 
 def serve(settings: ServeSettings, report: Report) -> Served:
@@ -115,8 +123,13 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             ends.close()
             raise
         signals.stop = None
+        report.status("stopping the cluster")
         ends.close()
-        return Served(_save(session, cluster, place, failure), response)
+        path = _save(session, cluster, place, failure, report.status)
+        lacks = tuple(problem.why for problem in cluster.recorder.problems)
+        served = Served(path, response, lacks)
+        report.ended(served)
+        return served
 
 
 def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
@@ -148,6 +161,7 @@ def _cluster(settings: ServeSettings, run_id: str) -> RunningCluster:
     cluster.scenario = None  # until a step is performed
     # Loaded by a broker when its first group comes, it holds up all of its clients for 0.1 s.
     importlib.import_module("minicluster.actors.nodes.coordinators")
+    cluster.recorder.bound_for_hours(settings.trace_bytes)
     return cluster
 
 
@@ -201,7 +215,11 @@ def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
 
 
 def _save(
-    session: Session, cluster: RunningCluster, place: Path, failure: ScenarioFailure | None
+    session: Session,
+    cluster: RunningCluster,
+    place: Path,
+    failure: ScenarioFailure | None,
+    on_part: Callable[[str], None],
 ) -> Path:
     """Write the run folder; its scenario is the steps that were performed, each at its time."""
     if session.played:
@@ -213,7 +231,9 @@ def _save(
             steps=tuple(session.played),
         )
         cluster.scenario = played.to_dict()
-    return write_run(cluster, place, failure=failure)
+    return write_run(
+        cluster, place, failure=failure, on_part=lambda part: on_part(f"writing {part}")
+    )
 
 
 def _run_name(scenario: Scenario) -> str:

@@ -16,7 +16,7 @@ from minicluster.errors import UserError
 
 if TYPE_CHECKING:
     from minicluster.actors.serve.ready_file import ReadyFile
-    from minicluster.actors.serve.serving import ServeSettings
+    from minicluster.actors.serve.serving import Served, ServeSettings
     from minicluster.scenario import Scenario, Step
 
 _path = click.Path(path_type=Path)
@@ -96,6 +96,14 @@ REAL_TIME = 1.0
     help="File that appears when clients can connect: addresses, token, pid, as JSON.",
 )
 @click.option(
+    "--trace-mb",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="MB of the trace on disk. Beyond it the oldest rows go, and rules that need them are "
+    "unknown.",
+)
+@click.option(
     "--with-parent", is_flag=True, help="End when the process that started this one ends."
 )
 def serve_command(
@@ -114,6 +122,7 @@ def serve_command(
     seed: int | None,
     runs: Path,
     ready_file: Path | None,
+    trace_mb: int,
     with_parent: bool,
 ) -> int:
     """Serve Kafka's clients until Ctrl-C or SIGTERM, then leave a run folder.
@@ -146,6 +155,7 @@ def serve_command(
         runs=runs,
         ready_file=ready_file,
         with_parent=with_parent,
+        trace_bytes=trace_mb * 1_000_000,
     )
     return _serve(settings)
 
@@ -162,14 +172,19 @@ def _serve(settings: ServeSettings) -> int:
                 f"the scenario did not go as written, and ends here: {text}", style="red"
             ),
             status=lambda line: shown.update(task, description=escape(line)),
+            ended=_show_end,
         )
         served = serve(settings, report)
+    return 0 if served.failure is None else served.failure.exit_code
+
+
+def _show_end(served: Served) -> None:
     print_line(f"run     {served.path}")
     print_line(f"verify  minicluster verify {served.path}")
-    if served.failure is None:
-        return 0
-    complain(f"minicluster: {served.failure.text}")
-    return served.failure.exit_code
+    for line in served.lacks:
+        complain(f"unknown {line}")
+    if served.failure is not None:
+        complain(f"minicluster: {served.failure.text}")
 
 
 def _scenario(path: Path | None) -> Scenario:

@@ -20,7 +20,7 @@ from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play_once
 from minicluster.actors.recording.problems import RecorderWarning, one_line
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.recording.trace_files import Refresh, Shelf
+from minicluster.actors.recording.trace_files import Shelf, Unsettled
 from minicluster.actors.serve import serving
 from minicluster.actors.serve.session import EXIT_UNKNOWN, Session
 from minicluster.log.batch import RecordBatch
@@ -52,7 +52,7 @@ class Full(Shelf):
     """A shelf on a disk without space."""
 
     def put(
-        self, table: str, rows: Sequence[Mapping[str, Any]], unsettled: dict[int, Refresh]
+        self, table: str, rows: Sequence[Mapping[str, Any]], unsettled: Mapping[int, Unsettled]
     ) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -166,8 +166,8 @@ def test_rows_that_the_disk_does_not_take_are_missing_and_named(tmp_path: Path) 
         warnings.simplefilter("ignore", RecorderWarning)
         with MiniCluster(seed=3, controllers=1) as cluster:
             recorder = inside(cluster).recorder
-            recorder._shelf = Full()
-            recorder.fold_at, recorder.rows_in_memory, recorder.chunk_rows = 200, 100, 50
+            recorder.shelf = Full(1_000)
+            recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 200, 100, 50
             orders = cluster.create_topic("orders", min_isr=2)
             cluster.produce(orders, rate=20)
             cluster.run_for("20s")

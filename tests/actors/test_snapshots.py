@@ -107,19 +107,20 @@ def test_what_all_controllers_have_deleted_stays_in_nobodys_memory(
         "metadata.max.retention.ms": 60_000,
     }
     with MiniCluster(seed=4, config=settings) as cluster:
-        cluster.committed.batches_max = 100
+        inside(cluster).committed.batches_max = 100
         busy(cluster)
         cluster.run_for("4m")
-        start, committed = cluster.committed.start, cluster.committed
+        start, committed = inside(cluster).committed.start, inside(cluster).committed
         assert start is not None and start.end_offset > 100
         assert len(committed.batches) < 400 and committed.batches[0].base_offset == start.end_offset
         assert (
-            min(metadata_log(cluster, node).start_offset for node in cluster.controller_ids) > 100
+            min(metadata_log(cluster, node).start_offset for node in inside(cluster).controller_ids)
+            > 100
         )
         fold = CommittedFold.starting_from(start.image)
         for batch in committed.batches:
             fold = fold.apply_batch(batch)
-        assert fold.image.digest() == cluster.image.digest()
+        assert fold.image.digest() == inside(cluster).image.digest()
         cluster.produce(cluster.topic("t0"), count=5)
         assert cluster.verify(engine="process").valid
 

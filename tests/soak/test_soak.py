@@ -23,6 +23,8 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.client import CLIENT_ID
+from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.actors.serve.serving import TRACE_BYTES
@@ -191,7 +193,7 @@ class SteadyClient(ClusterActor):
 
     EVERY_MS = 250
 
-    def __init__(self, cluster: MiniCluster, network: Network) -> None:
+    def __init__(self, cluster: RunningCluster, network: Network) -> None:
         super().__init__()
         self._cluster, self._network = cluster, network
         self._turns = count()
@@ -257,20 +259,21 @@ class SteadyClient(ClusterActor):
 def test_a_day_of_simulated_load_takes_no_more_memory_than_its_first_hours() -> None:
     with MiniCluster(seed=1, config=CONFIG) as cluster:
         cluster.create_topic("orders", partitions=PARTITIONS)
-        cluster.recorder.bound_for_hours(TRACE_BYTES)
-        cluster.rt.spawn(SteadyClient, "steady", cluster, cluster.network)
-        client = cluster.rt.actor("steady")
+        running = inside(cluster)
+        running.recorder.bound_for_hours(TRACE_BYTES)
+        running.rt.spawn(SteadyClient, "steady", running, running.network)
+        client = running.rt.actor("steady")
         assert isinstance(client, SteadyClient)
         table = Table()
         for row in range(1, 25):
             cluster.run_for(f"{HOURS * 3600 / 24:.0f}s")
-            shelf = cluster.recorder.shelf
+            shelf = running.recorder.shelf
             table.add(
                 Sample(
                     at_s=cluster.now_ms / 1000,
                     records=client.acknowledged,
                     memory=resident_bytes(),
-                    stored=stored_in(cluster),
+                    stored=stored_in(running),
                     trace=shelf.bytes,
                     dropped=sum(lost.rows for lost in shelf.dropped.values()),
                 )
@@ -280,7 +283,7 @@ def test_a_day_of_simulated_load_takes_no_more_memory_than_its_first_hours() -> 
     table.check()
 
 
-def stored_in(cluster: MiniCluster) -> int:
+def stored_in(cluster: RunningCluster) -> int:
     """What the brokers' logs have; the replicas of a simulated cluster share their batches."""
     batches = {
         id(batch): batch.size
