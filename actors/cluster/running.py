@@ -134,7 +134,7 @@ class RunningCluster(ClusterRoles):
             from minicluster.actors.cluster.judged_at_end import findings_about_clients
 
             findings = checks.judge.end(self.now_ms)
-            checks.judged_at_end([*findings, *findings_about_clients(self)])
+            checks.judged_at_end([*findings_about_clients(self), *findings])
 
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 
 LIVE_CHECKS = "the live checks"
+TOLD_AT_THE_END = frozenset({"F8"})
+"""Rules whose finding does not end the run: what a too early acknowledgement costs, the records
+that are lost with the leader, comes later, and is the headline of such a run (F1)."""
+TOLD_AT_THE_END_MAX = 100  # a leader that acknowledges too early does so with every request
 
 
 class InvariantViolated(MiniclusterError, AssertionError):
@@ -45,8 +49,9 @@ class InvariantViolated(MiniclusterError, AssertionError):
 class LiveChecks:
     """The rules over every batch as it commits, every event, and every response to a client.
 
-    The first finding ends the run. An error of the checks themselves ends the checks, not the
-    cluster: from there on nothing is judged while it runs, and the run is unknown.
+    The first finding ends the run, but for rules of which the end tells more. An error of the
+    checks themselves ends the checks, not the cluster: from there on nothing is judged while it
+    runs, and the run is unknown.
 
     Shapes:  judge: that of a cluster with a metadata log, or of one on ZooKeeper.
     """
@@ -56,6 +61,7 @@ class LiveChecks:
     def __init__(self, rt: Runtime, problems: Problems) -> None:
         self._rt, self._problems = rt, problems
         self._interrupted = False
+        self._told_at_the_end: list[Finding] = []
         self.crashed = False
 
     def _judged(self, judge: Callable[..., list[Finding]], *events: Any) -> None:
@@ -69,7 +75,11 @@ class LiveChecks:
             self.crashed = True
             self._problems.add(LIVE_CHECKS, error)
             return
-        if findings and not self._interrupted:
+        if not findings:
+            return
+        later = [finding for finding in findings if finding.rule in TOLD_AT_THE_END]
+        self._told_at_the_end += later[: TOLD_AT_THE_END_MAX - len(self._told_at_the_end)]
+        if len(later) < len(findings) and not self._interrupted:
             self._interrupted = True
             self._rt.interrupted(InvariantViolated(findings, self._rt.seed))
 
@@ -94,10 +104,11 @@ class LiveChecks:
         """
 
     def judged_at_end(self, findings: list[Finding]) -> None:
-        """The run has ended: its first finding is raised where the test is.
+        """The run has ended: what was found is raised where the test is, lost records first.
 
         Errors:  InvariantViolated.
         """
+        findings = [*findings, *self._told_at_the_end]
         if findings and not self._interrupted:
             self._interrupted = True
             raise InvariantViolated(findings, self._rt.seed)

@@ -200,15 +200,28 @@ def test_every_rule_without_cases_has_a_reason(reports: dict[str, Report]) -> No
 
 
 @pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
-def test_a_running_cluster_ends_at_the_acknowledgement_of_what_the_leader_alone_has(
-    mode: str,
-) -> None:
+def test_a_too_early_acknowledgement_does_not_hide_what_it_costs(mode: str) -> None:
+    """A running cluster continues after F8, until records that were acknowledged are lost."""
     with (
         pytest.raises(InvariantViolated) as raised,
         MiniCluster(seed=7, mode=mode, faults=["S32"]) as cluster,
     ):
         killed_leader(cluster)
-    assert raised.value.findings[0].rule == "F8"
+    assert raised.value.findings[0].rule == "F1"
+
+
+def test_a_too_early_acknowledgement_is_told_at_the_end_where_nothing_was_lost() -> None:
+    with (
+        pytest.raises(InvariantViolated, match="rule F8 is broken in orders-0") as raised,
+        MiniCluster(seed=7, faults=["S32"]) as cluster,
+    ):
+        orders = cluster.create_topic("orders", partitions=1, replicas=3)
+        cluster.cut(orders[0].followers, orders[0].leader, api="Fetch")
+        cluster.produce(orders, count=200)
+        cluster.heal()
+        cluster.wait_until(orders.fully_in_sync, within="90s")
+    assert {finding.rule for finding in raised.value.findings} == {"F8"}
+    assert len(raised.value.findings) == 100, "no more are kept"
 
 
 @pytest.mark.parametrize("story", [killed_leader, restart_then_loss])
