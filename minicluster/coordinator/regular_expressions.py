@@ -1,7 +1,7 @@
 """Regular expressions of clients: topics that members subscribe with, transactional ids to list.
 
 Kafka matches with RE2/J. The library here is RE2 itself, by Google: the same syntax, the same
-refusals, and a match in linear time, so no client's expression can stop a broker.
+errors, and a match in linear time, so no client's expression can stop a broker.
 """
 
 from __future__ import annotations

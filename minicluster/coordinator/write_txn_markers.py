@@ -34,7 +34,7 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""Refusals of a group coordinator that the sender of markers gets as those of a leader."""
+"""Errors of a group coordinator that the sender of markers gets as those of a leader."""
 
 
 def handle_write_txn_markers(

@@ -96,8 +96,8 @@ class GroupCoordinatorMachine:
         """
         handler = HANDLERS.get(type(request))
         if handler is None:
-            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
-            self.state.respond(token, refusal)
+            rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            self.state.respond(token, rejection)
         else:
             handler(self.state, Context(token, client), request, version, now_ms)
         return self.state.take_effects()

@@ -68,12 +68,12 @@ class InternalTopic:
         Errors:  AppendFailed with the error that a producer would get.
         """
         date_ms = self._state.date_ms(now_ms)
-        made = [Record(i, date_ms, key, value) for i, (key, value) in enumerate(records)]
+        batch_records = [Record(i, date_ms, key, value) for i, (key, value) in enumerate(records)]
         if producer is None:
-            batch = RecordBatch.of(made, leader_epoch=-1)
+            batch = RecordBatch.of(batch_records, leader_epoch=-1)
         else:
             batch = RecordBatch.of(
-                made,
+                batch_records,
                 leader_epoch=-1,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,
@@ -106,8 +106,8 @@ class InternalTopic:
         try:
             local = state.partition(key)
             appended = append_records_to_leader(local, batch, ACKS_ALL, now_ms, how=how)
-        except ReplicaError as refusal:
-            raise AppendFailed(refusal.error, str(refusal)) from refusal
+        except ReplicaError as rejection:
+            raise AppendFailed(rejection.error, str(rejection)) from rejection
         assert key is not None
         if appended.high_watermark_increased:
             state.delayed.check_and_complete_all(key, now_ms)
@@ -177,13 +177,13 @@ class InternalTopic:
         self._image = image = self._state.image
         topic = image.topics.named(self.topic)
         indexes = () if topic is None else sorted(topic.partitions)  # a map has no order of its own
-        found = ((index, self._local(index)) for index in indexes)
+        replicas = ((index, self._local(index)) for index in indexes)
         reported = {
             id(local): mark
             for local, mark in zip(self._led_partitions.values(), self._reported, strict=True)
         }
         self._led_partitions = {
-            index: local for index, local in found if local is not None and local.is_leader
+            index: local for index, local in replicas if local is not None and local.is_leader
         }
         self._reported = [reported.get(id(local)) for local in self._led_partitions.values()]
 

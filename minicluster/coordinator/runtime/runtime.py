@@ -9,6 +9,22 @@ by a fail-over has never left it.
 
 **Invariant:** the append comes before the replay, so no state has to be taken back.
 
+A load replays the whole log of the leader, what lies above the high watermark as well: the leader
+keeps those records and they will be committed, so decisions have to count them. Until the load is
+done, every operation gets COORDINATOR_LOAD_IN_PROGRESS: on half a state a group would be unknown
+that exists.
+
+An earlier coordinator that does not know of its successor is harmless, since the coordinator epoch
+of a shard is the leader epoch of its partition:
+
+* its records are not committed any more, so its responses never leave it: they fail with
+  NOT_COORDINATOR when it learns of the new epoch, or time out;
+* news of a lower epoch, elected or resigned, changes nothing;
+* what is scheduled for a shard checks that the shard is still the present one, and its timers are
+  cancelled with it;
+* the markers of a transaction carry the epoch, and the leader of the partition rejects a marker
+  below the last one's (TRANSACTION_COORDINATOR_FENCED).
+
 Source:  CoordinatorRuntime, CoordinatorLoaderImpl, CoordinatorOperationExceptionHelper.
 """
 
@@ -246,15 +262,15 @@ class CoordinatorRuntime(Generic[S]):
         An operation without records waits for those that were written before it, since it may
         have read them.
         Errors:  by ``done``: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
-                 COORDINATOR_NOT_AVAILABLE, and the refusals of the operation.
+                 COORDINATOR_NOT_AVAILABLE, and what the operation rejects with.
         Source:  CoordinatorRuntime.CoordinatorWriteEvent.
         """
         try:
             context = self._require(partition)
             context.timeline.written = context.last_written + 1
             result = operation(context.shard, now_ms)
-        except OperationError as refusal:
-            done(None, *_translated(refusal.error, refusal.message))
+        except OperationError as rejection:
+            done(None, *_translated(rejection.error, rejection.message))
             return
         if result.records:
             try:
@@ -303,8 +319,8 @@ class CoordinatorRuntime(Generic[S]):
         try:
             context = self._require(partition)
             end = self._log.append_end_txn_marker(partition, marker, now_ms)
-        except OperationError as refusal:
-            done(None, *_translated(refusal.error, refusal.message))
+        except OperationError as rejection:
+            done(None, *_translated(rejection.error, rejection.message))
             return
         except AppendFailed as failure:
             done(None, *_translated(failure.error, str(failure)))
@@ -324,8 +340,8 @@ class CoordinatorRuntime(Generic[S]):
         try:
             context = self._require(partition)
             response = operation(context.shard, context.last_committed)
-        except OperationError as refusal:
-            done(None, *_translated(refusal.error, refusal.message))
+        except OperationError as rejection:
+            done(None, *_translated(rejection.error, rejection.message))
             return
         done(response, None, None)
 

@@ -15,7 +15,7 @@ from minicluster.protocol.coordinator_records.framing import CoordinatorRecord, 
 
 
 class OperationError(Exception):
-    """The refusal of an operation: nothing is written.
+    """An operation is rejected: nothing is written.
 
     Source:  ApiException, as CoordinatorOperationExceptionHelper reads it.
     """

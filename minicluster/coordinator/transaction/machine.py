@@ -113,8 +113,8 @@ class TransactionCoordinatorMachine:
         """
         handler = HANDLERS.get(type(request))
         if handler is None:
-            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
-            self.state.respond(token, refusal)
+            rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            self.state.respond(token, rejection)
         else:
             handler(self.state, token, request, version, now_ms)
         return self._take_effects(now_ms)

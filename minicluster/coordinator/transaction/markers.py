@@ -219,10 +219,11 @@ class MarkerChannelManager:
         Source:  MetadataCache.getPartitionLeaderEndpoint.
         """
         topic = self.image.topics.named(partition[0])
-        found = None if topic is None else topic.partitions.get(partition[1])
-        if found is None:
+        partition_image = None if topic is None else topic.partitions.get(partition[1])
+        if partition_image is None:
             return None
-        return found.leader if self.image.cluster.broker(found.leader) is not None else _UNKNOWN
+        leader = partition_image.leader
+        return leader if self.image.cluster.broker(leader) is not None else _UNKNOWN
 
     def send_requests(self, now_ms: int) -> None:
         """Send what is queued for brokers without a request in flight.

@@ -9,11 +9,37 @@ known outcome may abort without a transaction: PrepareAbort then follows Empty, 
 CompleteAbort as well. PrepareEpochFence is in no record: it fences the producer of an open
 transaction, which is aborted next.
 
-A transition is prepared, written to the log, then completed.
+A transition is prepared (``pending_state``), written to the log, then completed.
 
 **Invariant:** one transition at a time: until its record is committed, or has failed, all others
 are rejected with CONCURRENT_TRANSACTIONS. Otherwise, a producer could continue with an epoch that
 the log, and so the next coordinator, never has.
+
+The record of a Prepare state is the decision: from then on the outcome cannot change, and whatever
+happens to the coordinator, it is carried out. What the next one does with the state that it loads:
+
+====================  ==============================================================================
+Empty, Complete...    nothing
+Ongoing               waits for the producer; aborts once the transaction times out
+PrepareCommit, Abort  sends the markers to all partitions in the record, those that have theirs
+                      already as well, then writes the Complete state
+====================  ==============================================================================
+
+Not in the log are the pending state and the last epoch of the producer. A producer that repeats a
+request because its response was lost with the coordinator is known by the state and the epoch
+(``requests/end_txn``), but for an InitProducerId that continues with an epoch: the repeated one
+has neither the current epoch nor a known last one, and gets PRODUCER_FENCED.
+
+Who may write is decided by producer id and epoch. The epoch rises:
+
+* with each InitProducerId: another instance with the transactional id fences the one before it; a
+  producer that continues after an error sends the epoch that it has (KIP-360);
+* with the fence of a transaction that another InitProducerId has met, or that has timed out;
+* with each end of a transaction in KIP-890: the markers carry the next epoch, so that no late
+  record of the old one can get into the next transaction.
+
+The greatest epoch is never given to a client, so that a fence can always be one above. Before it,
+the producer gets another id with epoch 0.
 
 Source:  KIP-98, KIP-360, KIP-890; TransactionMetadata, TransactionState, TransactionLog,
          TransactionStateManager.TxnMetadataCacheEntry, loadTransactionMetadata.

@@ -1,12 +1,43 @@
 """A classic group and its members.
 
-    EMPTY -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> STABLE
-      ^----- (no member is left)            (a member joins or leaves: PREPARING_REBALANCE)
+    EMPTY --a member joins--> PREPARING_REBALANCE --(1)--> COMPLETING_REBALANCE --(2)--> STABLE
+      ^                          |    ^  ^                         |                        |
+      +--(1) without members ----+    |  +--(3)--------------------+                        |
+                                      +--(3)------------------------------------------------+
 
-Its state between two generations is in memory alone: a generation is written once its leader has
-assigned it.
+    (1) all members have joined again, or the time for it is over: a generation begins
+    (2) the leader's assignment is written and committed
+    (3) a member joins, leaves, expires, or does not sync in time
 
-Source:  ClassicGroup, ClassicGroupMember, ClassicGroupState.
+``rebalance`` has the timers of these steps. DEAD is a group whose shard another broker leads now.
+
+What a member of the present generation gets, by the state of its group:
+
+====================  ========================  ==================  ===========  ===================
+state                 JoinGroup                 SyncGroup           Heartbeat    OffsetCommit
+====================  ========================  ==================  ===========  ===================
+PREPARING_REBALANCE   waits for the generation  (rebalance)         (rebalance)  committed
+COMPLETING_REBALANCE  the generation again;     waits for the       NONE         (rebalance); in a
+                      with other protocols a    leader's                         transaction
+                      new rebalance             assignment                       committed
+STABLE                likewise, but the leader  its assignment      NONE         committed
+                      always begins a new one
+DEAD                  COORDINATOR_NOT_AVAILABLE for every request
+====================  ========================  ==================  ===========  ===================
+
+(rebalance) is REBALANCE_IN_PROGRESS, which sends a member back to JoinGroup. A member that waits
+for no response learns by its heartbeats alone that a rebalance has begun, so until it joins again
+it may commit what it has processed. With the next generation its partitions may go to others.
+
+**Invariant:** no member gets its assignment before the record of the generation is committed.
+Otherwise, the next coordinator could have an older generation, and give a partition to a second
+member while the first one still reads it.
+
+Between two generations the state is in memory alone. What a coordinator loads is the last
+generation that was written: Stable, or Empty without members. To a member that has joined a later
+one it responds with ILLEGAL_GENERATION, or UNKNOWN_MEMBER_ID where the record does not have it.
+
+Source:  ClassicGroup, ClassicGroupMember, ClassicGroupState; KIP-62, KIP-345.
 """
 
 from __future__ import annotations
@@ -188,7 +219,7 @@ class ClassicGroup:
         return new
 
     def validate_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raise the refusal of a member that is not in the group.
+        """Reject a member that is not in the group.
 
         Errors:  UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID where another member has its instance id.
         """
@@ -272,8 +303,8 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         try:
-            given = (m.metadata(self.protocol_name) for m in self.members.values())
-            return frozenset(topic for metadata in given for topic in subscribed_topics(metadata))
+            subscriptions = (m.metadata(self.protocol_name) for m in self.members.values())
+            return frozenset(topic for each in subscriptions for topic in subscribed_topics(each))
         except ProtocolError:
             return None
 
@@ -345,7 +376,7 @@ class ClassicGroup:
     def validate_offset_commit(
         self, member_id: str, instance_id: str | None, generation_id: int, *, transactional: bool
     ) -> None:
-        """Raise the refusal of an OffsetCommit or TxnOffsetCommit.
+        """Reject an OffsetCommit or TxnOffsetCommit that the group does not allow now.
 
         Errors:  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS
                  while the leader assigns.
@@ -364,7 +395,7 @@ class ClassicGroup:
             raise OperationError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def validate_offset_delete(self) -> None:
-        """Raise the refusal of an OffsetDelete.
+        """Reject an OffsetDelete of a group that is dead or in use.
 
         Errors:  GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP where subscriptions cannot be read.
         """
@@ -373,7 +404,7 @@ class ClassicGroup:
             raise OperationError(ErrorCode.NON_EMPTY_GROUP)
 
     def validate_delete(self) -> None:
-        """Raise the refusal of a DeleteGroups.
+        """Reject the deletion of a group that is dead or has members.
 
         Errors:  GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """

@@ -1,5 +1,40 @@
 """The phases of a rebalance: members join again, the leader assigns, the members get it.
 
+Four timers keep a member that does not answer from stopping the others:
+
+===========  ===========================  ======================================================
+timer        lasts for                    at its end
+===========  ===========================  ======================================================
+join, of an  the initial delay; again     the first generation begins. Otherwise, each of some
+empty group  after new members, within    consumers that start together would cause a rebalance
+             the rebalance timeout
+join         the longest rebalance        members that have not joined are removed, but for static
+             timeout of the members       ones, and the generation begins; if only static ones are
+                                          left, and none has joined, the time begins again
+sync         the longest rebalance        members without a SyncGroup are removed, and another
+             timeout, from the begin of   rebalance begins. Otherwise, a leader that has joined
+             the generation               and is gone would keep its group without assignment
+heartbeat,   the session timeout, since   the member is removed; the others rebalance, or if they
+one each     its last request             have all joined already, their generation begins
+===========  ===========================  ======================================================
+
+A member has two timeouts (KIP-62): the session's, for the heartbeats of its background thread, and
+the rebalance's, for the time that it needs to process what it has before it joins again. With one
+for both, a slow consumer would need one so long that a crash is noticed late.
+
+Its session does not expire while the coordinator owes it a response to JoinGroup or SyncGroup: it
+restarts with that response. But for a new member, which has ``NEW_MEMBER_JOIN_TIMEOUT_MS`` until
+its first response. Otherwise, a client that disconnects and joins as another new member, again and
+again, would leave members behind for as long as the rebalance takes.
+
+From JoinGroup 4 on, a dynamic member gets its id first, and counts as ``pending_join`` until it
+comes with it, or its session timeout has passed (KIP-394). The generation waits for it as well.
+
+A static member stays through a generation that it does not join, and one that has restarted takes
+its place under a new member id, in a stable group without a rebalance (KIP-345). What uses the old
+member id with the instance id gets FENCED_INSTANCE_ID. Its session, the sync timer or a LeaveGroup
+removes it.
+
 Source:  GroupMetadataManager.prepareRebalance, completeClassicGroupJoin, maybeCompleteJoinPhase,
          tryCompleteInitialRebalanceElseSchedule, expirePendingSync,
          expireClassicGroupMemberHeartbeat.
@@ -99,8 +134,8 @@ def _wait_for_members(shard: GroupShard, group: ClassicGroup, now_ms: int) -> No
     group_id = group.group_id
 
     def end(at_ms: int) -> Result:
-        found = shard.classic_group(group_id)
-        return NOTHING if found is None else complete_group_join(shard, found, at_ms)
+        current = shard.classic_group(group_id)
+        return NOTHING if current is None else complete_group_join(shard, current, at_ms)
 
     shard.schedule(join_key(group_id), now_ms + group.rebalance_timeout_ms, end)
 
@@ -169,15 +204,15 @@ def _wait_for_syncs(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None
     group_id, generation_id = group.group_id, group.generation_id
 
     def end(at_ms: int) -> Result:
-        found = shard.classic_group(group_id)
-        if found is None or found.generation_id != generation_id or not found.pending_sync:
+        current = shard.classic_group(group_id)
+        if current is None or current.generation_id != generation_id or not current.pending_sync:
             return NOTHING
-        if found.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        if current.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return NOTHING
-        for member_id in list(found.pending_sync):
-            found.remove(member_id)
+        for member_id in list(current.pending_sync):
+            current.remove(member_id)
             shard.timers.cancel(heartbeat_key(group_id, member_id))
-        return prepare_rebalance(shard, found, at_ms)
+        return prepare_rebalance(shard, current, at_ms)
 
     shard.schedule(sync_key(group_id), now_ms + group.rebalance_timeout_ms, end)
 

@@ -239,11 +239,11 @@ class ConsumerGroup:
 
         Errors:  UNKNOWN_MEMBER_ID.
         """
-        found = self.members.get(member_id)
-        if found is None:
+        member = self.members.get(member_id)
+        if member is None:
             message = f"Member {member_id} is not a member of group {self.group_id}."
             raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID, message)
-        return found
+        return member
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         """The member of an instance id, None where there is none."""
@@ -298,23 +298,23 @@ class ConsumerGroup:
 
     def _release(self, partitions: PartitionEpochs, epoch: int) -> None:
         for topic_id, indexes in partitions.items():
-            held = self._partition_epochs.get(topic_id, {})
+            owner_epochs = self._partition_epochs.get(topic_id, {})
             for index in indexes:
                 # A member with a higher epoch may have taken it over in the same batch.
-                if held.get(index) == epoch:
-                    del held[index]
-            if not held:
+                if owner_epochs.get(index) == epoch:
+                    del owner_epochs[index]
+            if not owner_epochs:
                 self._partition_epochs.pop(topic_id, None)
 
     def _occupy(self, partitions: PartitionEpochs, epoch: int) -> None:
         for topic_id, indexes in partitions.items():
-            held = self._partition_epochs.setdefault(topic_id, {})
+            owner_epochs = self._partition_epochs.setdefault(topic_id, {})
             for index in indexes:
-                owner_epoch = held.get(index)
+                owner_epoch = owner_epochs.get(index)
                 if owner_epoch is not None and owner_epoch >= epoch:
                     what = f"partition {index} is still owned at epoch {owner_epoch}"
                     raise ProtocolError("ConsumerGroupCurrentMemberAssignmentValue", "", what)
-                held[index] = epoch
+                owner_epochs[index] = epoch
 
     # --- target assignment --------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class ConsumerGroup:
     # --- offsets and deletion -----------------------------------------------------------------
 
     def validate_delete(self) -> None:
-        """Raise the refusal of a DeleteGroups.
+        """Reject the deletion of a group that has members.
 
         Errors:  NON_EMPTY_GROUP.
         """

@@ -1,8 +1,42 @@
 """A rebalance of a consumer group, from its cause to a member's assignment (KIP-848).
 
-Its causes are new subscriptions, and topics that match a regular expression now. Each heartbeat
-then takes up to three steps: a new group epoch, a new target assignment for it, and the next step
-of the member towards its part of the target.
+There is no barrier at which all members stop. Three epochs follow one another instead:
+
+================  ==========================  ====================================================
+epoch             becomes                     because
+================  ==========================  ====================================================
+group epoch       + 1                         a member has joined, left, or subscribes to other
+                                              topics; an expression matches other topics; a
+                                              subscribed topic has changed
+assignment epoch  the group epoch, with a     a heartbeat finds it behind the group epoch
+                  new target assignment
+member epoch      the assignment epoch        the member has given up what is not in its target
+================  ==========================  ====================================================
+
+A heartbeat takes up to three steps, in this order: a new group epoch, a new target assignment for
+it, and the next step of the member towards its part of the target (``assignment.Reconciliation``).
+
+**Invariant:** a partition has at most one owner: it is free for a member only when no other one
+has it, neither assigned nor to be revoked. So revocation comes before assignment::
+
+    A                                       B
+    epoch 1: {0, 1}
+                                            joins: group epoch 2, target A {0}, B {1}
+                                            epoch 2: {}, UNRELEASED_PARTITIONS, 1 is A's
+    epoch 1: {0}, to revoke {1},
+    UNREVOKED_PARTITIONS
+    reports {0} -> epoch 2: {0}, STABLE
+                                            epoch 2: {1}, STABLE
+
+A stays in epoch 1 until it has given up partition 1. It commits its last offsets in that epoch,
+and only then B reads from them. If A takes longer than its rebalance timeout in that epoch, it is
+removed, as it is after its session timeout; its later requests get UNKNOWN_MEMBER_ID.
+
+The member epoch also fences: a heartbeat of any other epoch is FENCED_MEMBER_EPOCH, but for 0
+(the member begins again), and for the previous epoch of a member that reports nothing beyond its
+assignment. Otherwise, a member whose response was lost would have to give up everything.
+
+Source:  KIP-848; GroupMetadataManager.consumerGroupHeartbeat.
 """
 
 from __future__ import annotations

@@ -202,17 +202,17 @@ class ConsumerGroupReplay:
             step(self, group, key, value)
 
     def _group(self, key: Any, *, is_needed: bool) -> ConsumerGroup | None:
-        found = self._groups.get(key.group_id)
-        if isinstance(found, ConsumerGroup):
-            return found
-        if found is not None and not found.is_simple:
+        group = self._groups.get(key.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if group is not None and not group.is_simple:
             raise _damaged(key, f"group {key.group_id} is not a consumer group")
         if not is_needed:
             return None
         # A group that only has offsets has no record of its own, so nothing has ended it.
-        made = ConsumerGroup(key.group_id, self._timeline, self._topic_hash)
-        self._groups[key.group_id] = made
-        return made
+        new = ConsumerGroup(key.group_id, self._timeline, self._topic_hash)
+        self._groups[key.group_id] = new
+        return new
 
     def _epoch(self, group: ConsumerGroup, key: Any, value: Any) -> None:
         if value is not None:

@@ -104,12 +104,12 @@ def validate(expression: str) -> None:
     """
     try:
         compiled(expression)
-    except OperationError as refusal:
+    except OperationError as rejection:
         raise OperationError(
-            refusal.error,
+            rejection.error,
             f"SubscribedTopicRegex `{expression}` is not a valid regular expression: "
-            f"{refusal.message}.",
-        ) from refusal
+            f"{rejection.message}.",
+        ) from rejection
 
 
 def resolve(

@@ -335,8 +335,8 @@ def leave_consumer_group(
     for identity in identities:
         try:
             member = _leaving_member(group, identity)
-        except OperationError as refusal:
-            responses.append(response_of(identity, refusal.error))
+        except OperationError as rejection:
+            responses.append(response_of(identity, rejection.error))
             continue
         leaving[member.member_id] = member
         responses.append(response_of(identity, ErrorCode.NONE))

@@ -85,12 +85,12 @@ def partitions_by_id(
     assignment: ConsumerProtocolAssignment, image: MetadataImage, topic_hash: TopicHash
 ) -> Partitions:
     """The partitions of an assignment whose topics exist."""
-    found = {
+    indexes = {
         topic.id: frozenset(item.partitions)
         for item in assignment.assigned_partitions
         if (topic := image.topics.named(item.topic)) is not None
     }
-    return {topic_id: found[topic_id] for topic_id in hash_map_order(found, topic_hash)}
+    return {topic_id: indexes[topic_id] for topic_id in hash_map_order(indexes, topic_hash)}
 
 
 def owned_topics(topics: Iterable[Any], image: MetadataImage) -> list[OwnedTopic]:

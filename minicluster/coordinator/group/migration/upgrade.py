@@ -38,7 +38,7 @@ from minicluster.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 
 def validate_upgrade(shard: GroupShard, group: ClassicGroup) -> None:
-    """Raise the refusal of an upgrade.
+    """Reject the upgrade of a group that cannot become a consumer group.
 
     Errors:  GROUP_ID_NOT_FOUND.
     """
@@ -50,7 +50,7 @@ def validate_upgrade(shard: GroupShard, group: ClassicGroup) -> None:
         why = "the group size exceeds the consumer group maximum size"
     else:
         return
-    raise _refusal(group, f"because {why}.")
+    raise _cannot_upgrade(group, f"because {why}.")
 
 
 def convert_to_consumer_group(
@@ -68,31 +68,31 @@ def convert_to_consumer_group(
         complete_sync(member, SyncGroupResponse(error_code=again))
     records.append(tombstone(group.group_id))
     try:
-        made = _consumer_group(shard, group)
+        upgraded = _consumer_group(shard, group)
     except ProtocolError as error:
         why = "because the embedded consumer protocol is malformed."
-        raise _refusal(group, why) from error
-    records += whole_group(made)
-    for member_id in made.member_ids:
-        session_ms = made.members[member_id].classic.session_timeout_ms
+        raise _cannot_upgrade(group, why) from error
+    records += whole_group(upgraded)
+    for member_id in upgraded.member_ids:
+        session_ms = upgraded.members[member_id].classic.session_timeout_ms
         schedule_session_timeout(shard, group.group_id, member_id, now_ms, session_ms)
-    return made
+    return upgraded
 
 
-def _refusal(group: ClassicGroup, why: str) -> OperationError:
+def _cannot_upgrade(group: ClassicGroup, why: str) -> OperationError:
     what = f"Cannot upgrade classic group {group.group_id} to consumer group"
     return OperationError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {why}")
 
 
 def _consumer_group(shard: GroupShard, group: ClassicGroup) -> ConsumerGroup:
-    made = ConsumerGroup(group.group_id, shard.timeline, shard.topic_hash)
-    made.set_group_epoch(group.generation_id)
-    made.set_assignment_epoch(group.generation_id, 0)
+    upgraded = ConsumerGroup(group.group_id, shard.timeline, shard.topic_hash)
+    upgraded.set_group_epoch(group.generation_id)
+    upgraded.set_assignment_epoch(group.generation_id, 0)
     for member in group.members.values():
         partitions = _assigned(shard, group, member)
         subscription = subscription_of(member.metadata(group.protocol_name))
-        made.set_target(member.member_id, partitions)
-        made.update_member(
+        upgraded.set_target(member.member_id, partitions)
+        upgraded.update_member(
             ConsumerGroupMember(
                 member_id=member.member_id,
                 epoch=group.generation_id,
@@ -115,8 +115,8 @@ def _consumer_group(shard: GroupShard, group: ClassicGroup) -> ConsumerGroup:
                 ),
             )
         )
-    made.metadata_hash = shard.topic_hashes.of_group(made.subscribed_topics, shard.image)
-    return made
+    upgraded.metadata_hash = shard.topic_hashes.of_group(upgraded.subscribed_topics, shard.image)
+    return upgraded
 
 
 def _assigned(shard: GroupShard, group: ClassicGroup, member: Member) -> Partitions:
@@ -124,7 +124,7 @@ def _assigned(shard: GroupShard, group: ClassicGroup, member: Member) -> Partiti
         return {}
     assignment = assignment_of(member.assignment)
     if assignment.user_data:
-        raise _refusal(
+        raise _cannot_upgrade(
             group,
             "because an unsupported custom assignor is in use. Please refer to the documentation "
             "or switch to a default assignor before re-attempting the upgrade.",

@@ -141,15 +141,15 @@ class Join:
         Source:  GroupMetadataManager.classicGroupJoinToClassicGroup.
         """
         request = self.request
-        found = shard.groups.get(request.group_id)
-        if isinstance(found, ConsumerGroup):
-            if not found.is_empty:
+        group = shard.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            if not group.is_empty:
                 return join_consumer_group(
-                    shard, found, request, self.version, self.client, self.respond, now_ms
+                    shard, group, request, self.version, self.client, self.respond, now_ms
                 )
-        elif found is not None:
-            return self._join(shard, found, now_ms)
-        return self._join_new_group(shard, found, now_ms)
+        elif group is not None:
+            return self._join(shard, group, now_ms)
+        return self._join_new_group(shard, group, now_ms)
 
     def _join_new_group(
         self, shard: GroupShard, ended: ConsumerGroup | None, now_ms: int
@@ -256,8 +256,8 @@ class Join:
             return self._add(shard, group, member_id, now_ms)
         try:
             group.validate_member(member_id, request.group_instance_id)
-        except OperationError as refusal:
-            return self._reject(refusal.error, member_id)
+        except OperationError as rejection:
+            return self._reject(rejection.error, member_id)
         member = group.members[member_id]
         unchanged = member.protocols == request.protocols
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -339,8 +339,8 @@ class Join:
             member.awaiting_join = None
             old = group.replace_static_member(instance_id, member.member_id, old_id)
             reschedule_heartbeat(shard, group, old, now_ms)
-            refused = generation_of(group, UNKNOWN_MEMBER_ID, leader=leader)
-            self.respond(replace(refused, error_code=error))
+            rejection = generation_of(group, UNKNOWN_MEMBER_ID, leader=leader)
+            self.respond(replace(rejection, error_code=error))
         elif self.version >= _SKIPS_ASSIGNMENT_FROM:
             is_leader = group.leader_id == member.member_id
             complete_join(member, generation_of(group, member.member_id, skip=is_leader))
@@ -417,7 +417,7 @@ def distributed(state: CoordinatorState, request: SyncGroupRequest) -> dict[str,
 def _sync(
     shard: GroupShard,
     request: SyncGroupRequest,
-    given: dict[str, bytes],
+    assigned: dict[str, bytes],
     respond: RespondSync,
     now_ms: int,
 ) -> Result:
@@ -445,7 +445,7 @@ def _sync(
     member.awaiting_sync = respond
     if group.leader_id != member.member_id:
         return NOTHING
-    assignments = {**dict.fromkeys(group.members, b""), **given}
+    assignments = {**dict.fromkeys(group.members, b""), **assigned}
     on_append = partial(_after_append, shard, group, group.generation_id, assignments)
     record = group_metadata(group, assignments)
     return Result(records=(record,), is_applied=True, on_append=on_append)
@@ -613,8 +613,8 @@ def _leave_one(shard: GroupShard, group: ClassicGroup, member: Any) -> ErrorCode
     else:
         try:
             group.validate_member(member_id, instance_id)
-        except OperationError as refusal:
-            return refusal.error
+        except OperationError as rejection:
+            return rejection.error
         drop_member(shard, group, group.members[member_id])
     return ErrorCode.NONE
 

@@ -75,8 +75,8 @@ def handle_consumer_group_heartbeat(
         return
     try:
         _validate(state, request, version)
-    except OperationError as refusal:
-        done(None, refusal.error, refusal.message)
+    except OperationError as rejection:
+        done(None, rejection.error, rejection.message)
         return
 
     def operation(shard: GroupShard, at_ms: int) -> Result:
@@ -201,19 +201,19 @@ def _updated(
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
     return replace(
         old,
-        instance_id=_given(request.instance_id, old.instance_id),
-        rack_id=_given(request.rack_id, old.rack_id),
+        instance_id=_new_or_old(request.instance_id, old.instance_id),
+        rack_id=_new_or_old(request.rack_id, old.rack_id),
         rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == _NOT_GIVEN else timeout_ms,
-        server_assignor=_given(request.server_assignor, old.server_assignor),
+        server_assignor=_new_or_old(request.server_assignor, old.server_assignor),
         subscribed_topics=old.subscribed_topics if names is None else frozenset(names),
-        subscribed_regex=_given(request.subscribed_topic_regex, old.subscribed_regex),
+        subscribed_regex=_new_or_old(request.subscribed_topic_regex, old.subscribed_regex),
         client_id=client.client_id,
         client_host=client.client_host,
         classic=None,
     )
 
 
-def _given(new: str | None, old: str | None) -> str | None:
+def _new_or_old(new: str | None, old: str | None) -> str | None:
     return old if new is None else new
 
 

@@ -135,7 +135,7 @@ def handle_describe_groups(
 
 
 def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
-    found: list[Any] = []
+    described: list[Any] = []
 
     def operation(shard: GroupShard, _: int) -> Any:
         group = shard.groups.committed_value(group_id)
@@ -149,10 +149,12 @@ def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
         return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
 
     def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        found.append(Described(group_id=group_id, error_code=error) if error is not None else group)
+        described.append(
+            Described(group_id=group_id, error_code=error) if error is not None else group
+        )
 
     state.read(group_id, operation, done)
-    return found[0]
+    return described[0]
 
 
 def _described(group: ClassicGroup) -> Any:
@@ -220,23 +222,23 @@ def handle_consumer_group_describe(
 
 
 def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
-    found: list[Any] = []
+    described: list[Any] = []
 
     def operation(shard: GroupShard, _: int) -> Any:
         try:
             return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
-        except OperationError as refusal:
+        except OperationError as rejection:
             return DescribedConsumerGroup(
-                group_id=group_id, error_code=refusal.error, error_message=refusal.message
+                group_id=group_id, error_code=rejection.error, error_message=rejection.message
             )
 
     def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        found.append(
+        described.append(
             group if error is None else DescribedConsumerGroup(group_id=group_id, error_code=error)
         )
 
     state.read(group_id, operation, done)
-    return found[0]
+    return described[0]
 
 
 def _described_consumer_group(shard: GroupShard, group: ConsumerGroup) -> Any:
@@ -358,8 +360,8 @@ def _delete(shard: GroupShard, group_ids: list[str]) -> Result:
         try:
             group = shard.group(group_id)
             group.validate_delete()
-        except OperationError as refusal:
-            results.append(Deleted(group_id=group_id, error_code=refusal.error))
+        except OperationError as rejection:
+            results.append(Deleted(group_id=group_id, error_code=rejection.error))
             continue
         keys = dict.fromkeys(shard.offsets.of_group(group_id))
         keys |= dict.fromkeys(shard.offsets.pending_of_group(group_id))

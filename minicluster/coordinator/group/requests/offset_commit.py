@@ -98,7 +98,7 @@ class Outcomes:
         """
         count = sum(len(topic.partitions) for topic in topics)
         each = iter([errors] * count if isinstance(errors, ErrorCode) else errors)
-        given = [
+        topic_outcomes = [
             TopicOutcome(
                 topic.name,
                 topic.topic_id,
@@ -107,9 +107,9 @@ class Outcomes:
             for topic in topics
         ]
         if not self._topics:
-            self._topics = given
+            self._topics = topic_outcomes
             return
-        for outcome in given:
+        for outcome in topic_outcomes:
             self.topic(outcome.name, outcome.topic_id).errors.extend(outcome.errors)
 
 
@@ -353,9 +353,9 @@ def commit_transactional_offsets(
             epoch=request.generation_id,
             transactional=True,
         )
-    except OperationError as refusal:
-        if refusal.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
-            raise OperationError(ErrorCode.ILLEGAL_GENERATION) from refusal
+    except OperationError as rejection:
+        if rejection.error == ErrorCode.STALE_MEMBER_EPOCH:  # which no version has
+            raise OperationError(ErrorCode.ILLEGAL_GENERATION) from rejection
         raise
     return Result(records=records, response=errors)
 

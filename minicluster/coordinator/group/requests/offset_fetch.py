@@ -51,12 +51,12 @@ def handle_offset_fetch(
              are required; UNKNOWN_TOPIC_ID.
     """
     groups = _groups_of(request, version)
-    found: dict[int, Any] = {}
+    fetched: dict[int, Any] = {}
 
     def finish(place: int, group: Any) -> None:
-        found[place] = group
-        if len(found) == len(groups):
-            response = _response([found[i] for i in range(len(groups))], version)
+        fetched[place] = group
+        if len(fetched) == len(groups):
+            response = _response([fetched[i] for i in range(len(groups))], version)
             state.respond(context.token, response)
 
     if not groups:
@@ -149,8 +149,8 @@ class _GroupFetch:
                 image = self.state.image.topics.get(topic.topic_id)
                 if image is None:
                     error = ErrorCode.UNKNOWN_TOPIC_ID
-                    refused = [_no_offset(i, error) for i in topic.partition_indexes]
-                    unknown.append(self._topic(topic.name, topic.topic_id, refused))
+                    failed = [_no_offset(i, error) for i in topic.partition_indexes]
+                    unknown.append(self._topic(topic.name, topic.topic_id, failed))
                     continue
                 name = image.name
             partitions = []

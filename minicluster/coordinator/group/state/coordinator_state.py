@@ -142,14 +142,14 @@ class CoordinatorState:
 
         A response about several groups has that order, not the order of the request.
         """
-        found: dict[int, list[str]] = {}
+        ids_of: dict[int, list[str]] = {}
         for group_id in group_ids:
-            found.setdefault(self.partition_of(group_id), []).append(group_id)
+            ids_of.setdefault(self.partition_of(group_id), []).append(group_id)
 
         def hash_of(partition: int) -> int:
             return topic_partition_hash((GROUP_METADATA_TOPIC, partition))
 
-        return {partition: found[partition] for partition in hash_map_order(found, hash_of)}
+        return {partition: ids_of[partition] for partition in hash_map_order(ids_of, hash_of)}
 
     def respond(self, token: Any, response: Any) -> None:
         """Give a response."""

@@ -85,32 +85,32 @@ class GroupShard:
         Errors:  GROUP_ID_NOT_FOUND.
         """
         groups = self.groups
-        found = groups.committed_value(group_id) if committed else groups.get(group_id)
-        if found is None:
+        group = groups.committed_value(group_id) if committed else groups.get(group_id)
+        if group is None:
             message = f"Group {group_id} not found."
             raise OperationError(ErrorCode.GROUP_ID_NOT_FOUND, message)
-        return found
+        return group
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A classic group, None where there is none of this id."""
-        found = self.groups.get(group_id)
-        return found if isinstance(found, ClassicGroup) else None
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     def consumer_group(self, group_id: str, *, committed: bool = False) -> ConsumerGroup:
         """A consumer group.
 
         Errors:  GROUP_ID_NOT_FOUND.
         """
-        found = self.group(group_id, committed=committed)
-        if isinstance(found, ConsumerGroup):
-            return found
+        group = self.group(group_id, committed=committed)
+        if isinstance(group, ConsumerGroup):
+            return group
         message = f"Group {group_id} is not a consumer group."
         raise OperationError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     def new_classic_group(self, group_id: str, now_ms: int | None) -> ClassicGroup:
         """An empty classic group in the place of whatever was there."""
-        made = self.groups[group_id] = ClassicGroup(group_id, now_ms, self.order)
-        return made
+        group = self.groups[group_id] = ClassicGroup(group_id, now_ms, self.order)
+        return group
 
     def tombstones_of(self, group: Group) -> list[CoordinatorRecord]:
         """The end of a group without members."""

@@ -1,5 +1,23 @@
 """Committed offsets, and those of transactions that no marker has ended yet.
 
+    OffsetCommit ---------------------------------------> committed
+    TxnOffsetCommit --> pending, by producer id
+                           commit marker ---------------> committed, unless there is a later one
+                           abort marker ----------------> forgotten
+
+The marker is a control batch in the same partition of ``__consumer_offsets``, so a coordinator that
+loads it gets the same committed and pending offsets from its records and markers.
+
+"Later" is the offset of the record. Otherwise, an OffsetCommit between a TxnOffsetCommit and its
+marker would be overwritten, and the group would continue from an older position.
+
+A pending offset can still become the committed one. Hence, while it is pending:
+
+* an OffsetFetch that requires stable offsets gets UNSTABLE_OFFSET_COMMIT (KIP-447). Otherwise, a
+  consumer that takes a partition over would process the records of that transaction again;
+* neither the offset nor its group expires;
+* a deletion (a tombstone) removes it as well as the committed one.
+
 Source:  OffsetMetadataManager, OffsetAndMetadata.
 """
 
@@ -47,8 +65,8 @@ class Offsets:
 
     def of_group(self, group_id: str) -> dict[OffsetKey, OffsetAndMetadata]:
         """The newest offsets of a group."""
-        found = ((key, self.committed[key]) for key in self.committed if key[0] == group_id)
-        return dict(found)
+        of_group = ((key, self.committed[key]) for key in self.committed if key[0] == group_id)
+        return dict(of_group)
 
     def everything(self) -> Iterator[tuple[OffsetKey, OffsetAndMetadata]]:
         """The offsets of all groups, those of open transactions included."""
@@ -66,8 +84,8 @@ class Offsets:
 
     def pending_of_group(self, group_id: str) -> Iterator[OffsetKey]:
         """The partitions with offsets in open transactions."""
-        found = (key for offsets in self._pending.values() for key in offsets)
-        return (key for key in dict.fromkeys(found) if key[0] == group_id)
+        pending = (key for offsets in self._pending.values() for key in offsets)
+        return (key for key in dict.fromkeys(pending) if key[0] == group_id)
 
     def replay(self, key: OffsetKey, value: OffsetAndMetadata | None, producer_id: int) -> None:
         """Apply a record; the offset of a transaction counts once that is committed."""

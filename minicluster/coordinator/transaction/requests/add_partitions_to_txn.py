@@ -70,8 +70,8 @@ def add_partitions_to_transaction(
         _require_producer(current, producer)
         if is_pending:
             raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    except OperationError as refusal:
-        done(refusal.error)
+    except OperationError as rejection:
+        done(rejection.error)
         return
     if current.state is TransactionState.ONGOING and set(partitions) <= set(current.partitions):
         done(ErrorCode.NONE)
@@ -96,8 +96,8 @@ def verify_partitions_in_transaction(
         _, transaction = state.transaction_of(transactional_id)
         current = transaction.metadata
         _require_producer(current, producer)
-    except OperationError as refusal:
-        return dict.fromkeys(partitions, refusal.error)
+    except OperationError as rejection:
+        return dict.fromkeys(partitions, rejection.error)
     added = set(current.partitions)
     abortable = ErrorCode.TRANSACTION_ABORTABLE
     return {p: ErrorCode.NONE if p in added else abortable for p in partitions}

@@ -117,8 +117,8 @@ def end_transaction(
             )
         else:
             new = prepare_end(transaction, producer, commit, from_client, now_ms)
-    except OperationError as refusal:
-        done(refusal.error, *_NOBODY)
+    except OperationError as rejection:
+        done(rejection.error, *_NOBODY)
         return
     if new is None:
         # A repeated end: the transaction is complete, or on its way.

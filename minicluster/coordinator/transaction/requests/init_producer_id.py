@@ -58,8 +58,8 @@ def handle_init_producer_id(
         timeout_ms = _timeout_ms(state, request)
         shard, transaction = _transaction(state, request.transactional_id, timeout_ms, now_ms)
         new = _prepare(state, transaction, timeout_ms, expected, now_ms)
-    except OperationError as refusal:
-        respond(refusal.error)
+    except OperationError as rejection:
+        respond(rejection.error)
         return
 
     def appended(error: ErrorCode, _: int) -> None:
@@ -139,7 +139,7 @@ def _prepare(
     current = transaction.metadata
     if transaction.pending_state is not None:
         raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    if expected is not None and not _may_go_on(current, expected):
+    if expected is not None and not _may_continue(current, expected):
         raise OperationError(ErrorCode.PRODUCER_FENCED)
     if current.state in PREPARED:
         raise OperationError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -157,7 +157,7 @@ def _prepare(
     )
 
 
-def _may_go_on(current: TransactionMetadata, expected: Producer) -> bool:
+def _may_continue(current: TransactionMetadata, expected: Producer) -> bool:
     """The producer is the current one, or repeats the request that exhausted its last id."""
     producer_id, epoch = expected
     return (

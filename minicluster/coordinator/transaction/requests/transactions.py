@@ -43,8 +43,8 @@ def handle_list_transactions(
     wanted = request.transactional_id_pattern
     try:
         pattern = compiled(wanted) if wanted else None
-    except OperationError as refusal:
-        state.respond(token, ListTransactionsResponse(error_code=refusal.error))
+    except OperationError as rejection:
+        state.respond(token, ListTransactionsResponse(error_code=rejection.error))
         return
     names = dict.fromkeys(request.state_filters)
 
@@ -112,8 +112,8 @@ def _describe(state: CoordinatorState, transactional_id: str) -> Described:
         transaction = state.shard_of(transactional_id).transactions.get(transactional_id)
         if transaction is None:
             raise OperationError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    except OperationError as refusal:
-        return Described(transactional_id=transactional_id, error_code=refusal.error)
+    except OperationError as rejection:
+        return Described(transactional_id=transactional_id, error_code=rejection.error)
     metadata = transaction.metadata
     return Described(
         transactional_id=transactional_id,
