@@ -205,7 +205,7 @@ class _Play:
     def _start(self) -> None:
         """Bring the cluster to rest: every replica that runs is in the ISR."""
         self.cluster.start()
-        self.cluster.run_until(lambda: self.availability.is_settled, SETTLED_WITHIN_MS)
+        self.cluster.run_until(lambda: self.availability.is_in_order, SETTLED_WITHIN_MS)
         self.done.append(self.availability.end_stage(BEFORE))
 
     def _stage(self, stage: PlannedStage) -> None:

@@ -1,4 +1,4 @@
-"""Two runs or logs held side by side: their last images, and each partition's history.
+"""Two runs or logs compared: their last images, and each partition's history.
 
 Differences in kind come first: a topic, a change or an election that one side alone has. Then those
 in replicas: the same kind of change by other brokers. Then those in epochs. Offsets, ids and
@@ -84,25 +84,27 @@ class Comparison:
 
     def count(self, level: Level) -> int:
         """The number of differences of one level."""
-        return sum(one.level is level for one in self.differences)
+        return sum(difference.level is level for difference in self.differences)
 
 
 def compare(left: Run, right: Run) -> Comparison:
-    """Hold two runs or logs side by side."""
-    found = [*_images(_Image.of(left), _Image.of(right))]
+    """Compare two runs or logs."""
+    differences = [*_images(_Image.of(left), _Image.of(right))]
     histories = _histories(left), _histories(right)
     names = sorted(set(histories[0]) | set(histories[1]))
     same = 0
     for name in names:
-        one, other = (side.get(name) for side in histories)
-        if one is None or other is None:
-            found.append(Difference(Level.KIND, name, _presence(one), _presence(other)))
+        left_changes, right_changes = (side.get(name) for side in histories)
+        if left_changes is None or right_changes is None:
+            differences.append(
+                Difference(Level.KIND, name, _presence(left_changes), _presence(right_changes))
+            )
             continue
-        difference = _first_difference(name, one, other)
+        difference = _first_difference(name, left_changes, right_changes)
         same += difference is None
         if difference is not None:
-            found.append(difference)
-    return Comparison(tuple(sorted(found)), len(names), same)
+            differences.append(difference)
+    return Comparison(tuple(sorted(differences)), len(names), same)
 
 
 def _presence(changes: Sequence[Change] | None) -> str:
@@ -114,12 +116,12 @@ def _presence(changes: Sequence[Change] | None) -> str:
 
 def _histories(run: Run) -> dict[str, list[Change]]:
     """The changes of each partition; of a name that was used again, by the number of its use."""
-    clock, uses, found = Clock(run), Counter[str](), {}
-    for line in sorted(timeline(run).partitions, key=lambda one: one.spans[0].start):
+    clock, uses, histories = Clock(run), Counter[str](), {}
+    for line in sorted(timeline(run).partitions, key=lambda line: line.spans[0].start):
         uses[line.name] += 1
         again = f" (life {uses[line.name]})" if uses[line.name] > 1 else ""
-        found[line.name + again] = list(_changes(line, clock))
-    return found
+        histories[line.name + again] = list(_changes(line, clock))
+    return histories
 
 
 def _changes(line: PartitionLine, clock: Clock) -> Iterator[Change]:
@@ -176,11 +178,15 @@ def _first_difference(
     """The first difference of two histories at the gravest level at which they differ."""
     for level in Level:
         for number in range(max(len(left), len(right))):
-            one = left[number] if number < len(left) else None
-            other = right[number] if number < len(right) else None
-            if one is None or other is None or one.at_level(level) != other.at_level(level):
+            left_change = left[number] if number < len(left) else None
+            right_change = right[number] if number < len(right) else None
+            if (
+                left_change is None
+                or right_change is None
+                or left_change.at_level(level) != right_change.at_level(level)
+            ):
                 about = f"{name}, change {number + 1}"
-                return Difference(level, about, _shown(one), _shown(other))
+                return Difference(level, about, _shown(left_change), _shown(right_change))
     return None
 
 
@@ -237,10 +243,10 @@ def _images(left: _Image, right: _Image) -> Iterator[Difference]:
     )
     for word, mine, its in tables:
         for key in sorted(set(mine) | set(its)):
-            one, other = mine.get(key), its.get(key)
-            if one != other:
+            left_value, right_value = mine.get(key), its.get(key)
+            if left_value != right_value:
                 about = _config(key) if word == "config" else f"{word} {key}"
-                yield Difference(Level.KIND, about, _value(one), _value(other))
+                yield Difference(Level.KIND, about, _value(left_value), _value(right_value))
     for broker in sorted(set(left.passages) & set(right.passages)):
         before, after = left.passages[broker], right.passages[broker]
         if before != after:

@@ -50,14 +50,15 @@ def chosen(ids: Iterable[str] | None) -> tuple[Rule, ...]:
 def report_of(judged: Sequence[Judged], rules: Sequence[Rule], sources: Sequence[Source]) -> Report:
     """The report on runs, with one on each of them."""
     each = tuple(
-        _report([one], rules, [source]) for one, source in zip(judged, sources, strict=True)
+        _report([judged_run], rules, [source])
+        for judged_run, source in zip(judged, sources, strict=True)
     )
     return replace(_report(judged, rules, sources), each=each)
 
 
 def _report(judged: Sequence[Judged], rules: Sequence[Rule], sources: Sequence[Source]) -> Report:
     results = [_result(rule, judged) for rule in rules]
-    runs = [one.run for one in judged]
+    runs = [judged_run.run for judged_run in judged]
     whole = [reason for run in runs for reason in _run_reasons(run)]
     if not {result.verdict for result in results} & set(GRAVITY[:3]):
         whole.append("no rule had a case")
@@ -76,12 +77,12 @@ def _result(rule: Rule, judged: Sequence[Judged]) -> RuleResult:
     by_run: list[tuple[str, Verdict, int]] = []
     reasons: list[tuple[Verdict, str]] = []
     total, exempt = Tally.empty(), Counter[str]()
-    for one in judged:
-        applies = _applies(rule, one.run)
-        tally = one.tallies.get(rule.id) if applies else None
+    for judged_run in judged:
+        applies = _applies(rule, judged_run.run)
+        tally = judged_run.tallies.get(rule.id) if applies else None
         tally = Tally.empty() if tally is None else tally
-        verdict, why = _judge(rule, one.run, tally, one.crashes.get(rule.id))
-        by_run.append((one.run.name, verdict, tally.looked_at))
+        verdict, why = _judge(rule, judged_run.run, tally, judged_run.crashes.get(rule.id))
+        by_run.append((judged_run.run.name, verdict, tally.looked_at))
         reasons += [(verdict, reason) for reason in why]
         total.looked_at += tally.looked_at
         total.not_promised += tally.not_promised

@@ -38,7 +38,7 @@ class Tally:
         return cls(0, 0, Counter(), [])
 
     def count(self, outcome: Outcome) -> None:
-        """Count an outcome that is no violation."""
+        """Count an outcome that is not a violation."""
         if outcome is CASE:
             self.looked_at += 1
         elif outcome is NOT_PROMISED:
@@ -82,9 +82,9 @@ class Judge:
         self.problems: list[Problem] = []
         self._tallies = {rule.id: Tally.empty() for rule in rules}
         self._parts: dict[type, list[tuple[str, Judgement]]] = {}
-        for one in rules:
-            for step_type, function in one.parts:
-                self._parts.setdefault(step_type, []).append((one.id, function))
+        for rule in rules:
+            for step_type, function in rule.parts:
+                self._parts.setdefault(step_type, []).append((rule.id, function))
         self._new: list[Finding] = []
         self._remembered: dict[Any, Remembered] = {}
 

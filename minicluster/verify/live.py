@@ -66,7 +66,7 @@ LATER: Mapping[type, str] = {
     replicas.WrittenByLeader: _LATER_EVENTS,
 }
 """Steps of the live histories that need to know what comes later, and what that is."""
-COMMITTED = -1  # the committed log is no controller's own
+COMMITTED = -1  # the committed log belongs to no single controller
 
 
 def is_judged_live(rule: Rule, *, on_zookeeper: bool = False) -> bool:

@@ -65,7 +65,11 @@ def load_rules(path: Path) -> OwnRules:
     except Exception as error:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from None
     known = set(BY_ID.values())
-    rules = [one for one in vars(module).values() if isinstance(one, Rule) and one not in known]
+    rules = [
+        declared
+        for declared in vars(module).values()
+        if isinstance(declared, Rule) and declared not in known
+    ]
     if not rules:
         raise UserError(f"{path}: declares no rule (minicluster.verify.rule, sql_rule)")
     seen: set[str] = set()

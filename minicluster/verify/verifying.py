@@ -112,7 +112,8 @@ def _in_spark(
 
     tallies = judge_sql_rules(spark, [path for path, _ in named], own.in_sql, limits, origins)
     return [
-        replace(one, tallies={**one.tallies, **tallies.get(one.run.name, {})}) for one in judged
+        replace(judged_run, tallies={**judged_run.tallies, **tallies.get(judged_run.run.name, {})})
+        for judged_run in judged
     ]
 
 
@@ -131,8 +132,8 @@ def _in_this_process(
         if on_progress is not None:
             done = number / len(sources)
             on_progress(Progress(f"judging {source.name}", number, len(sources), done))
-        one = judge_whole(source.content(), rules, () if own is None else own.histories)
+        judged_run = judge_whole(source.content(), rules, () if own is None else own.histories)
         in_sql = () if own is None else own.in_sql
         crashes = {rule.id: "a rule in SQL needs Spark (engine='spark')" for rule in in_sql}
-        judged.append(replace(one, crashes={**one.crashes, **crashes}))
+        judged.append(replace(judged_run, crashes={**judged_run.crashes, **crashes}))
     return judged

@@ -179,7 +179,7 @@ def test_java_writes_its_archive_when_it_is_told_to_and_starts_without_a_damaged
 @pytest.mark.parametrize(
     ("master", "environment", "why"),
     [
-        ("foo", {}, "'foo' is no master; write local[2], local-cluster[2,1,1024], spark://"),
+        ("foo", {}, "'foo' is not a master; write local[2], local-cluster[2,1,1024], spark://"),
         ("yarn", {}, "there is no java on the PATH; set JAVA_HOME"),
         ("spark://h:1", {"JAVA_HOME": "/none"}, "/none/bin/java: there is no such program"),
     ],

@@ -32,19 +32,19 @@ def committed_log(
     holders = Counter(batch_key(batch) for node in nodes for batch in node.batches)
     starts = sorted(node.start for node in nodes)
 
-    def held(batch: RecordBatch) -> bool:
+    def is_held(batch: RecordBatch) -> bool:
         later = sum(1 for start in starts if start > batch.base_offset)
         return holders[batch_key(batch)] + later >= needed
 
     prefixes: list[tuple[tuple[RecordBatch, ...], NodeLog]] = []
     for node in nodes:
         length = next(
-            (i for i, batch in enumerate(node.batches) if not held(batch)), len(node.batches)
+            (i for i, batch in enumerate(node.batches) if not is_held(batch)), len(node.batches)
         )
         prefixes.append((node.batches[:length], node))
     ends = [prefix[-1].last_offset if prefix else -1 for prefix, _ in prefixes]
-    usable = [one for one, end in zip(prefixes, ends, strict=True) if end == max(ends)]
-    best, reference = min(usable, key=lambda one: (not one[1].begins_well, one[1].start))
+    usable = [prefix for prefix, end in zip(prefixes, ends, strict=True) if end == max(ends)]
+    best, reference = min(usable, key=lambda prefix: (not prefix[1].begins_well, prefix[1].start))
     certain = {batch_key(batch) for batch in best}
     beyond: dict[_BatchKey, int] = {}
     for node in nodes:
@@ -65,8 +65,8 @@ def starting_snapshot(
         return None
     first = committed[0].base_offset if committed else 0
     end_offset = committed[-1].next_offset if committed else _NO_END
-    every = sorted(one for node in nodes for one in node.snapshots)
-    usable = [one for one in every if first <= one[0] <= end_offset]
+    every = sorted(snapshot for node in nodes for snapshot in node.snapshots)
+    usable = [snapshot for snapshot in every if first <= snapshot[0] <= end_offset]
     if not usable:
         return None
     end, epoch, file = usable[0] if committed else usable[-1]

@@ -166,8 +166,8 @@ def place_of(path: Path | str) -> Place | None:
     """
     uri = uri_of(path)
     scheme, _, rest = uri.partition(":")
-    found = _opened(f"{_NAMES_OF_HADOOP.get(scheme, scheme)}:{rest}", uri)
-    return None if found is None else Place(uri, *found)
+    opened = _opened(f"{_NAMES_OF_HADOOP.get(scheme, scheme)}:{rest}", uri)
+    return None if opened is None else Place(uri, *opened)
 
 
 def _opened(uri: str, shown: str) -> tuple[Any, str] | None:

@@ -83,7 +83,7 @@ class IndependentFold:
         if step is not None:
             step(self, record)
         elif not isinstance(record, _WITHOUT_CONTENT):
-            raise ReplayError(f"{type(record).__name__} is no metadata record")
+            raise ReplayError(f"{type(record).__name__} is not a metadata record")
 
     def _row(self, section: str, key: Any, value: int | None) -> None:
         """Set the fingerprint of one row, None to remove it."""
@@ -144,7 +144,7 @@ class IndependentFold:
         self._broker(replace(self._registered(record.id, record.epoch), fenced=False))
 
     def change_broker(self, record: r.BrokerRegistrationChangeRecord) -> None:
-        """A registration changes; an empty list of directories is no change of them."""
+        """A registration changes; an empty list of directories leaves them as they are."""
         after = self._registered(record.broker_id, record.broker_epoch)
         fenced = {-1: False, 0: after.fenced, 1: True}.get(record.fenced)
         stopping = {0: after.in_controlled_shutdown, 1: True}.get(record.in_controlled_shutdown)
@@ -228,7 +228,7 @@ class IndependentFold:
         if before is None:
             raise ReplayError(f"topic {topic} has no partition {record.partition_id}")
         state = {**before, "partition_epoch": before["partition_epoch"] + 1}
-        given = {
+        set_fields = {
             "replicas": record.replicas,
             "isr": record.isr,
             "removing": record.removing_replicas,
@@ -236,7 +236,7 @@ class IndependentFold:
             "elr": record.eligible_leader_replicas,
             "last_elr": record.last_known_elr,
         }
-        state |= {name: tuple(value) for name, value in given.items() if value is not None}
+        state |= {name: tuple(value) for name, value in set_fields.items() if value is not None}
         if record.directories is not None:
             state["directories"] = tuple(record.directories)
         elif len(before["directories"]) != len(state["replicas"]):
@@ -383,10 +383,13 @@ def _endpoints(
     record: r.RegisterBrokerRecord | r.RegisterControllerRecord,
 ) -> tuple[Endpoint, ...]:
     by_name = {
-        one.name: Endpoint(
-            name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol
+        endpoint.name: Endpoint(
+            name=endpoint.name,
+            host=endpoint.host,
+            port=endpoint.port,
+            security_protocol=endpoint.security_protocol,
         )
-        for one in record.end_points
+        for endpoint in record.end_points
     }
     return tuple(by_name[name] for name in sorted(by_name))
 
@@ -395,11 +398,11 @@ def _features(
     record: r.RegisterBrokerRecord | r.RegisterControllerRecord,
 ) -> tuple[FeatureRange, ...]:
     by_name = {
-        one.name: FeatureRange(
-            name=one.name,
-            min_supported_version=one.min_supported_version,
-            max_supported_version=one.max_supported_version,
+        feature.name: FeatureRange(
+            name=feature.name,
+            min_supported_version=feature.min_supported_version,
+            max_supported_version=feature.max_supported_version,
         )
-        for one in record.features
+        for feature in record.features
     }
     return tuple(by_name[name] for name in sorted(by_name))

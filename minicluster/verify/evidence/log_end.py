@@ -84,7 +84,7 @@ def read_log_end(path: Path) -> LogEnd:
         raise LogError(f"{path}: the records do not fit each other: {error}") from None
     fold.end()
     epochs = [fold.epoch, *(_epoch_of(node.files) for node in run.nodes)]
-    properties = [found for node in run.nodes if (found := _properties(node.files))]
+    properties = [of_node for node in run.nodes if (of_node := _properties(node.files))]
     return LogEnd(
         path=path,
         image=fold.image,
@@ -200,15 +200,15 @@ def _directories(
     voters: VotersRecord | None, properties: Iterable[Mapping[str, str]]
 ) -> dict[int, UUID]:
     """The directory ids of controllers' logs, by node id."""
-    found: dict[int, UUID] = {}
+    directories: dict[int, UUID] = {}
     for values in properties:
         node_id, directory = values.get("node.id", ""), values.get("directory.id")
         if directory and re.fullmatch("[0-9]{1,10}", node_id):
             try:
-                found[int(node_id)] = parse_uuid(directory)
+                directories[int(node_id)] = parse_uuid(directory)
             except ValueError:
                 raise UserError(f"{META_PROPERTIES_NAME}: directory.id {directory!r}") from None
     for voter in () if voters is None else voters.voters:
         if voter.voter_directory_id.int:
-            found[voter.voter_id] = voter.voter_directory_id
-    return found
+            directories[voter.voter_id] = voter.voter_directory_id
+    return directories

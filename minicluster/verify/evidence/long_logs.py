@@ -335,7 +335,7 @@ class _Plan:
         holding = [side for side in quorum.sides if side.held[needed][1]]
         end = max((side.held[needed][0] for side in holding), default=0)
         usable = [side for side in holding if side.held[needed][0] == end] or list(quorum.sides)
-        self._of = min(usable, key=lambda one: (not one.begins_well, one.start), default=None)
+        self._of = min(usable, key=lambda side: (not side.begins_well, side.start), default=None)
         self._records = self._first = self._end = self._uncommitted = 0
         if self._of is not None:
             self._end, self._records = self._of.held[needed]
@@ -396,10 +396,10 @@ class _Plan:
 
     def _start(self) -> _Snapshot | None:
         """The snapshot that ``starting_snapshot`` finds."""
-        every = sorted(one for side in self._quorum.sides for one in side.snapshots)
+        every = sorted(snapshot for side in self._quorum.sides for snapshot in side.snapshots)
         if not self._records:
             return every[-1] if every else None
-        usable = [one for one in every if self._first <= one[0] <= self._end]
+        usable = [snapshot for snapshot in every if self._first <= snapshot[0] <= self._end]
         return usable[0] if self._first and usable else None
 
     def _run(self, problems: Sequence[Problem], notes: Sequence[str], lacks_log: bool) -> Run:
@@ -428,7 +428,7 @@ class _Plan:
         """A log in pieces; of the one that is judged, those that are committed are to be."""
         committed_to = self._end if side is self._of and is_foldable and self._records else None
         decoded_from = self._end if side is self._of else self._quorum.same_to
-        ends = frozenset(end for one in self._quorum.sides for end, _, _ in one.snapshots)
+        ends = frozenset(end for other in self._quorum.sides for end, _, _ in other.snapshots)
         place, last_offset, control_from = 0, -1, -1
         at: Path | None = None
         bounds: list[int] = []

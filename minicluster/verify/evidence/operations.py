@@ -105,7 +105,7 @@ class OperationDivider:
         entries: list[Entry] = []
         change_from = -1
         if records is None:
-            records = [(one.record, one.version) for one in batch.metadata_records]
+            records = [(placed.record, placed.version) for placed in batch.metadata_records]
         changes = self._changes
         for offset, (record, version) in enumerate(records, batch.base_offset):
             if record is None or isinstance(record, changes):
@@ -127,7 +127,7 @@ class OperationDivider:
                 ended += self._on_marker(entry.offset, entry.record)
             else:
                 (self._open if self._transaction else plain).append(entry)
-        taking_effect = sorted(ended + plain, key=lambda one: one.offset) if ended else plain
+        taking_effect = sorted(ended + plain, key=lambda placed: placed.offset) if ended else plain
         return Operation(end, tuple(taking_effect)) if taking_effect else None
 
     def _on_marker(self, offset: int, marker: Message) -> list[Entry]:

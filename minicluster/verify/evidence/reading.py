@@ -57,7 +57,7 @@ def named_paths(paths: Sequence[Path | str]) -> list[tuple[Path, str]]:
         raise UserError("verify: give at least one run folder or log")
     named: list[tuple[Path, str]] = []
     taken: Counter[str] = Counter()
-    for path in [run for given in paths for run in _runs_in(Path(given))]:
+    for path in [run for named in paths for run in _runs_in(Path(named))]:
         _check_name(path)
         name = _name(path)
         taken[name] += 1
@@ -202,20 +202,20 @@ def _lacking(header: RunHeader | None) -> Iterator[Problem]:
 
 def _damaged_files(path: Path, header: RunHeader | None, problems: list[Problem]) -> set[str]:
     """Controllers' folders and trace tables with a file that is not what the run wrote."""
-    found: set[str] = set()
+    damaged: set[str] = set()
     written = {} if header is None else header.written or {}
     for name, why in (damages(path, written) if written else {}).items():
         first, last = PurePosixPath(name).parts[0], PurePosixPath(name).stem
         if name == LOG_PATH:
             problems.append(Problem(evidence=Evidence.ZNODES, why=why))
         elif first != "trace":
-            found.add(first)
+            damaged.add(first)
             if (path / first).is_dir():  # else it is absent as a whole
                 problems.append(Problem(evidence=Evidence.LOG, why=why))
         elif last in TABLES:
-            found.add(f"trace/{last}")
+            damaged.add(f"trace/{last}")
             problems.append(Problem(evidence=Evidence.TRACE, why=why, table=last))
-    return found
+    return damaged
 
 
 def _controller_of(path: Path, files: MetadataFiles) -> str:
@@ -227,7 +227,7 @@ def _controller_of(path: Path, files: MetadataFiles) -> str:
 def _trace(
     path: Path, header: RunHeader, damaged: set[str], problems: list[Problem]
 ) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    tables: dict[str, Path] = {}
     for table in TABLES:
         if f"trace/{table}" in damaged:
             continue
@@ -236,10 +236,10 @@ def _trace(
             continue
         why = file_damage(file, table, header.trace_rows.get(table))
         if why is None:
-            found[table] = file
+            tables[table] = file
         else:
             problems.append(Problem(evidence=Evidence.TRACE, why=why, table=table))
-    return found
+    return tables
 
 
 def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:

@@ -1,7 +1,7 @@
 """``run.json`` as the verification reads it: every field with its type and its range checked.
 
 A file that is no JSON object is damaged evidence, and the run proves nothing. A field of another
-type is no run of minicluster: one line that names file and field, and exit code 65.
+type is not a run of minicluster: one line that names file and field, and exit code 65.
 """
 
 from __future__ import annotations
@@ -189,13 +189,13 @@ class _Reader:
 
     def _format(self) -> int:
         """The format; that of a newer minicluster, whose fields may differ, is rejected."""
-        found = self._integer("format") or 1
-        if found > RUN_FORMAT:
+        version = self._integer("format") or 1
+        if version > RUN_FORMAT:
             raise NotARun(
-                f"{self._path}: a run folder of format {found}, and this minicluster reads formats "
-                f"up to {RUN_FORMAT}: update minicluster"
+                f"{self._path}: a run folder of format {version}, and this minicluster reads "
+                f"formats up to {RUN_FORMAT}: update minicluster"
             )
-        return found
+        return version
 
     def _text(self, name: str) -> str | None:
         value = self._content.get(name)
@@ -228,17 +228,17 @@ class _Reader:
 
     def _failure(self) -> ScenarioFailure | None:
         """The scenario's failure; runs of earlier versions do not record it."""
-        found = self._optional("failure", dict, "an object")
-        if found is None:
+        failure = self._optional("failure", dict, "an object")
+        if failure is None:
             return None
-        kind, rule = found.get("kind"), found.get("rule")
+        kind, rule = failure.get("kind"), failure.get("rule")
         if isinstance(kind, str):
             kind = _KIND_OF_FORMAT_1.get(kind, kind)
         if kind not in KINDS:
             raise self._wrong("failure.kind", kind, f"one of {', '.join(KINDS)}")
         if rule is not None:
             rule = self._checked_text("failure.rule", rule)
-        return ScenarioFailure(kind, self._checked_text("failure.text", found.get("text")), rule)
+        return ScenarioFailure(kind, self._checked_text("failure.text", failure.get("text")), rule)
 
     def _recorder_problems(self) -> tuple[tuple[str | None, str], ...]:
         """The evidence that the run lacks (a table, the znodes, or None), with the reasons."""
@@ -255,7 +255,7 @@ class _Reader:
 
     def _steps(self) -> tuple[PerformedStep, ...]:
         """The steps that were performed; runs of earlier versions do not record them."""
-        found = []
+        steps = []
         for index, value in enumerate(self._optional("steps", list, "a list") or ()):
             name = f"steps[{index}]"
             if not isinstance(value, dict):
@@ -266,7 +266,7 @@ class _Reader:
             )
             resolved = value.get("resolved")
             why = value.get("failed") or value.get("note")
-            found.append(
+            steps.append(
                 PerformedStep(
                     number=number,
                     at_ms=at_ms,
@@ -276,7 +276,7 @@ class _Reader:
                     failed=value.get("failed") is not None,
                 )
             )
-        return tuple(found)
+        return tuple(steps)
 
     def _items(self, name: str) -> Iterator[tuple[str, Any]]:
         values = self._optional(name, dict, "an object")
@@ -306,7 +306,7 @@ class _Reader:
     def _written(self) -> dict[str, WrittenFile] | None:
         if self._content.get(WRITTEN) is None:
             return None
-        found: dict[str, WrittenFile] = {}
+        files: dict[str, WrittenFile] = {}
         for name, value in self._items(WRITTEN):
             inside = Path(name)
             if inside.is_absolute() or ".." in inside.parts or "\0" in name or not name:
@@ -316,14 +316,14 @@ class _Reader:
             digest, end = value.get("sha256"), value.get("end_offset")
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
                 raise self._wrong(f"{WRITTEN}.{name}.sha256", digest, "a SHA-256 in hexadecimal")
-            found[name] = WrittenFile(
+            files[name] = WrittenFile(
                 size=self._checked_integer(f"{WRITTEN}.{name}.size", value.get("size"), _COUNT_MAX),
                 sha256=digest,
                 end_offset=None
                 if end is None
                 else self._checked_integer(f"{WRITTEN}.{name}.end_offset", end, _COUNT_MAX),
             )
-        return found
+        return files
 
 
 def _is_utf8(text: str) -> bool:

@@ -30,7 +30,7 @@ class Source:
     def hold(self) -> None:
         """Read the run now, unless it is too long.
 
-        Errors:  UserError for a path that is no run.
+        Errors:  UserError for a path that is not a run.
         """
         if not self._is_read:
             self._run = read_run(self._path, self.name, self._limits)
@@ -39,7 +39,7 @@ class Source:
     def content(self) -> Run:
         """The run, however long it is; kept only if it is held.
 
-        Errors:  UserError for a path that is no run.
+        Errors:  UserError for a path that is not a run.
         """
         return self._run or read_run(self._path, self.name, self._limits)
 
@@ -63,7 +63,7 @@ def sources_of(
 
     Shapes:  go_away: they do so for certain, or this process reads them anyhow, so logs of more
              than 1 MiB are read now as well.
-    Errors:  UserError for a path that is no run, of which Spark need not be started.
+    Errors:  UserError for a path that is not a run, of which Spark need not be started.
     """
     sources: list[Source] = []
     for path, name in named:

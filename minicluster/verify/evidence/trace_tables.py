@@ -37,8 +37,8 @@ def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     if not file.is_file():
         return f"{file}: there is no such file"
     try:
-        found = parquet.read_metadata(file)
-        schema = found.schema.to_arrow_schema()
+        metadata = parquet.read_metadata(file)
+        schema = metadata.schema.to_arrow_schema()
     except (OSError, pa.ArrowException) as error:
         return _unreadable(file, error)
     kinds = {"vt": COMMON["vt"], "seq": COMMON["seq"], **TABLES[table]}
@@ -48,11 +48,11 @@ def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     for name, kind in kinds.items():
         if name not in schema.names:
             continue
-        held = schema.field(name).type
-        if not _fits(held, kind):
-            raise NotARun(f"{file}: the column {name} is {held}, where a run has {kind}")
-    if rows is not None and found.num_rows != rows:
-        return f"{file}: {found.num_rows} rows, where the run wrote {rows}"
+        arrow_type = schema.field(name).type
+        if not _fits(arrow_type, kind):
+            raise NotARun(f"{file}: the column {name} is {arrow_type}, where a run has {kind}")
+    if rows is not None and metadata.num_rows != rows:
+        return f"{file}: {metadata.num_rows} rows, where the run wrote {rows}"
     return None
 
 
@@ -87,17 +87,17 @@ def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | 
     return pa.table(columns), None
 
 
-def _fits(held: pa.DataType, kind: str) -> bool:
-    if pa.types.is_null(held):
+def _fits(arrow_type: pa.DataType, kind: str) -> bool:
+    if pa.types.is_null(arrow_type):
         return True
     if kind == "int":
-        return bool(pa.types.is_integer(held))
+        return bool(pa.types.is_integer(arrow_type))
     if kind == "bool":
-        return bool(pa.types.is_boolean(held))
+        return bool(pa.types.is_boolean(arrow_type))
     if kind == "ints":
-        is_list = pa.types.is_list(held) or pa.types.is_large_list(held)
-        return is_list and _fits(held.value_type, "int")
-    return bool(pa.types.is_string(held) or pa.types.is_large_string(held))
+        is_list = pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
+        return is_list and _fits(arrow_type.value_type, "int")
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
 
 def _check_range(file: Path, name: str, column: pa.ChunkedArray) -> None:

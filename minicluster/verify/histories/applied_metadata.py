@@ -98,7 +98,7 @@ class PublishedImages:
             images.sort(key=lambda image: image[0])
 
     def latest(self, row: Row) -> int | None:
-        """The latest image of an event's broker, whichever its incarnation."""
+        """The latest image of an event's broker, of any incarnation."""
         events, offsets = self._by_event.get(row["broker"], ((), ()))
         place = bisect_right(events, row["seq"])
         return self._usable(offsets[place - 1]) if place else None
@@ -202,6 +202,8 @@ def kept_replicas(run: TracedRun, judge: Judge) -> None:
         if row["at"] != "end" or key in seen_before:
             continue
         seen_before.add(key)
+        # A process that shows no event of any replica has not caught up since it came back: what
+        # lies on its disk may have been taken from it meanwhile, and counts as no stray yet (E37).
         if row["incarnation"] is None or (row["broker"], row["incarnation"]) not in known:
             continue
         at, applied = images.latest(row), images.applied(row)

@@ -151,11 +151,11 @@ class ControllerLogs:
         known = self._elected.setdefault(epoch, {})
         if (base, leader) in known:
             return
-        agreed = len({one for _, one in known}) < 2
+        agreed = len({leader for _, leader in known}) < 2
         known[base, leader] = None
-        if len({one for _, one in known}) > 1:
-            for offset, one in list(known) if agreed else [(base, leader)]:
-                self._judge.take(SecondLeader(epoch=epoch, leader=one), offset)
+        if len({leader for _, leader in known}) > 1:
+            for offset, elected in list(known) if agreed else [(base, leader)]:
+                self._judge.take(SecondLeader(epoch=epoch, leader=elected), offset)
 
 
 class Copies:
@@ -235,6 +235,6 @@ def copied_batches(run: TracedRun, judge: Judge) -> None:
 def _by_offset(
     logs: Iterable[tuple[int, tuple[RecordBatch, ...]]],
 ) -> list[tuple[int, RecordBatch]]:
-    every = [(node, batch) for node, batches in logs for batch in batches]
-    every.sort(key=lambda one: one[1].base_offset)
-    return every
+    node_batches = [(node, batch) for node, batches in logs for batch in batches]
+    node_batches.sort(key=lambda node_batch: node_batch[1].base_offset)
+    return node_batches

@@ -137,6 +137,8 @@ class Excuses:
             return loss.why
         if epoch is None and value is not None:
             epoch = self._epochs.get((*place, offset, value))
+        # A record of a later epoch was written after the loss, and stays promised. One whose epoch
+        # nothing shows may be of those that were lost: it is excused, not accused.
         is_lost = offset >= loss.kept and (-1 if epoch is None else epoch) < loss.lost_below
         return loss.why if is_lost else None
 
@@ -165,7 +167,7 @@ def received(run: TracedRun) -> list[Received]:
 
 def returned(run: TracedRun) -> list[Received]:
     """Context: what clients were returned and is not excused."""
-    return [one for one in run.context(received) if one.excuse is None]
+    return [response for response in run.context(received) if response.excuse is None]
 
 
 def in_response(received: Received) -> tuple[int, bool, int]:
@@ -266,12 +268,12 @@ class ServedToClients:
         del self._deleted[key]
         self._replicas.pop(key, None)
 
-    def on_received(self, one: Received) -> None:
+    def on_received(self, response: Received) -> None:
         """A row of a response to a consumer."""
-        row = one.row
+        row = response.row
         if row["f"] not in SERVED:
             return
-        replica = self._replicas.get((one.topic_id, row["part"], row["broker"])) or _Replica()
+        replica = self._replicas.get((response.topic_id, row["part"], row["broker"])) or _Replica()
         step: ServedRecord | ServedEnd
         if row["f"] == "read":
             step = ServedRecord(
@@ -281,7 +283,7 @@ class ServedToClients:
                 own_high_watermark=replica.high_watermark,
                 last_stable_offset=row.get("last_stable_offset"),
                 read_committed=row.get("isolation") == READ_COMMITTED,
-                excuse=one.excuse,
+                excuse=response.excuse,
             )
         else:
             step = ServedEnd(
@@ -292,11 +294,11 @@ class ServedToClients:
                 own_high_watermark=replica.high_watermark,
                 returned_before=replica.returned,
                 last_stable_offset=row.get("last_stable_offset"),
-                excuse=one.excuse,
+                excuse=response.excuse,
             )
-        if one.excuse is None and row["high_watermark"] is not None:
+        if response.excuse is None and row["high_watermark"] is not None:
             replica.returned = max(row["high_watermark"], replica.returned or 0)
-        self._judge.take(step, -1, one.topic or "", row["part"])
+        self._judge.take(step, -1, response.topic or "", row["part"])
 
 
 @history(ServedRecord, ServedEnd, reads=("client_record", "partition_event"))
@@ -314,11 +316,11 @@ def _beside_events(run: TracedRun) -> Iterator[tuple[Row | None, Received | None
     """Responses and the events of replicas by their numbers."""
     events = iter(run.rows("partition_event"))
     event = next(events, None)
-    for one in run.context(received):
-        while event is not None and event["seq"] < one.row["seq"]:
+    for response in run.context(received):
+        while event is not None and event["seq"] < response.row["seq"]:
             yield event, None
             event = next(events, None)
-        yield None, one
+        yield None, response
 
 
 # --- acknowledged records at the end of the run ---------------------------------------------------
@@ -429,14 +431,15 @@ class Placed:
 
 
 def acknowledged(run: TracedRun) -> list[Placed]:
-    """Context: the records that were acknowledged for all in-sync replicas, to whichever client."""
+    """Context: the records that were acknowledged for all in-sync replicas, to any client."""
     records = [
         Placed(
-            one.row["seq"], one.topic_id, one.topic, one.row["part"], one.row["offset"],
-            one.row["value"], one.row["broker"], is_numbered(one.row), one.excuse,
+            response.row["seq"], response.topic_id, response.topic, response.row["part"],
+            response.row["offset"], response.row["value"], response.row["broker"],
+            is_numbered(response.row), response.excuse,
         )
-        for one in run.context(received)
-        if one.row["f"] == "send" and one.row["acks"] == ALL_REPLICAS
+        for response in run.context(received)
+        if response.row["f"] == "send" and response.row["acks"] == ALL_REPLICAS
     ]  # fmt: skip
     records += _acknowledged_to_own_client(run)
     records.sort(key=lambda record: record.seq)
@@ -567,20 +570,20 @@ def values_at_offsets(run: TracedRun, judge: Judge) -> None:
     values = ValuesAtOffsets()
     differing: set[tuple[str, int, int]] = set()
     placed = list(_placed_for_good(run))
-    for one in placed:
-        place = one.topic_id, one.partition, one.offset
-        if one.excuse is None and one.value is not None and values.add(*place, one.value):
+    for record in placed:
+        place = record.topic_id, record.partition, record.offset
+        if record.excuse is None and record.value is not None and values.add(*place, record.value):
             differing.add(place)
-    for one in placed:
-        if one.value is not None:
+    for record in placed:
+        if record.value is not None:
             step = ValueAtOffset(
-                broker=one.broker,
-                offset=one.offset,
-                differs=(one.topic_id, one.partition, one.offset) in differing,
+                broker=record.broker,
+                offset=record.offset,
+                differs=(record.topic_id, record.partition, record.offset) in differing,
                 is_beyond=False,
-                excuse=one.excuse,
+                excuse=record.excuse,
             )
-            judge.take(step, -1, one.topic or "", one.partition)
+            judge.take(step, -1, record.topic or "", record.partition)
 
 
 def _placed_for_good(run: TracedRun) -> Iterator[Placed]:
@@ -589,12 +592,12 @@ def _placed_for_good(run: TracedRun) -> Iterator[Placed]:
     A producer with an id may send another batch under a sequence number again, which is
     acknowledged at the offset of the first.
     """
-    for one in run.context(received):
-        row = one.row
+    for response in run.context(received):
+        row = response.row
         if row["f"] == "read":
             yield Placed(
-                row["seq"], one.topic_id, one.topic, row["part"], row["offset"], row["value"],
-                row["broker"], is_numbered(row), one.excuse,
+                row["seq"], response.topic_id, response.topic, row["part"], row["offset"],
+                row["value"], row["broker"], is_numbered(row), response.excuse,
             )  # fmt: skip
     for record in run.context(acknowledged):
         if record.numbered is False:
@@ -635,18 +638,18 @@ class ProducerEpochs:
         producer_id, epoch = row.get("producer_id"), row.get("producer_epoch")
         if producer_id is None or epoch is None:
             return
-        given = self._given.setdefault(producer_id, [])
-        if not given or epoch > given[-1][1]:
-            given.append((row["resp_seq"] if row["resp_seq"] is not None else row["seq"], epoch))
-            del given[: -self._KEPT_MAX]
+        epochs = self._given.setdefault(producer_id, [])
+        if not epochs or epoch > epochs[-1][1]:
+            epochs.append((row["resp_seq"] if row["resp_seq"] is not None else row["seq"], epoch))
+            del epochs[: -self._KEPT_MAX]
 
     def on_acknowledged(self, row: Row, topic: str | None) -> None:
         """A record was acknowledged for all in-sync replicas."""
         sent, epoch = row.get("send_seq"), row.get("producer_epoch")
         if not is_numbered(row) or sent is None or epoch is None:
             return
-        given = self._given.get(row["producer_id"], ())
-        before = [known for event, known in given if event < sent]
+        epochs = self._given.get(row["producer_id"], ())
+        before = [known for event, known in epochs if event < sent]
         if before:
             step = ProducerSend(
                 broker=row["broker"], offset=row["offset"], epoch=epoch, fenced_below=before[-1]

@@ -134,16 +134,16 @@ class _Partition:
 
 def _events(run: TracedRun) -> Iterator[tuple[int, int, CommittedPartition | Row]]:
     """Commits of partitions and events of replicas, by their events; (number, rank, what)."""
-    made = run.context(commits)
+    committed = run.context(commits)
     both: list[tuple[int, int, Any]] = []
     for states in run.timeline.partitions.values():
         for state in states:
-            seq = made.seq_of(state.offset) if state.step.leaves_a_state else None
+            seq = committed.seq_of(state.offset) if state.step.leaves_a_state else None
             if seq is not None:
                 both.append((seq, state.offset, state))
     for row in run.rows("partition_event"):
         both.append((row["seq"], -1, row))
-    both.sort(key=lambda one: one[:2])  # a replica's event comes before a commit of that number
+    both.sort(key=lambda event: event[:2])  # a replica's event comes before a commit of that number
     yield from both
 
 
@@ -192,7 +192,7 @@ def _fold(run: TracedRun, judge: Judge | None) -> Losses:
 def _take_isr_of_leader(partition: _Partition, row: Row) -> None:
     """On ZooKeeper no metadata log has the ISR: a leader knows it, and what it has proposed."""
     if row["maximal_isr"] is None or row["leader_epoch"] < partition.led_epoch:
-        return
+        return  # a leader of before, which has not heard of its successor, knows an old ISR
     known = partition.candidates
     if row["kind"] == "become_leader" and known is not None and row["broker"] not in known:
         partition.unclean_epoch = row["leader_epoch"]
@@ -239,8 +239,8 @@ def _judge(partition: _Partition, row: Row, judge: Judge) -> None:
 
 def losses(run: TracedRun) -> Losses:
     """Context: by topic id and partition, what a run has lost, or what nobody can know of it."""
-    found = _fold(run, None)
-    return found | {place: Loss(CLEANED, 0, 0, _NO_EPOCH) for place in run.cleaned}
+    from_trace = _fold(run, None)
+    return from_trace | {place: Loss(CLEANED, 0, 0, _NO_EPOCH) for place in run.cleaned}
 
 
 @history(ElectableReplica, reads=("partition_event", "raft_event"))

@@ -87,9 +87,9 @@ def leaders_after_failures(run: TracedRun, judge: Judge) -> None:
     if not failures:
         return
     directories = FailedDirectories(judge)
-    both = [(row["seq"], 0, row) for row in failures]
-    both += [(row["seq"], 1, row) for row in run.rows("partition_event")]
-    for _, is_event, row in sorted(both, key=lambda one: one[:2]):
+    failures_and_events = [(row["seq"], 0, row) for row in failures]
+    failures_and_events += [(row["seq"], 1, row) for row in run.rows("partition_event")]
+    for _, is_event, row in sorted(failures_and_events, key=lambda event: event[:2]):
         if is_event:
             directories.on_partition_event(row)
         else:

@@ -15,6 +15,12 @@ All of it is judged afterwards: a commit that comes later excuses an offset, and
 is known by the log of the last leader. What consumers passed, left out or saw twice is judged of
 the cluster's own consumers only, since another client may seek. The names are those of Jepsen's
 workload for Kafka.
+
+Positions are compared within one assignment only, because a consumer begins at other offsets with
+each: the last assignment or fetched offset that it had received when it sent a fetch is the one to
+which the fetch belongs. A fetch is due where the last one began, or behind all records that the
+consumer had received by then; a record is due where its own fetch began, or behind the record
+before it in the same response. How one response follows another is judged by their fetches.
 """
 
 from __future__ import annotations
@@ -64,8 +70,8 @@ class OffsetsOfGroups:
     def __init__(self, run: TracedRun) -> None:
         self.by_partition: dict[GroupPartition, list[OffsetSet]] = defaultdict(list)
         ends = _ends_of_transactions(run)
-        for one in run.context(returned):
-            row = one.row
+        for response in run.context(returned):
+            row = response.row
             if row["f"] not in ("commit", "pending"):
                 continue
             shown = row["seq"]
@@ -74,7 +80,7 @@ class OffsetsOfGroups:
                 if end is not None and end["committed"] is False:
                     continue  # an aborted transaction sets nothing
                 shown = None if end is None else end["seq"]
-            self._add(row, one.topic_id, row["send_seq"], row["offset"], shown)
+            self._add(row, response.topic_id, row["send_seq"], row["offset"], shown)
         names = run.context(topic_names)
         for row in run.rows("group_event"):
             if row["kind"] == "forget":
@@ -134,11 +140,11 @@ class FetchedOffset:
 def fetched_offsets(run: TracedRun, judge: Judge) -> None:
     """Each fetch of a group's offset, as of when it was sent, beside what set the offset."""
     offsets = run.context(offsets_of_groups).by_partition
-    for one in run.context(returned):
-        row = one.row
+    for response in run.context(returned):
+        row = response.row
         if row["f"] != "committed" or row["send_seq"] is None:
             continue
-        known = offsets.get((row["group_id"], one.topic_id, row["part"]), [])
+        known = offsets.get((row["group_id"], response.topic_id, row["part"]), [])
         before = bisect_left(known, row["send_seq"], key=attrgetter("seq"))
         if before and _is_promised(known, known[before - 1], row):
             after = (later.offset for later in known[before:] if later.seq > row["send_seq"])
@@ -148,7 +154,7 @@ def fetched_offsets(run: TracedRun, judge: Judge) -> None:
                 last_set=known[before - 1].offset,
                 next_set=next((offset for offset in after if offset is not None), None),
             )
-            judge.take(step, -1, one.topic or "", row["part"])
+            judge.take(step, -1, response.topic or "", row["part"])
 
 
 def _is_promised(known: list[OffsetSet], last: OffsetSet, row: Row) -> bool:
@@ -158,7 +164,9 @@ def _is_promised(known: list[OffsetSet], last: OffsetSet, row: Row) -> bool:
     if last.shown != last.seq and not row["stable"]:
         return False  # set in a transaction, which other fetches need not see
     until = bisect_left(known, row["seq"], key=attrgetter("seq"))
-    deleted = (one.seq for one in reversed(known[:until]) if one.offset == NO_OFFSET)
+    deleted = (
+        offset_set.seq for offset_set in reversed(known[:until]) if offset_set.offset == NO_OFFSET
+    )
     deleted_at = next(deleted, None)
     return deleted_at is None or last.sent is None or deleted_at <= last.sent
 
@@ -189,25 +197,30 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
         if row["kind"] == "end":
             ended[row["group_id"]].append(row["seq"])
     owned: dict[Any, list[Received]] = defaultdict(list)
-    instances: dict[Any, str] = {}  # a member of a consumer group names its own when it joins
-    for one in run.context(returned):
-        if one.row["f"] == "own":
-            group = one.row["group_id"]
-            if one.row["instance_id"] is not None:
-                instances[group, one.row["member_id"]] = one.row["instance_id"]
+    # A member of a consumer group names its instance when it joins. Without it, a static member
+    # that comes back under another member id, in the same generation, would be a second owner of
+    # all that it owns, and H2 would accuse its group (KIP-345).
+    instances: dict[Any, str] = {}
+    for response in run.context(returned):
+        if response.row["f"] == "own":
+            group = response.row["group_id"]
+            if response.row["instance_id"] is not None:
+                instances[group, response.row["member_id"]] = response.row["instance_id"]
             # A group that has ended may come again, with its first generation.
-            lives = bisect_left(ended.get(group, []), one.row["seq"])
-            owned[group, lives, one.row["generation"], *one.place].append(one)
-    for (group, *_), several in owned.items():
-        members = {one.row["member_id"] for one in several}
+            lives = bisect_left(ended.get(group, []), response.row["seq"])
+            owned[group, lives, response.row["generation"], *response.place].append(response)
+    for (group, *_), assignments in owned.items():
+        members = {assignment.row["member_id"] for assignment in assignments}
         owners = frozenset(
             instances.get((group, member), member) for member in members if member is not None
         )
-        for one in several:
+        for assignment in assignments:
             step = OwnedPartition(
-                broker=one.row["broker"], generation=one.row["generation"], owners=owners
+                broker=assignment.row["broker"],
+                generation=assignment.row["generation"],
+                owners=owners,
             )
-            judge.take(step, -1, one.topic or "", one.row["part"])
+            judge.take(step, -1, assignment.topic or "", assignment.row["part"])
 
 
 # --- positions of consumers -----------------------------------------------------------------------
@@ -274,43 +287,45 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
     leaders = run.context(last_leaders)
     logs = {place: sorted(leader.records) for place, leader in leaders.items()}
     tracks: dict[Any, list[_Fetched]] = defaultdict(list)
-    for one in _fetched(run):
-        if one.received.row["fetch_offset"] is not None:
-            key = one.received.row["client_id"], *one.received.place, one.assignment
-            tracks[key].append(one)
+    for fetched in _fetched(run):
+        if fetched.received.row["fetch_offset"] is not None:
+            key = fetched.received.row["client_id"], *fetched.received.place, fetched.assignment
+            tracks[key].append(fetched)
     for track in tracks.values():
         place = track[0].received.place
-        for one, due in _due(track, judge):
+        for fetched, due in _due(track, judge):
             log = logs.get(place, [])
             at = bisect_left(log, due)
-            row = one.received.row
+            row = fetched.received.row
             step = ConsumerProgress(
                 broker=row["broker"],
-                offset=row["offset"] if one.is_read else row["fetch_offset"],
+                offset=row["offset"] if fetched.is_read else row["fetch_offset"],
                 next_in_log=log[at] if at < len(log) else None,
             )
-            judge.take(step, -1, one.received.topic or "", row["part"])
+            judge.take(step, -1, fetched.received.topic or "", row["part"])
 
 
 def _fetched(run: TracedRun) -> Iterator[_Fetched]:
     """The fetches of the cluster's own consumers and the records that they got."""
     by_client: dict[str, list[Received]] = defaultdict(list)
-    for one in run.context(returned):
-        row = one.row
+    for response in run.context(returned):
+        row = response.row
         if row["connection"] is not None or row["f"] not in ("own", "committed", "fetch", "read"):
             continue
         if row["misled"]:
             continue
         if row["f"] == "fetch" or row["received_seq"] is not None:
-            by_client[row["client_id"]].append(one)
-    for rows in by_client.values():
+            by_client[row["client_id"]].append(response)
+    for responses in by_client.values():
         begun = sorted(
-            one.row["received_seq"] for one in rows if one.row["f"] in ("own", "committed")
+            response.row["received_seq"]
+            for response in responses
+            if response.row["f"] in ("own", "committed")
         )
-        for one in rows:
-            if one.row["f"] in ("fetch", "read"):
-                sent = _none_first(one.row["send_seq"])
-                yield _Fetched(one, bisect_right(begun, sent))
+        for response in responses:
+            if response.row["f"] in ("fetch", "read"):
+                sent = _none_first(response.row["send_seq"])
+                yield _Fetched(response, bisect_right(begun, sent))
 
 
 def _due(track: list[_Fetched], judge: Judge) -> Iterator[tuple[_Fetched, int]]:
@@ -318,34 +333,34 @@ def _due(track: list[_Fetched], judge: Judge) -> Iterator[tuple[_Fetched, int]]:
 
     That of the fetch, or behind the record before; for a fetch behind all that the consumer got.
     """
-    fetches = sorted((one for one in track if not one.is_read), key=attrgetter("sent"))
-    reads = sorted((one for one in track if one.is_read), key=attrgetter("at"))
+    fetches = sorted((fetched for fetched in track if not fetched.is_read), key=attrgetter("sent"))
+    reads = sorted((fetched for fetched in track if fetched.is_read), key=attrgetter("at"))
     passed = 0
     read = iter(reads)
     ahead = next(read, None)
     before: int | None = None
-    for one in fetches:
-        while ahead is not None and ahead.at <= one.at:
+    for fetched in fetches:
+        while ahead is not None and ahead.at <= fetched.at:
             passed = max(passed, ahead.received.row["offset"] + 1)
             ahead = next(read, None)
-        row = one.received.row
+        row = fetched.received.row
         if before is not None:
             step = FetchPosition(broker=row["broker"], offset=row["fetch_offset"], before=before)
-            judge.take(step, -1, one.received.topic or "", row["part"])
-            yield one, max(before, passed)
+            judge.take(step, -1, fetched.received.topic or "", row["part"])
+            yield fetched, max(before, passed)
         before = row["fetch_offset"]
     for records in _by_response(reads):
         due = 0
-        for one in sorted(records, key=lambda one: one.received.row["offset"]):
-            row = one.received.row
-            yield one, max(due, row["fetch_offset"])
+        for fetched in sorted(records, key=lambda fetched: fetched.received.row["offset"]):
+            row = fetched.received.row
+            yield fetched, max(due, row["fetch_offset"])
             due = row["offset"] + 1
 
 
 def _by_response(reads: Iterable[_Fetched]) -> Iterable[list[_Fetched]]:
     responses: dict[int, list[_Fetched]] = defaultdict(list)
-    for one in reads:
-        responses[one.received.row["rpc"]].append(one)
+    for read in reads:
+        responses[read.received.row["rpc"]].append(read)
     return responses.values()
 
 
@@ -387,15 +402,15 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
             sought.add(row["group_id"])
     places: dict[tuple[str | None, Place], dict[int, Received]] = defaultdict(dict)
     brokers: dict[tuple[str | None, Place], int] = {}
-    for one in run.context(returned):
-        row = one.row
+    for response in run.context(returned):
+        row = response.row
         if row["f"] != "read" or row["connection"] is not None or row["received_seq"] is None:
             continue
-        if row["offset"] not in _records(leaders, one.place):
+        if row["offset"] not in _records(leaders, response.place):
             continue
         for group in groups.get(row["client_id"], ()):
-            key = group, one.place
-            places[key].setdefault(row["offset"], one)
+            key = group, response.place
+            places[key].setdefault(row["offset"], response)
             brokers[key] = min(row["broker"], brokers.get(key, row["broker"]))
     misled_groups = {group for client in misled for group in groups.get(client, ())}
     for (group, place), records in places.items():

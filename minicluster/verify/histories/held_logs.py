@@ -66,6 +66,9 @@ def _log_on_disk(before: _Log | None, row: Row) -> _Log:
     entries = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     log = _Log(row.get("incarnation"), row.get("leo") or 0, LeaderEpochs(entries))
     if before is not None:
+        # The leader still counts what the follower fetched before its crash: without that log, B2
+        # would accuse a leader that cannot know of it yet. One log back is kept and no chain, or a
+        # broker that crashes again and again would keep all of its logs.
         before.lost = None
         log.lost = before
     return log
@@ -101,6 +104,7 @@ class _Committed:
         """
         if not self.epochs or not epochs:
             return min(self.end, end)
+        # The ends alone would not do: a log may be as long, with records of another leader epoch.
         ends = dict(zip((epoch for epoch, _ in epochs), _ends(epochs, end), strict=True))
         own = zip((epoch for epoch, _ in self.epochs), _ends(self.epochs, self.end), strict=True)
         return max((min(until, ends[epoch]) for epoch, until in own if epoch in ends), default=0)
@@ -130,7 +134,8 @@ class HeldLogs:
             logs = self._logs[place] = {}
         own = logs.get(broker)
         if kind == "delete":
-            # A leader that has not heard of it may still count what the replica has fetched.
+            # A leader that has not heard of it may still count what the replica has fetched, so
+            # the log stays as the lost one; dropped at once, B2 would find the member lacking.
             logs[broker] = _Log(
                 row.get("incarnation"), 0, LeaderEpochs(), lost=own, is_deleted=True
             )

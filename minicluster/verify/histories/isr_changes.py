@@ -196,6 +196,8 @@ class IsrChanges:
         if processes is None:
             processes = self._processes[place] = {}
         process, incarnation = processes.get(broker), row.get("incarnation")
+        # A shrink is judged with the next event of its replica: only that shows whether the leader
+        # moves its high watermark now that the member is gone. Another process shows nothing of it.
         if process is not None and process.shrunk is not None:
             self._on_shrunk(process, kind == "hw" and process.incarnation == incarnation)
         if process is None or process.incarnation != incarnation:
@@ -204,7 +206,7 @@ class IsrChanges:
             self._on_change(process, kind, row)
             process.change = row
         process.isr, process.is_deleted = row.get("isr"), kind == "delete"
-        if process.is_deleted and all(one.is_deleted for one in processes.values()):
+        if process.is_deleted and all(known.is_deleted for known in processes.values()):
             del self._processes[place]
 
     def end(self) -> None:
@@ -284,7 +286,11 @@ class IsrChanges:
 
 
 def _is_repeated(change: Row, row: Row) -> bool:
-    """A pending change is shown again: its leader has applied metadata that it had already."""
+    """A pending change is shown again: its leader has applied metadata that it had already.
+
+    Taken for a new proposal, it would be compared with the followers and the image of now, though
+    the leader decided by those of then: A5, B7 and F14 accused correct leaders in this way.
+    """
     return all(change.get(column) == row.get(column) for column in _OF_A_PROPOSAL)
 
 
@@ -302,18 +308,18 @@ def isr_changes(run: TracedRun, judge: Judge) -> None:
 
 def _commits_and_leaders(run: TracedRun) -> Iterator[CommittedPartition | Row]:
     """Commits of partitions and events of leaders, by their events; a leader's comes first."""
-    made = run.context(commits)
-    both: list[tuple[int, int, Any]] = []
+    committed = run.context(commits)
+    entries: list[tuple[int, int, Any]] = []
     for states in run.timeline.partitions.values():
         for state in states:
-            event = made.seq_of(state.offset) if state.step.leaves_a_state else None
+            event = committed.seq_of(state.offset) if state.step.leaves_a_state else None
             if event is not None:
-                both.append((event, state.offset, state))
+                entries.append((event, state.offset, state))
     for row in run.rows("partition_event"):
         if row["maximal_isr"] is not None:
-            both.append((row["seq"], -1, row))
-    both.sort(key=lambda one: one[:2])
-    for _, _, what in both:
+            entries.append((row["seq"], -1, row))
+    entries.sort(key=lambda entry: entry[:2])
+    for _, _, what in entries:
         yield what
 
 
@@ -361,7 +367,7 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
 
 def _proposals(events: Iterable[Row]) -> list[Row]:
     """The events with which leaders propose an ISR."""
-    found: list[Row] = []
+    proposals: list[Row] = []
     changes: dict[tuple[Place, int], Row] = {}
     for row in events:
         if row["kind"] not in _CHANGES:
@@ -369,8 +375,8 @@ def _proposals(events: Iterable[Row]) -> list[Row]:
         replica = (row["topic_id"], row["part"]), row["broker"]
         change, changes[replica] = changes.get(replica), row
         if row["kind"] == "isr_pending" and (change is None or not _is_repeated(change, row)):
-            found.append(row)
-    return found
+            proposals.append(row)
+    return proposals
 
 
 @history(ProposedReplica, reads=("partition_event", "publish"))
@@ -379,10 +385,10 @@ def proposed_replicas(run: TracedRun, judge: Judge) -> None:
     proposals = _proposals(run.rows("partition_event"))
     if not proposals:
         return
-    both = [(row["seq"], 0, row) for row in proposals]
-    both += [(row["seq"], 1, row) for row in run.rows("publish")]
+    entries = [(row["seq"], 0, row) for row in proposals]
+    entries += [(row["seq"], 1, row) for row in run.rows("publish")]
     images: dict[int, int] = {}
-    for _, is_publish, row in sorted(both, key=lambda one: one[:2]):
+    for _, is_publish, row in sorted(entries, key=lambda entry: entry[:2]):
         if is_publish:
             images[row["node"]] = row["offset"]
             continue

@@ -178,8 +178,8 @@ class LiveClients:
                     self._on_acknowledged(partition, row)
             elif row["f"] in SERVED:
                 why = self._why_lost(partition)
-                one = Received(row, row["topic_id"], partition.topic, why)
-                self._served.on_received(one)
+                response = Received(row, row["topic_id"], partition.topic, why)
+                self._served.on_received(response)
             self._on_value(partition, row)
 
     def _on_delete(self, place: Place, partition: _Partition, broker: int) -> None:

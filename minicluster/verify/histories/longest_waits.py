@@ -69,18 +69,18 @@ class Wait:
 class Times:
     """The moments of a run, and the bounds of its promises in milliseconds.
 
-    Units:  settled_ms: the end of the ISR changes that were on their way when the last disturbance
-            ended.
+    Units:  isr_changes_ended_ms: the end of the ISR changes that were on their way when the last
+            disturbance ended.
     """
 
     healed_ms: int
-    settled_ms: int
+    isr_changes_ended_ms: int
     ended_ms: int
     bounds: Mapping[str, int]
 
     def from_ms(self, awaited: Awaited) -> int:
         """The moment from which a promise counts."""
-        return self.settled_ms if awaited in BY_ISR_CHANGES else self.healed_ms
+        return self.isr_changes_ended_ms if awaited in BY_ISR_CHANGES else self.healed_ms
 
     def is_over(self, awaited: Awaited) -> bool:
         """The run lasts longer than a promise's bound; else it decides nothing about it."""

@@ -179,7 +179,7 @@ class Memberships:
         if step.is_unclean:
             before = step.before
             candidates = dict.fromkeys((*before.isr, *(before.elr or ())))
-            active = tuple(one for one in candidates if self._cluster.is_active(one))
+            active = tuple(replica for replica in candidates if self._cluster.is_active(replica))
             self._unclean.append((partition, step, offset, active))
 
     def _beside_brokers(self, step: PartitionStep) -> Iterator[object]:
@@ -195,14 +195,18 @@ class Memberships:
                 or is_online(directory, broker.log_dirs if broker is not None else ()),
             )
         if step.judged and step.leaves_a_state and step.kind != CLEAR_ELR and step.entering:
-            inactive = tuple(one for one in step.entering if not self._cluster.is_active(one))
+            inactive = tuple(
+                replica for replica in step.entering if not self._cluster.is_active(replica)
+            )
             yield IsrGrowth(partition=step, inactive=inactive)
         if step.creates:
-            active = tuple(one for one in step.after.replicas if self._cluster.is_active(one))
+            active = tuple(
+                replica for replica in step.after.replicas if self._cluster.is_active(replica)
+            )
             yield Placement(partition=step, active=active)
 
     def _remembered(self, *steps: object) -> Remembered:
-        """What the rules say of steps, whoever makes the same ones again."""
+        """What the rules say of steps, for every partition that makes equal ones."""
         limit = _REMEMBERED_MIN + _REMEMBERED_PER_PARTITION * len(self._standing)
         if self._judge.remembers >= limit:
             self.forget()
@@ -233,7 +237,11 @@ class Memberships:
     def _in_isr(self, broker: int) -> list[Partition]:
         """The partitions that have a broker in their ISR at the record in hand."""
         every = {**dict.fromkeys(self._standing), **dict.fromkeys(self._steps)}
-        return [one for one in every if one.last and broker in (one.last.after.isr or ())]
+        return [
+            partition
+            for partition in every
+            if partition.last and broker in (partition.last.after.isr or ())
+        ]
 
     def on_new_incarnation(self, broker: int) -> None:
         """A broker has registered with another incarnation than before."""
@@ -286,7 +294,7 @@ class Memberships:
         step, after = standing.step, standing.step.after
         inactive: Ids = ()
         if not allowed.issuperset(after.isr):
-            inactive = tuple(one for one in after.isr if one not in allowed)
+            inactive = tuple(replica for replica in after.isr if replica not in allowed)
         standing.inactive = frozenset(inactive)
         standing.leader_inactive = after.leader >= 0 and after.leader not in allowed
         directories: tuple[tuple[int, bool, bool], ...] = ()

@@ -233,8 +233,8 @@ class QuorumHistory:
         offset, epoch = row.get("offset"), row.get("epoch")
         if kind in ("flush", "begin") and offset is not None:
             before = node.on_disk
-            # A log that begins below what was on disk: the disk was lost, and that is no fault of
-            # the leader that had counted it.
+            # A log that begins below what was on disk: the disk was lost. The leader that had
+            # counted it by then did nothing wrong.
             if kind == "begin" and before is not None and offset < before:
                 node.was_on_disk = max(before, node.was_on_disk)
             node.on_disk = offset
@@ -245,7 +245,9 @@ class QuorumHistory:
         if epoch is not None:
             node.log_epoch = epoch
         if kind == "truncate" and offset is not None:
-            node.named = [one for one in node.named if one.offset is None or one.offset < offset]
+            node.named = [
+                named for named in node.named if named.offset is None or named.offset < offset
+            ]
         elif kind == "begin":
             node.named = [_NamedVoters(row)]
         elif row.get("voters") is not None or row.get("kraft_version") is not None:
@@ -273,12 +275,12 @@ class QuorumHistory:
             )
             self._judge.take(step, node.log_end)
         known = self._elected.setdefault(epoch, [])
-        agreed = len({one for _, one in known} - {None}) < 2
+        agreed = len({elected for _, elected in known} - {None}) < 2
         known.append((number, leader))
-        if len({one for _, one in known} - {None}) > 1:
+        if len({elected for _, elected in known} - {None}) > 1:
             # The first disagreement makes findings of those who were elected before, too.
-            for one, _ in known if agreed else known[-1:]:
-                self._judge.take(DisputedElection(node=one, epoch=epoch))
+            for claimant, _ in known if agreed else known[-1:]:
+                self._judge.take(DisputedElection(node=claimant, epoch=epoch))
 
     def _on_high_watermark(
         self, number: int, incarnation: _Incarnation, row: Mapping[str, Any]
@@ -331,8 +333,8 @@ class QuorumHistory:
     def _on_view(
         self, number: int, node: _Node, incarnation: _Incarnation, row: Mapping[str, Any]
     ) -> None:
-        logged = [one.voters for one in node.named if one.voters is not None]
-        versions = [one.kraft_version for one in node.named if one.kraft_version is not None]
+        logged = [named.voters for named in node.named if named.voters is not None]
+        versions = [named.kraft_version for named in node.named if named.kraft_version is not None]
         step = VoterView(
             node=number,
             event=row.get("seq", -1),

@@ -152,7 +152,7 @@ def records_in_logs(run: TracedRun, judge: Judge) -> None:
         logs.setdefault(key, []).append(row)
     for rows in logs.values():
         before = None
-        for row in sorted(rows, key=lambda one: one["offset"]):
+        for row in sorted(rows, key=lambda record_row: record_row["offset"]):
             step = RecordInLog(
                 broker=row["broker"],
                 leader_epoch=row["leader_epoch"],
@@ -264,9 +264,9 @@ def committed_records_of_members(run: TracedRun, judge: Judge) -> None:
             log, log_end = logs.get((place, member)), log_ends.get((place, member))
             if member == leader or log is None or log_end is None:
                 continue
-            held = {row["offset"]: _record(row) for row in log.records}
+            by_offset = {row["offset"]: _record(row) for row in log.records}
             for row in committed:
-                other = held.get(row["offset"])
+                other = by_offset.get(row["offset"])
                 step = CommittedRecordOfMember(
                     broker=member,
                     offset=row["offset"],

@@ -162,6 +162,9 @@ class Replicas:
         self._gone.pop(place, None)
         replica, incarnation = replicas.get(broker), row.get("incarnation")
         if replica is None or replica.incarnation != incarnation:
+            # The kind of its last event alone outlives a process: a replica is new where there was
+            # none, or the last process deleted it (E27). Epochs are promised of a running broker,
+            # and another process begins with the image that it loads (B6).
             last_kind = None if replica is None else replica.last_kind
             replica = replicas[broker] = _Replica(incarnation, last_kind)
         self._on_epochs(replica, row)
@@ -171,7 +174,7 @@ class Replicas:
         elif kind in _BEGINS:
             self._on_begun(replica, row)
         replica.last, replica.last_kind = row, kind
-        if kind == "delete" and all(one.last_kind == "delete" for one in replicas.values()):
+        if kind == "delete" and all(other.last_kind == "delete" for other in replicas.values()):
             self._on_gone(place)
 
     def _on_gone(self, place: Place) -> None:
@@ -220,7 +223,9 @@ class Replicas:
         """The last fetches of those for whom the leader waits.
 
         On ZooKeeper, whose partitions no log has, a move takes a replica from its leader before the
-        ISR loses it (KafkaController.onPartitionReassignment).
+        ISR loses it (KafkaController.onPartitionReassignment). There a member of which the leader
+        knows no fetch is left out; else B2 and F8 would have it wait for a replica that it no
+        longer has. In KRaft such a member has never fetched, and the leader must wait for it.
         """
         followers, leader = fetch_states(row), row["broker"]
         if followers is None:

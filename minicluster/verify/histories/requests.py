@@ -203,11 +203,11 @@ class ListedOffset:
 
 def writers(run: TracedRun) -> dict[int, list[Row]]:
     """Context: the requests that wrote the record at each offset of the metadata log."""
-    found: dict[int, list[Row]] = {}
+    by_offset: dict[int, list[Row]] = {}
     for row in run.rows("rpc"):
         for offset in row["records_written"] or ():
-            found.setdefault(offset, []).append(row)
-    return found
+            by_offset.setdefault(offset, []).append(row)
+    return by_offset
 
 
 class ReplicaEpochs:
@@ -263,7 +263,7 @@ def replica_epochs(run: TracedRun) -> ReplicaEpochs:
 
 
 def body(text: str | None) -> dict[str, Any]:
-    """The body of a request or response; an empty one where there is none, or it is no object."""
+    """The body of a request or response; an empty one where there is none, or another value."""
     try:
         value = json.loads(text) if text else None
     except ValueError:
@@ -273,8 +273,12 @@ def body(text: str | None) -> dict[str, Any]:
 
 def each(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The structs of a list within a body."""
-    found = value.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    structs = value.get(name)
+    return (
+        [struct for struct in structs if isinstance(struct, dict)]
+        if isinstance(structs, list)
+        else []
+    )
 
 
 # --- requests to the controller -------------------------------------------------------------------
@@ -386,8 +390,10 @@ def _topic_records(run: TracedRun) -> Iterator[tuple[int, tuple[int, str]]]:
     if not run.evidence.foldable:
         return
     start = run.evidence.start
-    records = () if start is None else tuple(one.record for one in start.records)
-    names = {one.topic_id: one.name for one in records if isinstance(one, r.TopicRecord)}
+    records = () if start is None else tuple(placed.record for placed in start.records)
+    names = {
+        record.topic_id: record.name for record in records if isinstance(record, r.TopicRecord)
+    }
     for operation in run.evidence.history.operations:
         for entry in operation.entries:
             match entry.record:
@@ -441,13 +447,13 @@ def _altered_partition(
 ) -> None:
     number, written = partition["partitionIndex"], row["records_written"] or ()
     topic_id, name = topic.get("topicId"), topic.get("topicName")
-    made: list[CommittedPartition | None] = [
+    written_states: list[CommittedPartition | None] = [
         state
         for offset in written
         for state in run.timeline.written_at(offset)
         if state.partition == number and (state.topic_id == topic_id or state.topic == name)
     ]
-    for state in made or [None]:
+    for state in written_states or [None]:
         step = AlterPartition(
             request=row["id"],
             broker=row["src"],
@@ -512,15 +518,15 @@ def fetched_partitions(run: TracedRun, judge: Judge) -> None:
             continue
         errors: dict[tuple[str | None, int | None], int | None] = {}
         for topic in each(body(row["response"]), "responses"):
-            for one in each(topic, "partitions"):
-                key = topic.get("topicId"), one.get("partitionIndex")
-                errors.setdefault(key, one.get("errorCode"))
+            for partition in each(topic, "partitions"):
+                key = topic.get("topicId"), partition.get("partitionIndex")
+                errors.setdefault(key, partition.get("errorCode"))
         for topic in requested:
             topic_id = topic.get("topicId")
             if topic_id is None:
                 continue
-            for one in each(topic, "partitions"):
-                number, epoch = one.get("partition"), one.get("currentLeaderEpoch")
+            for partition in each(topic, "partitions"):
+                number, epoch = partition.get("partition"), partition.get("currentLeaderEpoch")
                 if number is None or epoch is None or epoch < 0:
                     continue
                 own = epochs.epoch_at(topic_id, number, row["dst"], row["handle_seq"])
@@ -550,16 +556,16 @@ def listed_offsets(run: TracedRun, judge: Judge) -> None:
         if request.get("replicaId", 0) >= 0:
             continue
         for_end = {
-            (topic.get("name"), one.get("partitionIndex"))
+            (topic.get("name"), partition.get("partitionIndex"))
             for topic in each(request, "topics")
-            for one in each(topic, "partitions")
-            if one.get("timestamp") == _LATEST
+            for partition in each(topic, "partitions")
+            if partition.get("timestamp") == _LATEST
         }
         for topic in each(body(row["response"]), "topics"):
             name, broker = topic.get("name"), row["dst"]
-            for one in each(topic, "partitions"):
-                number, epoch = one.get("partitionIndex"), one.get("leaderEpoch")
-                if one.get("errorCode") != 0 or (name, number) not in for_end:
+            for partition in each(topic, "partitions"):
+                number, epoch = partition.get("partitionIndex"), partition.get("leaderEpoch")
+                if partition.get("errorCode") != 0 or (name, number) not in for_end:
                     continue
                 if name is None or number is None or epoch is None:
                     continue
@@ -567,7 +573,7 @@ def listed_offsets(run: TracedRun, judge: Judge) -> None:
                 if topic_id is not None and epochs.led(topic_id, number, broker, epoch):
                     step = ListedOffset(
                         broker=broker,
-                        end_offset=one.get("offset"),
+                        end_offset=partition.get("offset"),
                         epoch_start=epochs.epoch_start(topic_id, number, broker, epoch),
                     )
                     judge.take(step, -1, name, number)

@@ -62,6 +62,8 @@ def snapshots(run: TracedRun, judge: Judge) -> None:
     last = {batch.last_offset: batch for batch in evidence.committed}
     for node in evidence.nodes:
         for end, epoch, path in node.snapshots:
+            # The fold begins with this snapshot, or with a later one: it would be compared with
+            # itself, or with a log that is gone.
             is_before = evidence.start is not None and end <= evidence.start.end_offset
             digest, timestamp_ms, orphans = _content(path, node.files.limits)
             batch = last.get(end - 1)

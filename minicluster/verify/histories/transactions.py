@@ -147,23 +147,23 @@ def transactional_reads(run: TracedRun, judge: Judge) -> None:
         for batch in run.context(producer_batches)
         if batch.row["transactional"] and batch.marker is None
     }
-    for one in run.context(received):
-        row = one.row
+    for response in run.context(received):
+        row = response.row
         if row["f"] != "read" or row["isolation"] != READ_COMMITTED:
             continue
-        batch = transactional.get((*one.place, row["batch_offset"]))
-        if batch is None and one.excuse is None:
+        batch = transactional.get((*response.place, row["batch_offset"]))
+        if batch is None and response.excuse is None:
             continue
-        if batch is not None and batch.excuse is not None and one.excuse is None:
+        if batch is not None and batch.excuse is not None and response.excuse is None:
             continue  # what became of the transaction is not known
         step = TransactionalRead(
             broker=row["broker"],
             offset=row["offset"],
             visible=row["visible"],
             ended_by=None if batch is None else batch.ended_by,
-            excuse=one.excuse,
+            excuse=response.excuse,
         )
-        judge.take(step, -1, one.topic or "", row["part"])
+        judge.take(step, -1, response.topic or "", row["part"])
 
 
 # --- decisions of coordinators --------------------------------------------------------------------
@@ -259,24 +259,24 @@ class NumberedRead:
 def numbered_reads(run: TracedRun, judge: Judge) -> None:
     """Each record of a producer with an id that a client saw, beside the same one elsewhere."""
     seen: dict[Any, list[Received]] = defaultdict(list)
-    for one in run.context(returned):
-        row = one.row
+    for read in run.context(returned):
+        row = read.row
         if row["f"] != "read" or not row["visible"]:
             continue
         if _is_number(row["producer_id"]) and _is_number(row["sequence"]):
             record = row["producer_id"], row["producer_epoch"], row["sequence"]
-            seen[(*one.place, *record)].append(one)
-    for several in seen.values():
-        offsets = [one.row["offset"] for one in several]
+            seen[(*read.place, *record)].append(read)
+    for copies in seen.values():
+        offsets = [read.row["offset"] for read in copies]
         lowest, highest = min(offsets), max(offsets)
-        for one in several:
+        for read in copies:
             step = NumberedRead(
-                broker=one.row["broker"],
-                offset=one.row["offset"],
+                broker=read.row["broker"],
+                offset=read.row["offset"],
                 lowest_offset=lowest,
                 highest_offset=highest,
             )
-            judge.take(step, -1, one.topic or "", one.row["part"])
+            judge.take(step, -1, read.topic or "", read.row["part"])
 
 
 def _is_number(value: int | None) -> bool:
@@ -398,23 +398,27 @@ def _judge_passed(
 ) -> None:
     passed: dict[Any, int] = {}
     for key, offsets in run.context(offsets_of_groups).by_partition.items():
-        shown = [one.offset for one in offsets if one.shown is not None and one.offset is not None]
+        shown = [
+            known.offset
+            for known in offsets
+            if known.shown is not None and known.offset is not None
+        ]
         if shown:
             passed[key] = max(shown)
     judged: set[Any] = set()
-    for one in run.context(returned):
-        row = one.row
+    for response in run.context(returned):
+        row = response.row
         if row["f"] != "read" or not row["visible"]:
             continue
         for group in members.get(row["client_id"], ()):
             # The value counts: a record may be in the response twice only by an error of its own.
-            record = group, *one.place, row["seq"], row["broker"], row["offset"], row["value"]
-            if record in judged or row["offset"] >= passed.get((group, *one.place), -1):
+            record = group, *response.place, row["seq"], row["broker"], row["offset"], row["value"]
+            if record in judged or row["offset"] >= passed.get((group, *response.place), -1):
                 continue
             judged.add(record)
             step = PassedRecord(
                 broker=row["broker"],
                 offset=row["offset"],
-                is_written=(group, _transformed(one.topic, row)) in written,
+                is_written=(group, _transformed(response.topic, row)) in written,
             )
-            judge.take(step, -1, one.topic or "", row["part"])
+            judge.take(step, -1, response.topic or "", row["part"])

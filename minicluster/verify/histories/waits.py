@@ -59,7 +59,7 @@ def waits_of_the_run(run: TracedRun, judge: Judge) -> None:
         return
     times = Times(
         healed_ms=healed_ms,
-        settled_ms=settled_ms(run, healed_ms, ended_ms),
+        isr_changes_ended_ms=isr_changes_ended_ms(run, healed_ms, ended_ms),
         ended_ms=ended_ms,
         bounds=bounds,
     )
@@ -118,7 +118,7 @@ def _shutdowns(run: TracedRun, judge: Judge, ended_ms: int) -> None:
         judge.take(Wait(awaited=awaited, node=broker, waited_ms=waited_ms, bound_ms=bound_ms))
 
 
-def settled_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
+def isr_changes_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
     """When the ISR changes have ended that were on their way at a moment.
 
     The next process of a broker ends the waits of the last one.

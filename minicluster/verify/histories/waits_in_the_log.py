@@ -112,15 +112,17 @@ class WaitsInTheLog:
         """One partition, at the end of an operation."""
         after, waits, at_ms = state.after, self._waits, self._at_ms
         subject = Subject(state.topic, state.partition)
-        eligible = [one for one in after.replicas or () if self._is_eligible(state, one)]
+        eligible = [
+            replica for replica in after.replicas or () if self._is_eligible(state, replica)
+        ]
         isr, elr, adding = after.isr or (), after.elr or (), after.adding or ()
         is_led = after.leader is not None and after.leader != NO_LEADER
-        lacks = is_led and any(one not in isr for one in eligible)
+        lacks = is_led and any(replica not in isr for replica in eligible)
         waits.set(Awaited.IN_SYNC, subject, lacks, at_ms)
-        has_candidate = any(one in isr or one in elr for one in eligible)
+        has_candidate = any(replica in isr or replica in elr for replica in eligible)
         recovers = is_led and after.recovery == RECOVERING and len(eligible) > 1
         waits.set(Awaited.LED, subject, recovers or (not is_led and has_candidate), at_ms)
-        is_blocked = any(one not in eligible for one in adding)
+        is_blocked = any(replica not in eligible for replica in adding)
         waits.set(Awaited.REASSIGNED, subject, after.moves and is_led and not is_blocked, at_ms)
         waits.case(Awaited.ISR_AT_REST, subject)
 

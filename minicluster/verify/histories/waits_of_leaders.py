@@ -81,6 +81,8 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
             if row["topic"] is None:  # Produce from version 13 on names the id
                 subject = subject._replace(topic=names.get(topic_id))
             led = _led(leaders, subject, topic_id)
+            # A request that was handled before this leadership waited for another one's high
+            # watermark, so those of this one do not show that its response is late.
             leads = led is not None and row["handle_seq"] > led.since_seq
             passed_ms = led.passed_ms(row["offset"]) if led is not None and leads else None
             acknowledgements.time_out(subject, passed_ms, at_ms)
@@ -191,7 +193,11 @@ class _Acknowledgements:
             self._passed.setdefault(subject.node, {})[subject] = (passed_ms, at_ms)
 
     def time_out(self, subject: Subject, passed_ms: int | None, at_ms: int) -> None:
-        """A partition times out: its records are committed, or others wait for it rightly."""
+        """A partition times out: its records are committed, or others wait for it rightly.
+
+        A Produce waits for all of its partitions. Where one is never committed, the others of the
+        broker are forgotten: judged by themselves they would be late, and nothing was wrong (G8).
+        """
         if passed_ms is None and subject.node is not None:
             self._passed.pop(subject.node, None)
         self.add(subject, passed_ms, at_ms)

@@ -85,11 +85,17 @@ class Chains:
         self.run, self.story, self.clock = run, story_of(run), Clock(run)
         self.lines = list(_operations(run) if run.on_zookeeper else _lines(run))
         self.brokers = {line.broker for line in self.lines if line.broker >= 0}
-        own = [one for one in findings if one.run == run.name]
-        named = (_EVENT.search(one.message) for one in own)
+        own = [finding for finding in findings if finding.run == run.name]
+        named = (_EVENT.search(finding.message) for finding in own)
         self._events = numbered_events(run, {int(match[1]) for match in named if match})
-        bare = [one for one in own if one.offset < 0 and _EVENT.search(one.message) is None]
-        self._by_finding = events_of(run, (one for one in bare if self.request(one) is None))
+        bare = [
+            finding
+            for finding in own
+            if finding.offset < 0 and _EVENT.search(finding.message) is None
+        ]
+        self._by_finding = events_of(
+            run, (finding for finding in bare if self.request(finding) is None)
+        )
 
     def request(self, finding: Finding) -> Request | None:
         """The request that a finding names by its number."""
@@ -126,12 +132,12 @@ class Chains:
         request, at_ms = self.request(finding), self.moment(finding)
         if at_ms is None:
             return []
-        found = [*self._records(finding, at_ms), *self._brokers(finding, at_ms)]
+        causes = [*self._records(finding, at_ms), *self._brokers(finding, at_ms)]
         if (event := self._event(finding)) is not None:
-            found.append(Cause(event.at_ms, -1, "event", " ".join(event.text.split())))
+            causes.append(Cause(event.at_ms, -1, "event", " ".join(event.text.split())))
         if self.clock.is_timed and not self.clock.is_wall:
-            found += self._around(finding, request, at_ms)
-        return sorted(set(found))
+            causes += self._around(finding, request, at_ms)
+        return sorted(set(causes))
 
     def _records(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
         about = [
@@ -151,8 +157,8 @@ class Chains:
     def _brokers(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
         named = {finding.broker} | {
             int(number)
-            for one, several in _IDS.findall(finding.message)
-            for number in [one or "", *several.split(",")]
+            for single, several in _IDS.findall(finding.message)
+            for number in [single or "", *several.split(",")]
             if number.strip()
         }
         for broker in sorted(named & self.brokers):
@@ -174,10 +180,10 @@ class Chains:
     def _around(self, finding: Finding, request: Request | None, at_ms: int) -> Iterator[Cause]:
         story = self.story
         writer = story.written.get(finding.offset)
-        for one in {request, None if writer is None else story.requests.get(writer)}:
-            if one is not None:
-                error = "" if one.error in (None, "NONE") else f": {one.error}"
-                yield Cause(one.sent_ms, -1, "request", f"{one}{error}")
+        for near in {request, None if writer is None else story.requests.get(writer)}:
+            if near is not None:
+                error = "" if near.error in (None, "NONE") else f": {near.error}"
+                yield Cause(near.sent_ms, -1, "request", f"{near}{error}")
         steps = [s for s in story.steps if s.performed and s.performed.at_ms <= at_ms]
         if steps and (performed := steps[-1].performed) is not None:
             text = f"step {steps[-1].number}: {steps[-1].text}"

@@ -38,18 +38,18 @@ LEGEND = (
 def drawing(
     line: Timeline,
     partition: PartitionLine,
-    found: Sequence[tuple[str, int, Finding]],
+    marked: Sequence[tuple[str, int, Finding]],
     scale: Scale,
     disturbances: Sequence[Disturbance],
     small: str,
 ) -> Figure:
     """One partition, its brokers' lanes, its epochs and its findings.
 
-    Shapes:  found: findings with the ids by which the page links to them, and their moments; small:
-             what is said beside the name.
+    Shapes:  marked: findings with the ids by which the page links to them, and their moments;
+             small: what is said beside the name.
     """
     brokers = partition.brokers
-    top = TOP_WITH_MARKS if found else TOP
+    top = TOP_WITH_MARKS if marked else TOP
     height = top + len(brokers) * (LANE + GAP) + BOTTOM
     parts: list[Shape] = [*bands(scale, disturbances, top, height - BOTTOM)]
     spans = list(_with_ends(partition, line.end))[-MAX_SPANS:]
@@ -63,10 +63,10 @@ def drawing(
     parts += _epochs(scale, base, spans)
     parts += axis(scale, base + 22)
     room = -1.0
-    for anchor, moment, one in sorted(found, key=lambda mark: mark[1]):
+    for anchor, moment, finding in sorted(marked, key=lambda mark: mark[1]):
         x = scale.at(moment)
-        parts.append(_mark(scale, base, anchor, moment, one, is_labelled=x > room))
-        room = max(room, x + 10 + 8 * len(one.rule)) if x > room else room
+        parts.append(_mark(scale, base, anchor, moment, finding, is_labelled=x > room))
+        room = max(room, x + 10 + 8 * len(finding.rule)) if x > room else room
     return Figure(
         title=partition.name,
         small=small,
@@ -168,17 +168,17 @@ def bands(
     scale: Scale, disturbances: Sequence[Disturbance], top: float, bottom: float
 ) -> Iterator[Shape]:
     """The disturbances, behind the lanes of a figure."""
-    for one in disturbances[:BANDS_MAX]:
-        end_ms = scale.end_ms if one.end_ms is None else one.end_ms
-        x = scale.at(one.start_ms)
-        until = "the end" if one.end_ms is None else scale.clock.text(one.end_ms)
+    for disturbance in disturbances[:BANDS_MAX]:
+        end_ms = scale.end_ms if disturbance.end_ms is None else disturbance.end_ms
+        x = scale.at(disturbance.start_ms)
+        until = "the end" if disturbance.end_ms is None else scale.clock.text(disturbance.end_ms)
         yield Rect(
-            name=f"band {'net' if one.action in OF_LINKS else 'act'}",
+            name=f"band {'net' if disturbance.action in OF_LINKS else 'act'}",
             x=x,
             y=top - 4,
             width=max(1.5, scale.at(end_ms) - x),
             height=bottom - top + 6,
-            title=f"{one.text}\n{scale.clock.text(one.start_ms)} to {until}",
+            title=f"{disturbance.text}\n{scale.clock.text(disturbance.start_ms)} to {until}",
         )
 
 

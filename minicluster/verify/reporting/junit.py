@@ -51,15 +51,15 @@ def _scenario(suite: Element, report: ReportData, run: RunSummary) -> None:
     if run.failure is not None:
         tag = "failure" if run.failure.verdict is Verdict.INVALID else "error"
         first = run.failure.text.splitlines()[0]
-        found = SubElement(case, tag, type=run.failure.kind, message=printable(first))
-        found.text = _text(run.failure.text.splitlines())
+        node = SubElement(case, tag, type=run.failure.kind, message=printable(first))
+        node.text = _text(run.failure.text.splitlines())
         return
     reasons = [reason for reason in report.reasons if reason.startswith(f"{run.name}: ")]
     if len(report.runs) == 1:
         reasons = list(report.reasons)
     if reasons:
-        found = SubElement(case, "error", type="unknown", message=printable(reasons[0]))
-        found.text = _text(reasons)
+        node = SubElement(case, "error", type="unknown", message=printable(reasons[0]))
+        node.text = _text(reasons)
 
 
 def _rule(suite: Element, result: RuleResult, run: RunSummary) -> None:
@@ -67,11 +67,11 @@ def _rule(suite: Element, result: RuleResult, run: RunSummary) -> None:
     name = f"{result.id} {result.rule.title}"
     case = SubElement(suite, "testcase", classname=printable(run.name), name=name)
     if verdict is Verdict.INVALID:
-        found = [one for one in result.findings if one.run == run.name]
-        lines = [f"{place(one)}: {one.message}" for one in found[:_SHOWN]]
-        if len(found) > _SHOWN:
-            lines.append(f"… and {len(found) - _SHOWN} more")
-        message = found[0].message if found else "it is broken"
+        findings = [finding for finding in result.findings if finding.run == run.name]
+        lines = [f"{place(finding)}: {finding.message}" for finding in findings[:_SHOWN]]
+        if len(findings) > _SHOWN:
+            lines.append(f"… and {len(findings) - _SHOWN} more")
+        message = findings[0].message if findings else "it is broken"
         node = SubElement(case, "failure", type=result.id, message=printable(message))
         node.text = _text([result.rule.statement, f"source: {result.rule.source}", *lines])
     elif verdict is Verdict.UNKNOWN:

@@ -61,13 +61,14 @@ def _span(
 
 def _controllers(story: Story, scale: Scale, y: float) -> Iterator[Shape]:
     yield _name("controller", y)
-    for index, one in enumerate(story.leaders):
+    for index, leadership in enumerate(story.leaders):
         after = story.leaders[index + 1 : index + 2]
         end_ms = after[0].start_ms if after else scale.end_ms
-        title = f"controller {one.node} leads epoch {one.epoch} from {_at(scale, one.start_ms)}"
+        since = _at(scale, leadership.start_ms)
+        title = f"controller {leadership.node} leads epoch {leadership.epoch} from {since}"
         name = "controller" if index % 2 == 0 else "controller other"
-        label = f"{one.node} · epoch {one.epoch}"
-        yield from _span(scale, one.start_ms, end_ms, y, name, title, label)
+        label = f"{leadership.node} · epoch {leadership.epoch}"
+        yield from _span(scale, leadership.start_ms, end_ms, y, name, title, label)
 
 
 def _broker(
@@ -92,13 +93,18 @@ def _client(story: Story, scale: Scale, y: float) -> Iterator[Shape]:
     yield _name("client", y)
     operations = story.operations
     sparse = operations[:: 1 + len(operations) // TICKS_MAX]
-    failed = [one for one in operations if one.outcome != "ok"][:TICKS_MAX]
-    for one in [*sparse, *failed]:
-        x = scale.at(one.at_ms)
-        height = 6 if one.outcome == "ok" else LANE
-        title = f"a record: {one.outcome}, {_at(scale, one.at_ms)}"
+    failed = [operation for operation in operations if operation.outcome != "ok"][:TICKS_MAX]
+    for operation in [*sparse, *failed]:
+        x = scale.at(operation.at_ms)
+        height = 6 if operation.outcome == "ok" else LANE
+        title = f"a record: {operation.outcome}, {_at(scale, operation.at_ms)}"
         yield Stroke(
-            name=f"op {one.outcome}", x1=x, x2=x, y1=y + LANE - height, y2=y + LANE, title=title
+            name=f"op {operation.outcome}",
+            x1=x,
+            x2=x,
+            y1=y + LANE - height,
+            y2=y + LANE,
+            title=title,
         )
 
 

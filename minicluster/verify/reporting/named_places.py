@@ -45,12 +45,14 @@ _NAMED: tuple[tuple[re.Pattern[str], tuple[Callable[[Row, int], bool], ...]], ..
 
 def events_of(run: Run, findings: Iterable[Finding]) -> dict[Finding, Event]:
     """The events of those findings whose sentences name an offset of their partition."""
-    wanted = [one for one in findings if one.topic and one.partition >= 0][:FINDINGS_MAX]
+    wanted = [finding for finding in findings if finding.topic and finding.partition >= 0][
+        :FINDINGS_MAX
+    ]
     path = run.trace.get("partition_event")
     if not wanted or path is None:
         return {}
     of_topics = [
-        ("topic", "in", sorted({one.topic for one in wanted})),
+        ("topic", "in", sorted({finding.topic for finding in wanted})),
         ("kind", "in", list(_KINDS)),
     ]
     rows: list[Row] = []
@@ -60,12 +62,12 @@ def events_of(run: Run, findings: Iterable[Finding]) -> dict[Finding, Event]:
     by_partition: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         by_partition.setdefault((row["topic"], row["part"]), []).append(row)
-    found = {}
-    for one in wanted:
-        best = _best(one, by_partition.get((one.topic, one.partition), []))
+    events = {}
+    for finding in wanted:
+        best = _best(finding, by_partition.get((finding.topic, finding.partition), []))
         if best is not None:
-            found[one] = event_of("partition_event", best)
-    return found
+            events[finding] = event_of("partition_event", best)
+    return events
 
 
 def _best(finding: Finding, rows: list[Row]) -> Row | None:

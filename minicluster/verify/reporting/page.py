@@ -30,10 +30,12 @@ _MEANINGS = {
 
 def page(report: ReportData) -> str:
     """The whole page: a summary, findings, what was done, figures, rules, records."""
-    found = report.findings
+    findings = report.findings
     read = [chains for source in report.sources if (chains := report.chains(source.name))]
     pages = [
-        RunPage.of(number, chains, [one for one in found if one.run == chains.run.name])
+        RunPage.of(
+            number, chains, [finding for finding in findings if finding.run == chains.run.name]
+        )
         for number, chains in enumerate(read, 1)
     ]
     counts = Counter(result.verdict for result in report.rules)
@@ -49,7 +51,9 @@ def page(report: ReportData) -> str:
         looked=sum(result.looked_at for result in report.rules),
         most=max((result.looked_at for result in report.rules), default=0) or 1,
         broken=broken_rules(report, pages),
-        pages=[(one, done(one), figures(one), records(one)) for one in pages],
+        pages=[
+            (run_page, done(run_page), figures(run_page), records(run_page)) for run_page in pages
+        ],
         undrawn=[source for source in report.sources if source.is_too_long],
         subjects=subjects(report.rules),
         legend=LEGEND,

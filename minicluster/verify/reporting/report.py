@@ -41,7 +41,7 @@ class Report(ReportData):
     def __repr__(self) -> str:
         broken = [result for result in self.rules if result.verdict in GRAVE]
         parts = [str(run.failure.text.splitlines()[0]) for run in self.runs if run.failure]
-        parts += [f"{one.id} {one.verdict}: {one.first}" for one in broken]
+        parts += [f"{result.id} {result.verdict}: {result.first}" for result in broken]
         return f"<Report {'; '.join([str(self.verdict), *parts, *self.reasons])}>"
 
     def assert_valid(self) -> None:
@@ -62,13 +62,13 @@ class Report(ReportData):
 
     def places(self) -> list[str]:
         """Where the run folders and the pages lie, one line for each that is there."""
-        found = []
+        lines = []
         for run in self.runs:
             if (folder := Path(run.path)).is_dir():
-                found.append(f"run     {folder}")
+                lines.append(f"run     {folder}")
             if (page_path := folder / PAGE).is_file():
-                found.append(f"report  {page_path.resolve().as_uri()}")
-        return found
+                lines.append(f"report  {page_path.resolve().as_uri()}")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""

@@ -47,7 +47,7 @@ class RuleResult:
     @property
     def first(self) -> str:
         """The first finding, or the first reason, with the number of the others."""
-        lines = [one.message for one in self.findings] or [*self.reasons, ""]
+        lines = [finding.message for finding in self.findings] or [*self.reasons, ""]
         return f"{lines[0]} (and {len(lines) - 1} more)" if len(self.findings) > 1 else lines[0]
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class ReportData:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings, in order of run and offset."""
-        return tuple(sorted(one for result in self.rules for one in result.findings))
+        return tuple(sorted(finding for result in self.rules for finding in result.findings))
 
     def rule(self, rule_id: str) -> RuleResult:
         """The result of one rule.
@@ -172,7 +172,7 @@ class ReportData:
         chains = self.chains(finding.run) if finding.offset >= 0 else None
         if chains is None:  # what a trace shows may have no place in the log
             return []
-        return [(one.offset, one.text) for one in chains.of(finding) if one.offset >= 0]
+        return [(cause.offset, cause.text) for cause in chains.of(finding) if cause.offset >= 0]
 
     def chains(self, run: str) -> Chains | None:
         """The cause chains of a run, read once; None where it is too long, or gone by now."""
@@ -207,10 +207,10 @@ class ReportData:
         return f"{cases} under {rules}: {', '.join(parts)}"
 
 
-def groups(found: Iterable[Finding]) -> Iterator[list[Finding]]:
+def groups(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
     """Findings whose sentences differ in numbers alone, in the order of the first of each."""
     alike: dict[tuple[str, str], list[Finding]] = {}
-    for finding in found:
+    for finding in findings:
         alike.setdefault((finding.run, _NUMBERS.sub("#", finding.message)), []).append(finding)
     yield from alike.values()
 

@@ -44,25 +44,25 @@ class RunPage:
     chains: Chains
     line: Timeline
     scale: Scale
-    found: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     listed: dict[int, Line]
 
     @classmethod
-    def of(cls, number: int, chains: Chains, found: Sequence[Finding]) -> RunPage:
+    def of(cls, number: int, chains: Chains, findings: Sequence[Finding]) -> RunPage:
         run, story, clock = chains.run, chains.story, chains.clock
         line = timeline(run)
-        moments = [clock.of(one.offset) for one in chains.lines]
+        moments = [clock.of(line.offset) for line in chains.lines]
         for disturbance in story.disturbances:
             moments += [disturbance.start_ms, disturbance.end_ms or disturbance.start_ms]
         moments += [step.performed.at_ms for step in story.steps if step.performed]
         moments += [leader.start_ms for leader in story.leaders]
         scale = Scale(clock, moments, story.end_ms)
-        listed = {one.offset: one for one in _listed(chains, found)}
-        return cls(number, run, story, clock, chains, line, scale, tuple(found), listed)
+        listed = {line.offset: line for line in _listed(chains, findings)}
+        return cls(number, run, story, clock, chains, line, scale, tuple(findings), listed)
 
     def anchor(self, finding: Finding) -> str:
         """The id of a finding on the page."""
-        return f"f{self.number}-{finding.rule}-{self.found.index(finding)}"
+        return f"f{self.number}-{finding.rule}-{self.findings.index(finding)}"
 
     def moment_of(self, offset: int) -> int:
         """The moment of an offset; the end of the log is the end of the run."""
@@ -78,12 +78,14 @@ class RunPage:
         return self.record(offset) if offset in self.listed else ""
 
 
-def _listed(chains: Chains, found: Sequence[Finding]) -> list[Line]:
+def _listed(chains: Chains, findings: Sequence[Finding]) -> list[Line]:
     """The records that the page lists: all, or the first ones and those of findings."""
     if len(chains.lines) <= RECORDS_MAX:
         return chains.lines
-    wanted = {one.offset for one in found}
-    wanted |= {cause.offset for one in found[:SHOWN_OF_GROUP] for cause in chains.of(one)}
+    wanted = {finding.offset for finding in findings}
+    wanted |= {
+        cause.offset for finding in findings[:SHOWN_OF_GROUP] for cause in chains.of(finding)
+    }
     wanted |= {line.offset for line in chains.lines[: RECORDS_MAX // 2]}
     return [line for line in chains.lines if line.offset in wanted]
 
@@ -144,7 +146,7 @@ def broken_rules(report: ReportData, pages: Sequence[RunPage]) -> list[BrokenRul
     """The rules that are broken, the earliest finding first, each with its causes."""
     by_run = {page.run.name: page for page in pages}
     broken = [result for result in report.rules if result.findings]
-    broken.sort(key=lambda result: min(_moment(by_run, one) for one in result.findings))
+    broken.sort(key=lambda result: min(_moment(by_run, finding) for finding in result.findings))
     return [_broken(result, by_run) for result in broken]
 
 
@@ -163,8 +165,8 @@ def _moment(by_run: Mapping[str, RunPage], finding: Finding) -> tuple[int, int, 
 
 def _case(page: RunPage | None, group: list[Finding]) -> Case:
     first, *others = group
-    causes = () if page is None else tuple(_cause(page, one) for one in page.chains.of(first))
-    shown = tuple(_finding(page, one) for one in others[:SHOWN_OF_GROUP])
+    causes = () if page is None else tuple(_cause(page, other) for other in page.chains.of(first))
+    shown = tuple(_finding(page, other) for other in others[:SHOWN_OF_GROUP])
     return Case(_finding(page, first), shown, max(len(others) - SHOWN_OF_GROUP, 0), causes)
 
 
@@ -242,7 +244,7 @@ def done(page: RunPage) -> Done:
         text = scenario.read_text(encoding="utf-8", errors="replace")
     return Done(
         tuple(_step(page, step) for step in story.steps),
-        tuple(_disturbance(page, one) for one in story.disturbances),
+        tuple(_disturbance(page, disturbance) for disturbance in story.disturbances),
         () if header is None else tuple((f, _acted(header.hits.get(f, 0))) for f in header.faults),
         text,
     )
@@ -269,9 +271,9 @@ def _ids(value: object) -> str:
     return json.dumps(value).strip("[]").replace('"', "") or "nobody"
 
 
-def _disturbance(page: RunPage, one: Disturbance) -> ShownDisturbance:
-    end = "the end" if one.end_ms is None else page.clock.text(one.end_ms)
-    return ShownDisturbance(page.clock.text(one.start_ms), end, one.text)
+def _disturbance(page: RunPage, disturbance: Disturbance) -> ShownDisturbance:
+    end = "the end" if disturbance.end_ms is None else page.clock.text(disturbance.end_ms)
+    return ShownDisturbance(page.clock.text(disturbance.start_ms), end, disturbance.text)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -298,11 +300,11 @@ def figures(page: RunPage) -> Figures:
     drawn, quiet = _choose(page)
     for partition in drawn:
         about = [
-            (page.anchor(one), moment, one)
-            for one in page.found
-            if one.topic == partition.topic
-            and one.partition in (-1, partition.partition)
-            and (moment := page.chains.moment(one)) is not None
+            (page.anchor(finding), moment, finding)
+            for finding in page.findings
+            if finding.topic == partition.topic
+            and finding.partition in (-1, partition.partition)
+            and (moment := page.chains.moment(finding)) is not None
         ]
         small = counted(len(partition.spans), "state")
         if said := _shortage(page, [partition]):
@@ -319,16 +321,21 @@ def figures(page: RunPage) -> Figures:
 
 def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
     """The partitions to draw, the worst first, and the others in order of name."""
-    broken = Counter((one.topic, one.partition) for one in page.found)
+    broken = Counter((partition.topic, partition.partition) for partition in page.findings)
 
-    def badness(one: PartitionLine) -> tuple[int, int, int, int]:
-        without, under = _short_ms(page, one)
-        return -broken[one.topic, one.partition], -without, -under, -len(one.spans)
+    def badness(partition: PartitionLine) -> tuple[int, int, int, int]:
+        without, under = _short_ms(page, partition)
+        return (
+            -broken[partition.topic, partition.partition],
+            -without,
+            -under,
+            -len(partition.spans),
+        )
 
     ranked = sorted(page.line.partitions, key=badness)
     drawn = ranked[:DRAWN_PARTITIONS]
-    chosen = {id(one) for one in drawn}
-    return drawn, [one for one in page.line.partitions if id(one) not in chosen]
+    chosen = {id(partition) for partition in drawn}
+    return drawn, [partition for partition in page.line.partitions if id(partition) not in chosen]
 
 
 def _short_ms(page: RunPage, partition: PartitionLine) -> tuple[int, int]:
@@ -347,10 +354,10 @@ def _short_ms(page: RunPage, partition: PartitionLine) -> tuple[int, int]:
 
 def _shortage(page: RunPage, partitions: Sequence[PartitionLine]) -> str:
     """For how long partitions were without a leader or under min ISR, in words."""
-    times = [_short_ms(page, one) for one in partitions]
+    times = [_short_ms(page, partition) for partition in partitions]
     parts = []
     for number, what in enumerate(("without a leader", "under min ISR")):
-        short = [one[number] for one in times if one[number] > 0]
+        short = [lasting[number] for lasting in times if lasting[number] > 0]
         if not short:
             continue
         unit = f"{max(short) / 1000:g}s" if page.clock.is_timed else counted(max(short), "offset")
@@ -377,14 +384,16 @@ class ShownRecord:
 def records(page: RunPage) -> list[ShownRecord]:
     """The records of the log but for idle ones; those of findings link back."""
     by_offset: dict[int, list[Finding]] = {}
-    for one in page.found:
-        by_offset.setdefault(one.offset, []).append(one)
+    for finding in page.findings:
+        by_offset.setdefault(finding.offset, []).append(finding)
     return [
         ShownRecord(
             page.record(line.offset),
             line.offset,
             page.clock.text(page.clock.of(line.offset)),
-            tuple((page.anchor(one), one.rule) for one in by_offset.get(line.offset, ())),
+            tuple(
+                (page.anchor(finding), finding.rule) for finding in by_offset.get(line.offset, ())
+            ),
             line.text,
         )
         for line in page.listed.values()

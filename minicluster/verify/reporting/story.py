@@ -206,17 +206,17 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
         elif phase == "note":
             story.notes.append((at_ms, row["step"], f"{action}: {row['detail'] or ''}"))
         elif phase == "start":
-            one = Disturbance(
+            disturbance = Disturbance(
                 action=action, targets=_shown(targets), nodes=frozenset(_nodes(targets)),
                 start_ms=at_ms, step=row["step"], detail=row["detail"] or "",
             )  # fmt: skip
-            _begin(story, one, targets, open_pairs, open_nodes, left)
+            _begin(story, disturbance, targets, open_pairs, open_nodes, left)
         elif phase == "stop":
             for pair in (pair for pair in targets if isinstance(pair, list)):
-                for one in open_pairs.pop((pair[0], pair[-1]), []):
-                    left[id(one)] -= 1
-                    if left[id(one)] == 0:
-                        one.end_ms = at_ms
+                for disturbance in open_pairs.pop((pair[0], pair[-1]), []):
+                    left[id(disturbance)] -= 1
+                    if left[id(disturbance)] == 0:
+                        disturbance.end_ms = at_ms
             for node in _nodes(targets):
                 for begun in (action, *ENDS.get(action, ())):
                     if (opened := open_nodes.pop((begun, node), None)) is not None:
@@ -225,51 +225,54 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _begin(
     story: Story,
-    one: Disturbance,
+    disturbance: Disturbance,
     targets: Sequence[Any],
     open_pairs: dict[tuple[int, int], list[Disturbance]],
     open_nodes: dict[tuple[str, int], Disturbance],
     left: dict[int, int],
 ) -> None:
-    if one.action == "restart":  # ends what killed the node, and is no disturbance itself
-        for node in one.nodes:
+    if disturbance.action == "restart":  # it ends what killed the node, and disturbs nothing itself
+        for node in disturbance.nodes:
             for begun in ENDS["restart"]:
                 if (opened := open_nodes.pop((begun, node), None)) is not None:
-                    opened.end_ms = one.start_ms
+                    opened.end_ms = disturbance.start_ms
             if (spans := story.down.get(node)) and spans[-1][1] is None:
-                spans[-1] = (spans[-1][0], one.start_ms)
+                spans[-1] = (spans[-1][0], disturbance.start_ms)
         return
-    story.disturbances.append(one)
+    story.disturbances.append(disturbance)
     pairs = [(pair[0], pair[-1]) for pair in targets if isinstance(pair, list) and pair]
-    left[id(one)] = len(pairs)
+    left[id(disturbance)] = len(pairs)
     for pair in pairs:
-        open_pairs.setdefault(pair, []).append(one)
+        open_pairs.setdefault(pair, []).append(disturbance)
     if pairs:
         return
-    for node in one.nodes:
-        open_nodes[one.action, node] = one
-        if one.action in ENDS["restart"]:
+    for node in disturbance.nodes:
+        open_nodes[disturbance.action, node] = disturbance
+        if disturbance.action in ENDS["restart"]:
             spans = story.down.setdefault(node, [])
             if not spans or spans[-1][1] is not None:
-                spans.append((one.start_ms, None))
+                spans.append((disturbance.start_ms, None))
 
 
 def _targets(text: str | None) -> list[Any]:
     try:
-        found = json.loads(text or "[]")
+        targets = json.loads(text or "[]")
     except ValueError:
         return []
-    return found if isinstance(found, list) else [found]
+    return targets if isinstance(targets, list) else [targets]
 
 
 def _nodes(targets: Sequence[Any]) -> Iterator[int]:
-    for one in targets:
-        if isinstance(one, list):
-            yield from _nodes(one)
-        elif isinstance(one, int):
-            yield one
+    for target in targets:
+        if isinstance(target, list):
+            yield from _nodes(target)
+        elif isinstance(target, int):
+            yield target
 
 
 def _shown(targets: Sequence[Any]) -> str:
-    shown = ["→".join(map(str, one)) if isinstance(one, list) else str(one) for one in targets[:6]]
+    shown = [
+        "→".join(map(str, target)) if isinstance(target, list) else str(target)
+        for target in targets[:6]
+    ]
     return " ".join(shown) + (f" and {len(targets) - 6} more" if len(targets) > 6 else "")

@@ -36,21 +36,21 @@ class Subject:
     @property
     def judged(self) -> tuple[RuleResult, ...]:
         """The rules that had something to judge, or should have had."""
-        return tuple(one for one in self.results if one.verdict in _JUDGED)
+        return tuple(result for result in self.results if result.verdict in _JUDGED)
 
     @property
     def without_cases(self) -> tuple[RuleResult, ...]:
         """The rules that had nothing to judge."""
-        return tuple(one for one in self.results if one.verdict not in _JUDGED)
+        return tuple(result for result in self.results if result.verdict not in _JUDGED)
 
     @property
     def cases(self) -> int:
         """How much was judged."""
-        return sum(one.looked_at for one in self.results)
+        return sum(result.looked_at for result in self.results)
 
     def of(self, verdict: Verdict) -> tuple[RuleResult, ...]:
         """The rules with a verdict."""
-        return tuple(one for one in self.results if one.verdict is verdict)
+        return tuple(result for result in self.results if result.verdict is verdict)
 
     @property
     def verdict(self) -> Verdict:
@@ -63,13 +63,13 @@ class Subject:
 
 def subjects(results: Iterable[RuleResult]) -> list[Subject]:
     """The results by subject; a user's own rules come last."""
-    found: dict[str, list[RuleResult]] = {letter: [] for letter in (*SUBJECTS, "")}
+    by_letter: dict[str, list[RuleResult]] = {letter: [] for letter in (*SUBJECTS, "")}
     for result in results:
         own = result.id not in BY_ID
         letter = "" if own else result.id.rstrip("0123456789")
-        found.setdefault(letter, []).append(result)
+        by_letter.setdefault(letter, []).append(result)
     return [
         Subject(SUBJECTS.get(letter, OWN), letter, tuple(of_letter))
-        for letter, of_letter in found.items()
+        for letter, of_letter in by_letter.items()
         if of_letter
     ]

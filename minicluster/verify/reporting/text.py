@@ -103,11 +103,11 @@ class _Printer:
                 self._failure(run.name, run.failure)
         for reason in report.reasons:
             self.line(f"  unknown because {reason}", "yellow", hang=2)
-        unknown = [one for one in report.rules if one.verdict is Verdict.UNKNOWN]
+        unknown = [result for result in report.rules if result.verdict is Verdict.UNKNOWN]
         grave = GRAVE if len(unknown) <= UNKNOWN_ROWS_MAX else (Verdict.INVALID,)
         if by_subject:
             self._subjects(subjects(report.rules))
-        self._table([one for one in report.rules if every_rule or one.verdict in grave])
+        self._table([result for result in report.rules if every_rule or result.verdict in grave])
         if every_rule:
             self._without_cases(report)
         for reason, ids in _unknown(report).items():
@@ -124,23 +124,23 @@ class _Printer:
             self.line(f"    {line}", "dim", hang=2)
 
     def _subjects(self, about: Sequence[Subject]) -> None:
-        wide = max((len(one.title) for one in about), default=0)
-        for one in about:
-            judged, broken = one.judged, one.of(Verdict.INVALID)
+        wide = max((len(subject.title) for subject in about), default=0)
+        for subject in about:
+            judged, broken = subject.judged, subject.of(Verdict.INVALID)
             if not judged:
-                said = str(one.verdict).replace("_", " ")
-            elif one.verdict is Verdict.VALID:
-                said = f"{counted(len(judged), 'rule')} kept, {counted(one.cases, 'case')}"
+                said = str(subject.verdict).replace("_", " ")
+            elif subject.verdict is Verdict.VALID:
+                said = f"{counted(len(judged), 'rule')} kept, {counted(subject.cases, 'case')}"
             else:
-                ids = ", ".join(each.id for each in broken or one.of(Verdict.UNKNOWN))
+                ids = ", ".join(each.id for each in broken or subject.of(Verdict.UNKNOWN))
                 said = f"{'broken' if broken else 'unknown'}: {ids}"
-            colour = "" if one.verdict is Verdict.VALID else _COLOURS[one.verdict]
-            self.line(f"  {one.title:<{wide}}  {said}", colour, hang=wide + 2)
+            colour = "" if subject.verdict is Verdict.VALID else _COLOURS[subject.verdict]
+            self.line(f"  {subject.title:<{wide}}  {said}", colour, hang=wide + 2)
 
     def _table(self, results: Sequence[RuleResult]) -> None:
         if not results:
             return
-        rows = [(one.id, str(one.verdict), f"{one.looked_at:,}") for one in results]
+        rows = [(result.id, str(result.verdict), f"{result.looked_at:,}") for result in results]
         heads = ("rule", "verdict", "cases")
         ids, verdicts, cases = (max(map(len, column)) for column in zip(heads, *rows, strict=True))
         hang = ids + verdicts + cases + 6
@@ -200,20 +200,20 @@ class _Printer:
 
 def _unknown(report: ReportData) -> dict[str, list[str]]:
     """Each reason why rules are unknown, once, with their ids."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for result in report.rules:
         if result.verdict is Verdict.UNKNOWN:
             for reason in result.reasons:
-                found.setdefault(reason, []).append(result.id)
-    return found
+                by_reason.setdefault(reason, []).append(result.id)
+    return by_reason
 
 
 def _more(others: Sequence[Finding], chains: Chains | None) -> str:
     """Findings like the one before, by their moments or places."""
     places = []
-    for one in others[:SHOWN_PLACES]:
-        moment = None if chains is None else chains.moment(one)
+    for finding in others[:SHOWN_PLACES]:
+        moment = None if chains is None else chains.moment(finding)
         at = "" if chains is None or moment is None else f" at {chains.clock.text(moment)}"
-        places.append(place(one).partition(", ")[2] + at)
+        places.append(place(finding).partition(", ")[2] + at)
     text = f"{len(others)} more like it: {'; '.join(filter(None, places))}"
     return text + ("; …" if len(others) > SHOWN_PLACES else "")

@@ -71,8 +71,8 @@ def timeline(run: Run) -> Timeline:
     """Fold a run's committed log, or its log of ZooKeeper, into spans."""
     if run.on_zookeeper:
         return _of_znodes(run)
-    given = {} if run.header is None else run.header.config
-    reader = _Reader(int(given.get(MIN_ISR, 1)))
+    config = {} if run.header is None else run.header.config
+    reader = _Reader(int(config.get(MIN_ISR, 1)))
     first = run.committed[0].base_offset if run.committed else 0
     end = run.committed[-1].next_offset if run.committed else 1
     if run.start is not None:

@@ -94,14 +94,14 @@ def trace_lines(
 
 def numbered_events(run: Run, numbers: Collection[int]) -> dict[int, Event]:
     """The events of a run that have one of some numbers; those of damaged tables are missing."""
-    found: dict[int, Event] = {}
+    events: dict[int, Event] = {}
     for table in _TABLES if numbers else ():
         if table == "rpc" or (path := run.trace.get(table)) is None:
             continue
         with suppress(OSError, ValueError, KeyError):
             rows = pq.read_table(path, filters=[("seq", "in", list(numbers))]).to_pylist()
-            found |= {row["seq"]: event_of(table, row) for row in rows}
-    return found
+            events |= {row["seq"]: event_of(table, row) for row in rows}
+    return events
 
 
 def _line(event: Event) -> str:

@@ -62,8 +62,8 @@ def _judged(run: TracedRun) -> dict[Row, _Judged]:
     judged: dict[Row, _Judged] = {}
     for record, step in beside_last_leaders(run):
         outcomes = list(acknowledged_records_are_not_lost(step))
-        excuse = next((one.why for one in outcomes if isinstance(one, Exempt)), None)
-        is_lost = any(isinstance(one, Broken) for one in outcomes)
+        excuse = next((outcome.why for outcome in outcomes if isinstance(outcome, Exempt)), None)
+        is_lost = any(isinstance(outcome, Broken) for outcome in outcomes)
         key = record.seq, record.topic_id, record.partition, record.offset, record.value
         judged[key] = is_lost, excuse
     return judged

@@ -350,8 +350,8 @@ class ShownConfigs(ShownStates):
         if kind in ("broker", "cluster"):
             levels = BrokerLevels(own if kind == "broker" else {}, cluster, self.static)
             effective = levels.value(config)
-            found = (source for source, level in levels.levels() if config in level)
-            source = next(found, ConfigSource.DEFAULT_CONFIG)
+            sources = (source for source, level in levels.levels() if config in level)
+            source = next(sources, ConfigSource.DEFAULT_CONFIG)
             key = broker_configs().keys.get(config)
             if key is not None and key.is_sensitive:
                 value, effective = value and _HIDDEN, effective and _HIDDEN
@@ -496,7 +496,7 @@ STATE_TABLES: Mapping[str, type[ShownStates]] = {
 
 
 def _texts(ids: Iterable[UUID]) -> list[str]:
-    return [format_uuid(one) for one in ids]
+    return [format_uuid(id_) for id_ in ids]
 
 
 def _number(text: str | None) -> int | None:

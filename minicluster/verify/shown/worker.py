@@ -156,8 +156,8 @@ class _Showing:
 
     def _begin(self, heading: Heading) -> None:
         self._heading = heading
-        if heading.refused is not None:
-            kind, why = heading.refused
+        if heading.rejected is not None:
+            kind, why = heading.rejected
             raise kind(why)
         run = heading.run
         if run is None or run.on_zookeeper:
@@ -170,8 +170,8 @@ class _Showing:
         share = None if heading.shares == 1 else Share(self.share, heading.shares)
         promises = promises_of(run.rules)
         if states is not None:
-            given = {} if run.header is None else run.header.config
-            static = {name: _text(value) for name, value in given.items()}
+            config = {} if run.header is None else run.header.config
+            static = {name: _text(value) for name, value in config.items()}
             self._states = states(self._moments, static)
         judge = Judge(self.run, ())
         self._log = CommittedLog(judge, promises, share=share, timeline=self._states)

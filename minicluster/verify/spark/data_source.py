@@ -88,27 +88,27 @@ class Wanted:
     last: int = NO_LIMIT
     types: tuple[str, ...] | None = None
 
-    def take(self, one: Filter) -> bool:
+    def take(self, pushed: Filter) -> bool:
         """Narrow to a filter; False if only Spark can apply it."""
-        column = getattr(one, "attribute", None)
-        if column == ("type",) and isinstance(one, EqualTo | In):
-            values = (one.value,) if isinstance(one, EqualTo) else tuple(one.value)
+        column = getattr(pushed, "attribute", None)
+        if column == ("type",) and isinstance(pushed, EqualTo | In):
+            values = (pushed.value,) if isinstance(pushed, EqualTo) else tuple(pushed.value)
             old = values if self.types is None else self.types
             self.types = tuple(value for value in old if value in values)
             return True
         if column != ("offset",):
             return False
-        match one:
+        match pushed:
             case EqualTo():
-                self.first, self.last = max(self.first, one.value), min(self.last, one.value)
+                self.first, self.last = max(self.first, pushed.value), min(self.last, pushed.value)
             case GreaterThan():
-                self.first = max(self.first, one.value + 1)
+                self.first = max(self.first, pushed.value + 1)
             case GreaterThanOrEqual():
-                self.first = max(self.first, one.value)
+                self.first = max(self.first, pushed.value)
             case LessThan():
-                self.last = min(self.last, one.value - 1)
+                self.last = min(self.last, pushed.value - 1)
             case LessThanOrEqual():
-                self.last = min(self.last, one.value)
+                self.last = min(self.last, pushed.value)
             case _:
                 return False
         return True
@@ -177,14 +177,14 @@ def _limits(options: Any) -> ReadLimits:
 
     Errors:  UserError for anything but a number of bytes.
     """
-    given = {
+    limits = {
         "batch_bytes": options.get("maxBatch", DEFAULT_LIMITS.batch_bytes),
         "decompressed_bytes": options.get("maxUnpacked", DEFAULT_LIMITS.decompressed_bytes),
     }
-    for name, value in given.items():
+    for name, value in limits.items():
         if not re.fullmatch(r"[0-9]{1,12}", str(value)):
-            raise UserError(f"kraft: {name}: {value!r} is no number of bytes")
-    return ReadLimits(**{name: int(value) for name, value in given.items()})
+            raise UserError(f"kraft: {name}: {value!r} is not a number of bytes")
+    return ReadLimits(**{name: int(value) for name, value in limits.items()})
 
 
 def _columns(schema: StructType) -> tuple[str, ...]:
@@ -206,9 +206,9 @@ class KraftReader(DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters on offset and type; leave the others to Spark."""
-        for one in filters:
-            if not self._wanted.take(one):
-                yield one
+        for pushed in filters:
+            if not self._wanted.take(pushed):
+                yield pushed
 
     def partitions(self) -> Sequence[Piece]:
         """One piece per file, several for a long segment; none that holds no wanted offset."""
@@ -327,8 +327,8 @@ def batches_of(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
     if place is None:
         content = read_piece(path, piece.start, piece.end, whole=piece.whole, limits=limits)
     else:
-        held = place.read(piece.start, piece.end)
-        content = read_batches(path, held, whole=piece.whole, limits=limits, start=piece.start)
+        encoded = place.read(piece.start, piece.end)
+        content = read_batches(path, encoded, whole=piece.whole, limits=limits, start=piece.start)
     for placed in content.batches:
         check_contents(path, placed)
         yield placed.batch

@@ -108,7 +108,7 @@ class Phase(IntEnum):
 class Heading:
     """What a judge has to know before the events of a run come.
 
-    Shapes:  run: without its contents; None where there is nothing to judge: ``refused`` is why.
+    Shapes:  run: without its contents; None where there is nothing to judge: ``rejected`` is why.
              start: end offset, epoch and file of the snapshot from which the log is judged.
              in_files: batches are in the order of their files, since a run's histories look back at
              them, or offsets go back from one file to the next; else they come by their offsets.
@@ -119,7 +119,7 @@ class Heading:
     start: tuple[int, int, str] | None = None
     logs: tuple[LogFacts, ...] = ()
     in_files: bool = False
-    refused: tuple[type[UserError], str] | None = None
+    rejected: tuple[type[UserError], str] | None = None
 
 
 RecordsOfBatch = tuple[int, list[int], list[bytes], dict[int, tuple[int, int]]]
@@ -226,7 +226,7 @@ class RowWriter:
         base = batch.base_offset
         to: dict[int, tuple[list[int], list[bytes]]] = {share: ([], []) for share in target.every}
         seen_from: dict[int, tuple[int, int]] = {}
-        clean_from = base  # behind the last record that is no change of a partition
+        clean_from = base  # behind the last record that changes no partition
         for offset, value in enumerate(values, base):
             share = _EVERY
             if value[:2] == CHANGE:
@@ -256,9 +256,9 @@ class RowWriter:
         times = record_times(batch)
         for index, (value, time) in enumerate(zip(record_values(batch), times, strict=True)):
             share = self._share_of(value) if value[:2] == CHANGE else _EVERY
-            for one in every if share == _EVERY or self._target.shares == 1 else (share,):
+            for to_share in every if share == _EVERY or self._target.shares == 1 else (share,):
                 self._append(
-                    share=one,
+                    share=to_share,
                     phase=Phase.RECORD,
                     place=place + index,
                     offset=batch.base_offset + index,

@@ -102,15 +102,15 @@ class Request:
     @classmethod
     def of_option(cls, text: str) -> Request:
         """The request that a text carries."""
-        given: dict[str, Any] = json.loads(text)
-        batch_bytes, decompressed_bytes = given["limits"]
+        plan: dict[str, Any] = json.loads(text)
+        batch_bytes, decompressed_bytes = plan["limits"]
         return cls(
-            tuple(Item(**item) for item in given["items"]),
+            tuple(Item(**item) for item in plan["items"]),
             ReadLimits(batch_bytes=batch_bytes, decompressed_bytes=decompressed_bytes),
-            tuple(given["tables"]),
-            given["tasks"],
-            tuple(map(Phase, given["phases"])),
-            given["timed"],
+            tuple(plan["tables"]),
+            plan["tasks"],
+            tuple(map(Phase, plan["phases"])),
+            plan["timed"],
         )
 
 
@@ -148,18 +148,18 @@ class EvidenceReader:
 
     def partitions(self) -> Sequence[Part]:
         """Short runs several to a task, long logs in pieces."""
-        held: list[Item] = []
+        whole_items: list[Item] = []
         pieces: list[Part] = []
         for item in self._request.items:
             logs = self._planned(item)
             if logs is None:
-                held.append(item)
+                whole_items.append(item)
                 continue
             pieces.append(Rest(item, logs))
             pieces += (LogPiece(item, piece) for piece in logs.pieces)
         tasks = max(1, self._request.tasks)
-        several = -(-len(held) // tasks)
-        return [*(Whole(tuple(some)) for some in in_chunks(held, several or 1)), *pieces]
+        several = -(-len(whole_items) // tasks)
+        return [*(Whole(tuple(some)) for some in in_chunks(whole_items, several or 1)), *pieces]
 
     def _planned(self, item: Item) -> LongLogs | None:
         """The pieces of long logs; None for what one task is to read."""
@@ -209,8 +209,8 @@ class EvidenceReader:
                 for _ in self._events(run, item, writer, rows):
                     yield from writer.taken_if_full()
         except UserError as error:
-            refused = (type(error), str(error))
-            writer.add_heading(Heading(run=None, shares=item.shares, refused=refused))
+            rejected = (type(error), str(error))
+            writer.add_heading(Heading(run=None, shares=item.shares, rejected=rejected))
         if len(writer):
             yield writer.taken()
 
@@ -383,7 +383,7 @@ def sizes_of(located: Located) -> list[int]:
 
 
 def _ascends(batches: Iterable[RecordBatch]) -> bool:
-    return all(one.last_offset < other.base_offset for one, other in pairwise(batches))
+    return all(batch.last_offset < following.base_offset for batch, following in pairwise(batches))
 
 
 def _add_snapshots(

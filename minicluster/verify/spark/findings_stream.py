@@ -59,11 +59,11 @@ def follow_findings(
     spark.dataSource.register(BatchSource)
 
     def on_rows(rows: DataFrame, number: int) -> None:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for row in rows.toLocalIterator():  # in the order of the log
-            found += judge.commit(RecordBatch.decode(bytes(row.batch)))
-        if found:
-            take(_frame(rows.sparkSession, found))
+            findings += judge.commit(RecordBatch.decode(bytes(row.batch)))
+        if findings:
+            take(_frame(rows.sparkSession, findings))
 
     return (
         spark.readStream.format(FORMAT)
@@ -93,6 +93,6 @@ def _judge_of(path: Path, name: str) -> LiveJudge:
     raise UserError(no_start(path, first))
 
 
-def _frame(spark: SparkSession, found: list[Finding]) -> DataFrame:
-    rows = [tuple(getattr(finding, name) for name in FINDING) for finding in found]
+def _frame(spark: SparkSession, findings: list[Finding]) -> DataFrame:
+    rows = [tuple(getattr(finding, name) for name in FINDING) for finding in findings]
     return spark.createDataFrame(rows, sql_of(pa.schema([RESULT.field(name) for name in FINDING])))

@@ -61,7 +61,7 @@ from minicluster.verify.spark.progress import Meter
 RESULT = pa.schema(
     {
         "run": pa.string(),
-        "kind": pa.string(),  # count, exempt, finding, crash, problem, heading, refused, damaged
+        "kind": pa.string(),  # count, exempt, finding, crash, problem, heading, rejected, damaged
         "rule": pa.string(),
         "looked_at": pa.int64(),
         "not_promised": pa.int64(),
@@ -83,7 +83,7 @@ _METER_ROWS = 20_000  # between two marks of how far a share is
 class Task:
     """What workers judge by.
 
-    Shapes:  rules: of this package. own_rules, own_histories: of a user's file, which is no module
+    Shapes:  rules: of this package. own_rules, own_histories: of a user's file, not of a module
              that a worker could import. meters: the folder in which each slot leaves how far it is.
     """
 
@@ -336,7 +336,9 @@ class _Judging:
                 alone=facts.alone,
                 torn=facts.torn,
             )
-            own = tuple(self._snapshot(folder, facts.node, *one) for one in facts.snapshots)
+            own = tuple(
+                self._snapshot(folder, facts.node, *snapshot) for snapshot in facts.snapshots
+            )
             alone = log.begins_well  # without its snapshots nobody could tell
             logs.append(replace(log, snapshots=own if self._folds else (), alone=alone))
         committed = committed_log(logs)[0] if self._is_held else tuple(self._committed)
@@ -376,9 +378,9 @@ class _Judging:
         if self._is_damaged:
             why = "the log is damaged; verify finds the place and judges what is left"
             rows = [{"kind": "damaged", "message": why}]
-        elif self._heading.refused is not None:
-            refused = pickle.dumps(self._heading.refused)
-            rows = [{"kind": "refused", "message": self._heading.refused[1], "heading": refused}]
+        elif self._heading.rejected is not None:
+            rejected = pickle.dumps(self._heading.rejected)
+            rows = [{"kind": "rejected", "message": self._heading.rejected[1], "heading": rejected}]
         self._meter.done(1.0)
         return pa.RecordBatch.from_pylist([{"run": self.run, **row} for row in rows], RESULT)
 

@@ -61,7 +61,10 @@ _OPTIONS = (
     "-Xmx2g",
     "-Dio.netty.tryReflectionSetAccessible=true",
 )
-_QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")  # what of an archive is of no use is no error
+_QUIET = (
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+)  # an archive that cannot be used is not an error
 
 OFF = "off"
 _WRITING = "writing-"
@@ -215,8 +218,8 @@ def java_version(home: Path) -> int | None:
         release = (home / "release").read_text()
     except OSError:
         return None
-    found = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
-    return int(found.group(1)) if found else None
+    match = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    return int(match.group(1)) if match else None
 
 
 def cache_folder() -> Path | None:

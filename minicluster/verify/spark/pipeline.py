@@ -86,9 +86,9 @@ def judge_in_spark(
     if damaged:
         judged |= _collected(spark, _in_order(damaged), task, limits, on_progress)
     done = [judged[item.name] for item in items]
-    if (place := next((n for n, one in enumerate(done) if one is None), None)) is not None:
+    if (place := next((n for n, result in enumerate(done) if result is None), None)) is not None:
         raise UserError(f"{named[place][0]}: changed while it was read")
-    return [one for one in done if one is not None]
+    return [result for result in done if result is not None]
 
 
 def verdicts(spark: SparkSession, *paths: Path | str) -> tuple[DataFrame, DataFrame]:
@@ -155,7 +155,12 @@ def tables_of(task: Task) -> tuple[str, ...]:
     """The tables of a trace that the rules need."""
     judge = Judge("", task.every_rule)
     named = {table for rule in task.every_rule for table in rule.tables}
-    named |= {table for one in task.histories if judge.judges(*one.yields) for table in one.reads}
+    named |= {
+        table
+        for declared in task.histories
+        if judge.judges(*declared.yields)
+        for table in declared.reads
+    }
     return tuple(table for table in TABLES if table in named)
 
 
@@ -280,7 +285,7 @@ class _Added:
         match row.kind:
             case "heading":
                 self._run = pickle.loads(row.heading)
-            case "refused":
+            case "rejected":
                 kind, why = pickle.loads(row.heading)
                 raise kind(why)
             case "damaged":

@@ -144,7 +144,7 @@ class Watch:
             if context is not None:
                 with suppress(Exception):  # Spark is being stopped
                     stages = _counted(context.statusTracker(), group)
-            done, tasks = (sum(one) for one in zip(*stages, strict=True)) if stages else (0, 0)
+            done, tasks = (sum(each) for each in zip(*stages, strict=True)) if stages else (0, 0)
             fraction = self._fraction(stages)
             left = estimate(time.monotonic() - begun, fraction)
             assert self._on_progress is not None
@@ -154,7 +154,7 @@ class Watch:
         """The part that is done: by tasks, or by what workers have measured where that is more."""
         measured = self._measured()
         if not self._weights:
-            done, tasks = (sum(one) for one in zip(*stages, strict=True)) if stages else (0, 0)
+            done, tasks = (sum(each) for each in zip(*stages, strict=True)) if stages else (0, 0)
             return max(measured, done / tasks if tasks else 0.0)
         *before, last = self._weights
         total = 0.0
@@ -175,9 +175,9 @@ def _counted(tracker: Any, group: str) -> list[tuple[int, int]]:
     """The tasks of each stage of a group's jobs, in the order of the stages: done, all."""
     stages: dict[int, tuple[int, int]] = {}
     for job in tracker.getJobIdsForGroup(group):
-        found = tracker.getJobInfo(job)
-        for stage in found.stageIds if found is not None else ():
-            one = tracker.getStageInfo(stage)
-            if one is not None:
-                stages[stage] = one.numCompletedTasks, one.numTasks
+        job_info = tracker.getJobInfo(job)
+        for stage in job_info.stageIds if job_info is not None else ():
+            stage_info = tracker.getStageInfo(stage)
+            if stage_info is not None:
+                stages[stage] = stage_info.numCompletedTasks, stage_info.numTasks
     return [stages[stage] for stage in sorted(stages)]

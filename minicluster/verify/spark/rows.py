@@ -280,8 +280,15 @@ def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Describ
         return
     if types is not None:
         described = described_records(batch.records, types)
-        for record, one in zip(batch.records, described, strict=True):
-            yield record.offset, record.timestamp, one.name, one.value, one.version, one.key
+        for record, description in zip(batch.records, described, strict=True):
+            yield (
+                record.offset,
+                record.timestamp,
+                description.name,
+                description.value,
+                description.version,
+                description.key,
+            )
         return
     for offset, timestamp, versioned in _placed(batch):
         cls = type(versioned.record)

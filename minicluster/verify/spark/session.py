@@ -65,9 +65,9 @@ def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
         return
     if _GATEWAY[0] in os.environ or _users_java() is not None or _active() is not None:
         return
-    found = wheel_java()
-    if found is not None:
-        java, version = found
+    from_wheel = wheel_java()
+    if from_wheel is not None:
+        java, version = from_wheel
         _jvm = Jvm(java, version=version, archive=archive_path(java, version))
         _end_with_this_process()
 
@@ -92,11 +92,11 @@ def write_archive(work: Callable[[], object]) -> Path | None:
     Errors:  SparkUnavailable where Spark does not start or nothing can be written.
     """
     global _jvm
-    found = wheel_java()
-    archive = None if found is None or _users_java() is not None else archive_path(*found)
-    if found is None or archive is None or archive.is_file():
+    from_wheel = wheel_java()
+    archive = None if from_wheel is None or _users_java() is not None else archive_path(*from_wheel)
+    if from_wheel is None or archive is None or archive.is_file():
         return archive
-    java, version = found
+    java, version = from_wheel
     writer = Jvm(java, version=version, archive=archive, writes=True)
     close()
     _jvm = writer
@@ -243,7 +243,7 @@ def _check_launcher(master: str | None) -> None:
     """
     if master is not None and not _MASTER.match(master):
         known = "local[2], local-cluster[2,1,1024], spark://HOST:PORT, yarn or k8s://…"
-        raise SparkUnavailable(f"Spark: {master!r} is no master; write {known}")
+        raise SparkUnavailable(f"Spark: {master!r} is not a master; write {known}")
     if _GATEWAY[0] in os.environ or os.environ.get("SPARK_REMOTE") or _has_gateway():
         return
     home = os.environ.get("JAVA_HOME")

@@ -142,9 +142,9 @@ class RecordReader(TableReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters on offset and type; leave the others to Spark."""
-        for one in filters:
-            if not self._wanted.take(one):
-                yield one
+        for pushed in filters:
+            if not self._wanted.take(pushed):
+                yield pushed
 
     def partitions(self) -> Sequence[Part]:
         """Several short runs to a task, long logs in pieces."""

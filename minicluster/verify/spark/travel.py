@@ -79,12 +79,12 @@ class Fetched:
         self._session = session
         self._origins: dict[Path, str] = {}
 
-    def paths(self, given: Sequence[Path | str]) -> list[Path | str]:
+    def paths(self, paths: Sequence[Path | str]) -> list[Path | str]:
         """The paths, those on other file systems copied into the folder.
 
         Errors:  UserError for one that is not there or cannot be read.
         """
-        return [self._fetched(path) if is_uri(path) else path for path in given]
+        return [self._fetched(path) if is_uri(path) else path for path in paths]
 
     def origin(self, path: Path) -> str | None:
         """The URI of a path that is in a copy, from which other machines may fetch it."""

@@ -53,7 +53,7 @@ class Availability:
         self._default_min_isr = default_min_isr
         self._topics: dict[UUID, _Topic] = {}
         self._on_broker: dict[int, dict[UUID, set[int]]] = {}  # partitions with a replica there
-        self._unsettled = 0
+        self._out_of_order = 0
         self._judged: dict[tuple[object, ...], tuple[bool, Level]] = {}  # of alike partitions
         self._counts = [0, 0, 0, 0]
         self._series: list[tuple[int, Triple]] = []
@@ -97,9 +97,9 @@ class Availability:
                 self._refresh(topic, index, rows[index])
 
     @property
-    def is_settled(self) -> bool:
+    def is_in_order(self) -> bool:
         """Every partition that can has a leader, and all its replicas that run in the ISR."""
-        return not self._unsettled
+        return not self._out_of_order
 
     # Stages.
 
@@ -188,13 +188,13 @@ class Availability:
         alike = (state.leader, state.isr, state.elr, state.replicas, min_isr)
         judged = self._judged.get(alike)
         if judged is None:
-            judged = self._judged[alike] = self._settled(state), self._level(state, min_isr)
-        if judged[0] is (index in topic.unsettled):
-            self._unsettled += -1 if judged[0] else 1
-            (topic.unsettled.discard if judged[0] else topic.unsettled.add)(index)
+            judged = self._judged[alike] = self._is_in_order(state), self._level(state, min_isr)
+        if judged[0] is (index in topic.out_of_order):
+            self._out_of_order += -1 if judged[0] else 1
+            (topic.out_of_order.discard if judged[0] else topic.out_of_order.add)(index)
         self._set(topic, index, judged[1])
 
-    def _settled(self, state: PartitionRegistration) -> bool:
+    def _is_in_order(self, state: PartitionRegistration) -> bool:
         running = self._running
         if not any(member in running for member in (*state.isr, *state.elr)):
             return True  # nobody there may lead it
@@ -245,7 +245,7 @@ class Availability:
             return
         for index in topic.replicas:
             self._set(topic, index, Level.FINE)
-        self._unsettled -= len(topic.unsettled)
+        self._out_of_order -= len(topic.out_of_order)
         for on_broker in self._on_broker.values():
             on_broker.pop(topic.id, None)
         self._topics.pop(topic.id)
@@ -268,9 +268,9 @@ class _Topic:
         "min_isr",
         "most",
         "name",
+        "out_of_order",
         "replicas",
         "totals",
-        "unsettled",
     )
 
     def __init__(self, topic_id: UUID, name: str) -> None:
@@ -279,7 +279,7 @@ class _Topic:
         self.replicas: dict[int, tuple[int, ...]] = {}
         self.levels: dict[int, tuple[Level, int]] = {}
         self.totals: dict[int, list[int]] = {}
-        self.unsettled: set[int] = set()
+        self.out_of_order: set[int] = set()
         self.min_isr: int | None = None
 
     @property

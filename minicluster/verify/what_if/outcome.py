@@ -52,14 +52,14 @@ class TopicOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON has it."""
-        found: dict[str, Any] = {"topic": self.name, "partitions": self.partitions}
+        content: dict[str, Any] = {"topic": self.name, "partitions": self.partitions}
         for place, name in enumerate(NAMES):
-            found[name.replace("-", "_")] = {
+            content[name.replace("-", "_")] = {
                 "most": self.most[place],
                 "at_end": self.at_end[place],
                 "longest_ms": self.longest_ms[place],
             }
-        return found
+        return content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +124,16 @@ class WhatIf:
     @property
     def verdict(self) -> Verdict:
         """The gravest verdict of a seed; a scenario that went as written is valid."""
-        found = [
-            Verdict.VALID if one.failure is None else one.failure.verdict for one in self.seeds
+        verdicts = [
+            Verdict.VALID if seed.failure is None else seed.failure.verdict for seed in self.seeds
         ]
-        return gravest(found)
+        return gravest(verdicts)
 
     def stages(self) -> list[StageOfAll]:
         """The stages over all seeds, that before the scenario first."""
-        count = max((len(one.stages) for one in self.seeds), default=0)
+        count = max((len(seed.stages) for seed in self.seeds), default=0)
         return [
-            StageOfAll.of([one for one in self.seeds if len(one.stages) > number], number)
+            StageOfAll.of([seed for seed in self.seeds if len(seed.stages) > number], number)
             for number in range(count)
         ]
 
@@ -142,8 +142,8 @@ class WhatIf:
         places = [NAMES.index(kind) for kind in kinds]
         return any(
             stage.all.most[place]
-            for one in self.seeds
-            for stage in one.stages[1:]
+            for seed in self.seeds
+            for stage in seed.stages[1:]
             for place in places
         )
 
@@ -153,12 +153,12 @@ class WhatIf:
             "log": self.log,
             "cluster": self.description,
             "verdict": str(self.verdict),
-            "seeds": [one.seed for one in self.seeds],
+            "seeds": [seed.seed for seed in self.seeds],
             "config": dict(self.config),
             "notes": list(self.notes),
             "repeat": self.repeat,
             "failures": [
-                {"seed": one.seed, **one.failure.to_dict()} for one in self.seeds if one.failure
+                {"seed": seed.seed, **seed.failure.to_dict()} for seed in self.seeds if seed.failure
             ],
             "stages": [stage.to_dict() for stage in self.stages()],
         }
@@ -182,7 +182,7 @@ class StageOfAll:
     @classmethod
     def of(cls, seeds: Sequence[SeedOutcome], number: int) -> StageOfAll:
         """Sum up a stage."""
-        stages = [one.stages[number] for one in seeds]
+        stages = [seed.stages[number] for seed in seeds]
         by_name: dict[str, list[TopicOutcome]] = {}
         for stage in stages:
             for topic in stage.topics:
@@ -215,13 +215,13 @@ def _extreme(outcomes: Sequence[TopicOutcome], choose: Any) -> TopicOutcome:
     """The extremes of each number."""
 
     def over(read: Any) -> Triple:
-        first, second, third = (choose(read(one)[n] for one in outcomes) for n in range(3))
+        first, second, third = (choose(read(outcome)[n] for outcome in outcomes) for n in range(3))
         return first, second, third
 
     return TopicOutcome(
         name=outcomes[0].name,
-        partitions=choose(one.partitions for one in outcomes),
-        most=over(lambda one: one.most),
-        at_end=over(lambda one: one.at_end),
-        longest_ms=over(lambda one: one.longest_ms),
+        partitions=choose(outcome.partitions for outcome in outcomes),
+        most=over(lambda outcome: outcome.most),
+        at_end=over(lambda outcome: outcome.at_end),
+        longest_ms=over(lambda outcome: outcome.longest_ms),
     )

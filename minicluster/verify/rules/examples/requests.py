@@ -65,7 +65,7 @@ def a6_whole() -> RunBuilder:
 
 @breaks(a_rejected_alter_partition_writes_nothing)
 def a6_revert() -> RunBuilder:
-    """Leader 1 reverts its ISR change on NOT_CONTROLLER, which is no final rejection."""
+    """Leader 1 reverts its ISR change on NOT_CONTROLLER, which is not a final rejection."""
     return _shrunk().partition("isr_revert", isr=[1], maximal_isr=[1], error="NOT_CONTROLLER")
 
 
