@@ -92,15 +92,15 @@ class Adoption:
         self, config: ClusterConfig, given: Mapping[str, object]
     ) -> dict[int, ClusterConfig]:
         """The settings of brokers, with the racks and as many log directories as the log has."""
-        found: dict[int, ClusterConfig] = {}
+        configs: dict[int, ClusterConfig] = {}
         for broker in self.end.image.cluster.brokers.values():
             own = config
             if broker.rack is not None and BROKER_RACK not in given:
                 own = replace(own, rack=broker.rack)
             if broker.log_dirs and len(broker.log_dirs) != len(config.log_dirs):
                 own = replace(own, log_dirs=tuple(f"d{n}" for n in range(len(broker.log_dirs))))
-            found[broker.id] = own
-        return found
+            configs[broker.id] = own
+        return configs
 
     def directories(self, node_id: int) -> tuple[UUID, ...]:
         """The log directories of a node, that of its metadata first; none where none is named."""

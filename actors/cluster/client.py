@@ -161,14 +161,14 @@ class Client(ClusterActor):
         self, topic: str, partition: int, size: int = 1, **how: Any
     ) -> list[ProduceOperation]:
         """Operations that each produce one record with a unique value; the first one sends all."""
-        made: list[ProduceOperation] = []
+        operations: list[ProduceOperation] = []
         for number in itertools.islice(self._ids, size):
             value = f"{topic}-{partition}/{number}"
-            made.append(
+            operations.append(
                 ProduceOperation(id=number, topic=topic, partition=partition, value=value, **how)
             )
-        made[0].batch = tuple(made[1:])
-        return made
+        operations[0].batch = tuple(operations[1:])
+        return operations
 
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Completion):
@@ -250,8 +250,8 @@ class Client(ClusterActor):
     def _produce(self, operation: ProduceOperation) -> None:
         records = (operation, *operation.batch)
         if operation.invoke_seq == 0:
-            for one in records:
-                one.invoke_seq = self.recorder.event("invoke", one.id, one.value)
+            for each in records:
+                each.invoke_seq = self.recorder.event("invoke", each.id, each.value)
         leader = operation.to
         if leader is None:
             leader = self.directory.leader(operation.topic, operation.partition)
@@ -260,8 +260,8 @@ class Client(ClusterActor):
             return
         producer = operation.producer
         if producer is not None and producer.id < 0:
-            given = InitProducerIdRequest(transactional_id=None)
-            self._send(operation, leader, given, INIT_PRODUCER_ID_VERSION)
+            init = InitProducerIdRequest(transactional_id=None)
+            self._send(operation, leader, init, INIT_PRODUCER_ID_VERSION)
             return
         numbered = NUMBERLESS
         if producer is not None:
@@ -270,7 +270,7 @@ class Client(ClusterActor):
         acks, time_ms = _ACKS[operation.acks], self.rt.record_time_ms()
         request = produce_request(
             (operation.topic, operation.partition),
-            *(Record(n, time_ms, key, one.value.encode()) for n, one in enumerate(records)),
+            *(Record(n, time_ms, key, each.value.encode()) for n, each in enumerate(records)),
             acks=acks,
             timeout_ms=REQUEST_TIMEOUT_MS,
             numbered=numbered,
@@ -308,11 +308,11 @@ class Client(ClusterActor):
                 self._again(operation, outcome.failure)
             return
         if producer is not None and isinstance(outcome.response, InitProducerIdResponse):
-            given = outcome.response
-            if given.error_code:
-                self._again(operation, ErrorCode.for_code(given.error_code).name)
+            init = outcome.response
+            if init.error_code:
+                self._again(operation, ErrorCode.for_code(init.error_code).name)
                 return
-            producer.id, producer.epoch = given.producer_id, given.producer_epoch
+            producer.id, producer.epoch = init.producer_id, init.producer_epoch
             producer.sequence = 0
             self._produce(operation)
             return
@@ -320,8 +320,8 @@ class Client(ClusterActor):
         partition = response.responses[0].partition_responses[0]
         error = ErrorCode.for_code(partition.error_code)
         if error is ErrorCode.NONE:
-            for offset, one in enumerate((operation, *operation.batch), partition.base_offset):
-                one.offset = offset
+            for offset, each in enumerate((operation, *operation.batch), partition.base_offset):
+                each.offset = offset
             if producer is not None:
                 producer.sequence += 1 + len(operation.batch)
             answer = outcome.exchange.answer
@@ -346,8 +346,8 @@ class Client(ClusterActor):
         producer = operation.producer
         if producer is not None and kind != "ok":
             producer.id = -1  # the outcome is unknown, so a new id starts a new sequence
-        for one in (operation, *operation.batch):
-            self._record_end(one, kind, error, is_misled=is_misled)
+        for each in (operation, *operation.batch):
+            self._record_end(each, kind, error, is_misled=is_misled)
         if operation.then is not None:
             self._produce(operation.then)
 

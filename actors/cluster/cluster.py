@@ -481,9 +481,9 @@ class Cluster:
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
         """Let the cluster run until a condition holds or the time is over; True if it held."""
-        held = self.rt.run_until(condition, within_ms)
+        has_held = self.rt.run_until(condition, within_ms)
         self.see_commits()
-        return held
+        return has_held
 
     def see_commits(self) -> None:
         """Let the image that tests read catch up with all commits before this call.

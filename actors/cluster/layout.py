@@ -85,12 +85,12 @@ def checked_ids(
     return ids
 
 
-def _own_ids(given: object, what: str, low: int, high: int) -> tuple[int, ...] | None:
-    if given is None:
+def _own_ids(node_ids: object, what: str, low: int, high: int) -> tuple[int, ...] | None:
+    if node_ids is None:
         return None
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise UserError(f"{what}: {shown(given)} is not a list of ids such as [0, 1, 2]")
-    ids = sorted(whole_number(node_id, what, 0, NODE_ID_MAX) for node_id in given)
+    if isinstance(node_ids, str) or not isinstance(node_ids, Sequence):
+        raise UserError(f"{what}: {shown(node_ids)} is not a list of ids such as [0, 1, 2]")
+    ids = sorted(whole_number(node_id, what, 0, NODE_ID_MAX) for node_id in node_ids)
     if len(set(ids)) < len(ids):
         raise UserError(f"{what}: an id is there twice; each node has its own")
     whole_number(len(ids), f"{what}: how many", low, high)
@@ -209,9 +209,9 @@ def config_of(
     return config
 
 
-def version_of(given: str | None, rules: Rules) -> mv.MetadataVersion:
+def version_of(version: str | None, rules: Rules) -> mv.MetadataVersion:
     """The metadata.version to format with: the release's own if none is given."""
-    return mv.production_version(rules) if given is None else mv.MetadataVersion.parse(given)
+    return mv.production_version(rules) if version is None else mv.MetadataVersion.parse(version)
 
 
 def check_supported(levels: Mapping[str, int], supported: Mapping[str, tuple[int, int]]) -> None:

@@ -178,7 +178,7 @@ def _header(cluster: Cluster, trace_hash: str | None, controllers: list[int]) ->
         "exercises": list(cluster.exercises),
         "scenario": cluster.scenario,
         "steps": cluster.performed,
-        "intercepted": [one.text for one in cluster.interceptions],
+        "intercepted": [interception.text for interception in cluster.interceptions],
         "epoch_ms": cluster.rt.epoch_ms,
         "ended_at_ms": cluster.now_ms,
         "healed_ms": healed_ms(cluster),

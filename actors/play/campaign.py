@@ -92,14 +92,14 @@ class Tally:
     def lines(self) -> list[str]:
         """The campaign in one line, and in another the first seed that broke a promise."""
         unknown = f", {self.unknown} unknown" if self.unknown else ""
-        found = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{unknown}"]
+        lines = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{unknown}"]
         first = self.first
         if first is not None and first.failure is not None:
             what = " and ".join(first.scenario.faults) or "a promise"
             verb = "killed" if first.scenario.faults else "broken"
             rule = first.failure.rule or first.failure.kind
-            found.append(f"{what} {verb} first at seed {first.name} by {rule}")
-        return found
+            lines.append(f"{what} {verb} first at seed {first.name} by {rule}")
+        return lines
 
 
 def play_seed(
@@ -165,12 +165,12 @@ def culprits(outcome: Outcome) -> tuple[str, ...]:
     failure, planted = outcome.failure, outcome.scenario.faults
     if failure is None or len(planted) < 2:
         return planted
-    found = []
+    sufficient = []
     for fault in planted:
         alone = outcome_of(replace(outcome.scenario, faults=(fault,)), with_hash=False).failure
         if alone is not None and (alone.kind, alone.rule) == (failure.kind, failure.rule):
-            found.append(fault)
-    return tuple(found)
+            sufficient.append(fault)
+    return tuple(sufficient)
 
 
 def shortest(
@@ -195,13 +195,13 @@ def shortest(
         if not steps:
             return None
         try:
-            found = outcome_of(_of_steps(outcome.scenario, steps), with_hash=False)
+            replayed = outcome_of(_of_steps(outcome.scenario, steps), with_hash=False)
         except UserError:  # what remains makes no sense: a topic that nobody created
             return None
-        if found.failure is None or (found.failure.kind, found.failure.rule) != wanted:
+        if replayed.failure is None or (replayed.failure.kind, replayed.failure.rule) != wanted:
             return None
         fewest = min(fewest, len(steps))
-        return min(len(steps), found.steps_done + 1)
+        return min(len(steps), replayed.steps_done + 1)
 
     return shrink(
         outcome.scenario.steps, still_fails, groups=_nodes, simpler=_simpler,
@@ -217,9 +217,9 @@ def _of_steps(scenario: Scenario, steps: Sequence[Step]) -> Scenario:
 
 def _nodes(step: Step) -> Iterator[str]:
     """The names of the nodes and topics that a step is about."""
-    given = {} if step.action is None else step.action.given
+    arguments = {} if step.action is None else step.action.given
     for name in ("node", "broker", "src", "dst", "topic", "name"):
-        value = given.get(name)
+        value = arguments.get(name)
         if value is not None and value != "all":
             yield str(value)
 

@@ -140,8 +140,8 @@ def unfinished(cluster: Cluster) -> list[str]:
                 committed[place] = max(offset, committed.get(place, 0))
         config = group.actors[0].client.config
         for topic in config.topics:
-            found = cluster.image.topics.named(topic)
-            for index in () if found is None else found.partitions:
+            existing = cluster.image.topics.named(topic)
+            for index in () if existing is None else existing.partitions:
                 partition = cluster.leading(topic, index)
                 if partition is None:
                     continue

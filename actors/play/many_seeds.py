@@ -70,10 +70,10 @@ def _in_rounds(
 
 
 @contextmanager
-def _player(one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
+def _player(play_one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
     """A function that plays seeds in order, here or in processes."""
     if jobs == 1:
-        yield lambda drawn: (one(seed, variation=variation) for seed, variation in drawn)
+        yield lambda drawn: (play_one(seed, variation=variation) for seed, variation in drawn)
         return
     pool = ProcessPoolExecutor(
         jobs,
@@ -81,7 +81,7 @@ def _player(one: Callable[..., Outcome], jobs: int) -> Iterator[Play]:
         initializer=_begin_process,
     )
     try:
-        yield partial(_in_processes, pool, one, jobs)
+        yield partial(_in_processes, pool, play_one, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -42,18 +42,18 @@ _LISTS: dict[type, tuple[bool, tuple[str, ...]]] = {}  # has an error code, fiel
 
 def observations_of(cluster: RunningCluster) -> frozenset[Observation]:
     """Everything that a run went through, as far as it is still in memory."""
-    found: set[Observation] = set()
+    observed: set[Observation] = set()
     for row in cluster.recorder.in_memory("refusal"):
-        found.add(("refusals", str(row["reason"])))
-    found |= _replicas(cluster.recorder.in_memory("partition_event"))
-    found |= _voters(cluster.recorder.in_memory("raft_event"))
+        observed.add(("refusals", str(row["reason"])))
+    observed |= _replicas(cluster.recorder.in_memory("partition_event"))
+    observed |= _voters(cluster.recorder.in_memory("raft_event"))
     for exchange in cluster.recorder.exchanges:
         for code in _errors(exchange.response):
-            found.add(("errors", f"{exchange.api} {ErrorCode.name_of(code)}"))
-    found |= {("records", name) for name in _records(cluster)}
+            observed.add(("errors", f"{exchange.api} {ErrorCode.name_of(code)}"))
+    observed |= {("records", name) for name in _records(cluster)}
     for looked_at in _cases(cluster):
-        found |= {("rules", rule) for rule, count in looked_at.items() if count}
-    return frozenset(found)
+        observed |= {("rules", rule) for rule, count in looked_at.items() if count}
+    return frozenset(observed)
 
 
 def _cases(cluster: RunningCluster) -> Iterator[Mapping[str, int]]:

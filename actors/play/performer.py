@@ -166,20 +166,20 @@ class Performer:
     def _check_topic(self, number: int, produce: Produce) -> None:
         """Reject a name that no topic ever had; a wait for a deleted topic times out."""
         topic, partition = str(produce.topic), produce.partition
-        found = self.cluster.image.topics.named(topic)
-        if found is None:
+        existing = self.cluster.image.topics.named(topic)
+        if existing is None:
             if topic not in self.created(number):
                 raise ScenarioError(f"there is no topic {topic}")
-        elif partition not in found.partitions:
-            count = len(found.partitions)
+        elif partition not in existing.partitions:
+            count = len(existing.partitions)
             raise ScenarioError(f"there is no partition {topic}-{partition}; {topic} has {count}")
 
     def _nodes(self, nodes: tuple[int | Selector, ...]) -> tuple[int, ...]:
-        found: dict[int, None] = {}
+        node_ids: dict[int, None] = {}
         for node in nodes:
             selector = str(node) if isinstance(node, int) else node.expression
-            found |= dict.fromkeys(select(selector, self.view))
-        return tuple(found)
+            node_ids |= dict.fromkeys(select(selector, self.view))
+        return tuple(node_ids)
 
     def _state(self) -> str:
         return "\n  ".join(self.cluster.state())

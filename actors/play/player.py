@@ -227,8 +227,8 @@ class _Player:
             try:
                 waited = next(outcome)
                 while True:
-                    held = self.cluster.run_until(waited.condition, waited.within_ms)
-                    waited = outcome.send(held)
+                    has_held = self.cluster.run_until(waited.condition, waited.within_ms)
+                    waited = outcome.send(has_held)
             except StopIteration:
                 pass
         self.on_step(len(self.scenario.steps), "ended", self.cluster.now_ms)

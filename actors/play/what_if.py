@@ -51,7 +51,7 @@ def planned(scenario: Sequence[str]) -> tuple[PlannedStage, ...]:
 
     Errors:  UserError in one line for words that are not a step, or a file that is not a scenario.
     """
-    found: list[PlannedStage] = []
+    stages: list[PlannedStage] = []
     number = 0
     for words in scenario:
         if words.endswith(FILE_ENDS):
@@ -61,8 +61,8 @@ def planned(scenario: Sequence[str]) -> tuple[PlannedStage, ...]:
             text, steps = words.strip(), (parse_step(words),)
         numbered = [replace(step, number=number + n) for n, step in enumerate(steps, 1)]
         number += len(numbered)
-        found.append(PlannedStage(text=text, steps=tuple(numbered)))
-    return tuple(found)
+        stages.append(PlannedStage(text=text, steps=tuple(numbered)))
+    return tuple(stages)
 
 
 def what_if(
@@ -236,12 +236,12 @@ def checked_settings(pairs: Sequence[str]) -> dict[str, str]:
 
     Errors:  UserError for words without a name or a value.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise UserError(
                 f"--config: {pair!r} is not name=value, such as replica.lag.time.max.ms=10s"
             )
-        found[name.strip()] = value.strip()
-    return found
+        settings[name.strip()] = value.strip()
+    return settings

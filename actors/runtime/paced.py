@@ -123,19 +123,19 @@ class PacedRuntime(SimulatedRuntime):
         self._turn.wait(seconds)
         self._depth, self._owner = depth, owner
 
-    def _refuse_in_actor(self) -> None:
+    def _reject_in_actor(self) -> None:
         with self._turn:  # an actor of another thread has taken its step
-            super()._refuse_in_actor()
+            super()._reject_in_actor()
 
     def run_for(self, duration_ms: int) -> None:
         with self.exclusive():
-            self._refuse_in_actor()
+            self._reject_in_actor()
             until_ms = self.now_ms + duration_ms
         self._run(until_ms, None)
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
         with self.exclusive():
-            self._refuse_in_actor()
+            self._reject_in_actor()
             until_ms = self.now_ms + within_ms
         return self._run(until_ms, condition)
 
@@ -163,7 +163,7 @@ class PacedRuntime(SimulatedRuntime):
                         return True
                     if self.now_ms >= until_ms and not self._due(until_ms):
                         return condition is None
-                    self._go_on(until_ms)
+                    self._continue(until_ms)
         return self._watch(until_ms, condition)
 
     def _handle_instant(self, condition: Callable[[], bool] | None) -> bool:
@@ -177,7 +177,7 @@ class PacedRuntime(SimulatedRuntime):
         """True if a timer or a call is due at a time or before."""
         return bool(self._calls) or bool(self._instants and self._instants[0] <= at_ms)
 
-    def _go_on(self, until_ms: int | None = None) -> None:
+    def _continue(self, until_ms: int | None = None) -> None:
         """Make the calls of other threads, else fire the timers that are due, else sleep."""
         while self._wanted:
             self._rest()
@@ -213,7 +213,7 @@ class PacedRuntime(SimulatedRuntime):
                 try:
                     self._turns()
                     self._wake_watchers()
-                    self._go_on()
+                    self._continue()
                 except BaseException as error:
                     self.interrupted(error)
 

@@ -36,7 +36,7 @@ class SimulatedFuture(pykka.Future[Any]):
 
     def bind(self, rt: SimulatedRuntime) -> None:
         """Wait in the runtime of the actor that will fill this; no actor may."""
-        rt._refuse_in_actor()
+        rt._reject_in_actor()
         self._rt = rt
 
     def set(self, value: Any = None) -> None:
@@ -49,7 +49,7 @@ class SimulatedFuture(pykka.Future[Any]):
 
     def get(self, *, timeout: float | None = None) -> Any:
         if self._rt is not None:  # else it failed where it was made: the actor had ended
-            self._rt._refuse_in_actor()
+            self._rt._reject_in_actor()
         if not self._done:
             assert self._rt is not None
             within_ms = 3_600_000 if timeout is None else round(timeout * 1000)
@@ -106,11 +106,11 @@ class SimulatedRuntime(Turns, Runtime):
             self._guard = finalize(self, tripwire.uninstall)
 
     def run_for(self, duration_ms: int) -> None:
-        self._refuse_in_actor()
+        self._reject_in_actor()
         self._run(self.now_ms + duration_ms, None)
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
-        self._refuse_in_actor()
+        self._reject_in_actor()
         return self._run(self.now_ms + within_ms, condition)
 
     def pause(self, names: tuple[str, ...]) -> None:
@@ -150,8 +150,8 @@ class SimulatedRuntime(Turns, Runtime):
         A collection visits all that was made since the last one. The messages and rows that a run
         keeps for a while are gone by themselves when collections are rare.
         """
-        found = gc.collect(1)
-        few = found < self._collect_after // STEPS_PER_GARBAGE
+        collected = gc.collect(1)
+        few = collected < self._collect_after // STEPS_PER_GARBAGE
         steps = 2 * self._collect_after if few else STEPS_PER_COLLECTION
         self._collect_after = min(steps, STEPS_PER_COLLECTION_MAX)
         self._collect_at = self.steps + self._collect_after
@@ -188,7 +188,7 @@ class SimulatedRuntime(Turns, Runtime):
         waiting.extend(envelopes)
         actor._actor_loop_teardown()
 
-    def _refuse_in_actor(self) -> None:
+    def _reject_in_actor(self) -> None:
         if self._running is not None:
             raise blocking_call(self._running.owner.name)
 

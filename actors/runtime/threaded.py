@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 30.0
 _here = threading.local()
 
 
-def _refuse_in_actor() -> None:
+def _reject_in_actor() -> None:
     actor = getattr(_here, "actor", None)
     if actor is not None:
         raise blocking_call(actor)
@@ -50,11 +50,11 @@ class ThreadedFuture(pykka.ThreadingFuture[Any]):
     """A future that no actor may make or wait for."""
 
     def __init__(self) -> None:
-        _refuse_in_actor()
+        _reject_in_actor()
         super().__init__()
 
     def get(self, *, timeout: float | None = None) -> Any:
-        _refuse_in_actor()
+        _reject_in_actor()
         return super().get(timeout=timeout)
 
 
@@ -126,11 +126,11 @@ class ThreadedRuntime(Runtime):
                 self._wake.notify()
 
     def run_for(self, duration_ms: int) -> None:
-        _refuse_in_actor()
+        _reject_in_actor()
         self.run_until(lambda: False, duration_ms)
 
     def run_until(self, condition: Callable[[], bool], within_ms: int) -> bool:
-        _refuse_in_actor()
+        _reject_in_actor()
         until_ms = self.now_ms + within_ms
         while True:
             self.check()

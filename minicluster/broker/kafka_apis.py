@@ -117,8 +117,8 @@ class KafkaApis:
         """Respond, or forward the request; the token identifies the client."""
         api = APIS.get(type(request))
         if api is None:
-            refusal = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
-            return [Respond(token, refusal)]
+            rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
+            return [Respond(token, rejection)]
         return api.serve(self, token, request, version, now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:

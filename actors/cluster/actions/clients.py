@@ -44,13 +44,13 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
     has_all = cluster.run_until(lambda: group.count >= wanted, within_ms)
     group.stop()
     cluster.run_until(lambda: group.has_left, LEAVE_WITHIN_MS)
-    found = group.records
+    records = group.records
     if not has_all:
         within = format_duration(within_ms)
         raise UserError(
-            f"consume: {len(found)} of {counted(wanted, 'record')} came within {within}"
+            f"consume: {len(records)} of {counted(wanted, 'record')} came within {within}"
         )
-    return found
+    return records
 
 
 @performs(declared.Transaction)
@@ -78,13 +78,15 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
         producer.deliver(load)
         return load.transactions
     commits = None if do.end == "open" else do.end == "commit"
-    one = Transaction(records=producer.new_records(topic, partitions, do.count), commits=commits)
-    producer.deliver(one)
+    delivered = Transaction(
+        records=producer.new_records(topic, partitions, do.count), commits=commits
+    )
+    producer.deliver(delivered)
     within_ms = ms(read_duration(do.within or WITHIN, "transaction: within"))
-    if not cluster.run_until(lambda: one.outcome is not None, within_ms):
+    if not cluster.run_until(lambda: delivered.outcome is not None, within_ms):
         within = format_duration(within_ms)
         raise UserError(f"transaction: {do.id} has not ended within {within}")
-    return [one]
+    return [delivered]
 
 
 @performs(declared.Transform)

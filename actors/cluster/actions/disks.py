@@ -66,8 +66,8 @@ def repair_dir(cluster: ClusterRoles, do: declared.RepairDir) -> None:
             cluster.note("repair_dir", [node_id], "note", f"directory {do.dir} works")
             continue
         store.repair_directory(directory)
-        found = format_uuid(directory)
-        cluster.note("fail_dir", [node_id], "stop", str(do.dir), directory=found)
+        directory_id = format_uuid(directory)
+        cluster.note("fail_dir", [node_id], "stop", str(do.dir), directory=directory_id)
 
 
 def _directories(

@@ -79,8 +79,8 @@ def delete_records(cluster: ClusterRoles, do: declared.DeleteRecords) -> dict[st
             raise RequestRejected(what, ErrorCode.LEADER_NOT_AVAILABLE, None)
         wanted = request.DeleteRecordsPartition(partition_index=index, offset=before)
         of_topic = request.DeleteRecordsTopic(name=topic, partitions=(wanted,))
-        given = request(topics=(of_topic,), timeout_ms=ms(do.within))
-        [response] = send(cluster, what, given, do.within, to=leader).topics
+        deletion = request(topics=(of_topic,), timeout_ms=ms(do.within))
+        [response] = send(cluster, what, deletion, do.within, to=leader).topics
         [result] = response.partitions
         raise_if_rejected(what, result.error_code)
         low[f"{topic}-{index}"] = result.low_watermark

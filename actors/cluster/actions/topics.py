@@ -87,11 +87,11 @@ def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
 @performs(declared.RecreateTopic)
 def recreate_topic(cluster: ClusterRoles, do: declared.RecreateTopic) -> Topic:
     name = str(do.name)
-    found = cluster.image.topics.named(name)
-    if found is None:
+    topic = cluster.image.topics.named(name)
+    if topic is None:
         raise UserError(f"recreate topic {name}: there is no such topic")
     configs = cluster.image.configs.of(TOPIC_RESOURCE, name)
-    assignment = [found.partitions[index].replicas for index in range(len(found))]
+    assignment = [topic.partitions[index].replicas for index in range(len(topic))]
     delete_topic(cluster, name, within=do.within)
     return create_topic(cluster, name, assignment=assignment, configs=configs, within=do.within)
 

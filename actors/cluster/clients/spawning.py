@@ -63,7 +63,7 @@ def transactional_producer(
             record_ms=lambda: cluster.rt.epoch_ms + cluster.rt.behind_ms,
         )
         cluster.rt.spawn(TransactionalProducerActor, name, machine, cluster.network)
-        made = cluster.rt.actor(name)
-        assert isinstance(made, TransactionalProducerActor)
-        actor = cluster.producers[name] = made
+        spawned = cluster.rt.actor(name)
+        assert isinstance(spawned, TransactionalProducerActor)
+        actor = cluster.producers[name] = spawned
     return actor

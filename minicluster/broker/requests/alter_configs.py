@@ -47,7 +47,7 @@ class Preprocessed:
     rejected: Mapping[int, Any]
 
     def whole_response(self, response: Any | None) -> Any:
-        """The controller's response with the refusals in their places."""
+        """The controller's response with the rejected resources in their places."""
         responses = () if response is None else response.responses
         results = {(result.resource_type, result.resource_name): result for result in responses}
         forwarded = iter(self.request.resources)
@@ -84,9 +84,9 @@ def preprocess(state: ApiState, request: Any) -> Preprocessed:
             if times[resource.resource_type, resource.resource_name] > 1:
                 raise InvalidConfig("Each resource must appear at most once.")
             _check(state, resource, incremental)
-        except InvalidConfig as refusal:
+        except InvalidConfig as rejection:
             is_decided = True
-            error, message = refusal.error or ErrorCode.INVALID_REQUEST, refusal.message
+            error, message = rejection.error or ErrorCode.INVALID_REQUEST, rejection.message
         if not is_decided:
             to_forward.append(resource)
             continue

@@ -40,8 +40,8 @@ def describe_client_quotas(
     """
     try:
         exact, specified = _filter(request.components)
-    except _Rejected as refusal:
-        return Response(error_code=refusal.error, error_message=str(refusal), entries=None)
+    except _Rejected as rejection:
+        return Response(error_code=rejection.error, error_message=str(rejection), entries=None)
     quotas = state.image.client_quotas
     entries = [
         _entry(entity, quotas.table.group(entity))

@@ -23,9 +23,9 @@ def describe_cluster(
     Errors:  UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE: a broker lists no controllers.
     Source:  AuthHelper.computeDescribeClusterResponse.
     """
-    refusal = _reject_endpoint_type(request, _BROKERS, version)
-    if refusal is not None:
-        return refusal
+    rejection = _reject_endpoint_type(request, _BROKERS, version)
+    if rejection is not None:
+        return rejection
     brokers = tuple(
         DescribeClusterResponse.DescribeClusterBroker(
             broker_id=broker.id,
@@ -57,9 +57,9 @@ def describe_controllers(
             error_message="Direct-to-controller communication is not supported with the current "
             "MetadataVersion.",
         )
-    refusal = _reject_endpoint_type(request, _CONTROLLERS, version)
-    if refusal is not None:
-        return refusal
+    rejection = _reject_endpoint_type(request, _CONTROLLERS, version)
+    if rejection is not None:
+        return rejection
     controllers = tuple(
         DescribeClusterResponse.DescribeClusterBroker(
             broker_id=controller.id, host=endpoint.host, port=endpoint.port

@@ -72,10 +72,10 @@ def describe_configs(
     """
     kinds = _KINDS if state.rules.groups_have_configs else _KINDS[:-1]
     if any(resource.resource_type not in kinds for resource in request.resources):
-        refusal: DescribeConfigsResponse = error_response(
+        rejection: DescribeConfigsResponse = error_response(
             request, ErrorCode.INVALID_REQUEST, version=version
         )
-        return refusal
+        return rejection
     return DescribeConfigsResponse(
         results=tuple(_result(state, request, resource) for resource in request.resources)
     )
@@ -86,8 +86,8 @@ def _result(state: ApiState, request: DescribeConfigsRequest, resource: Any) -> 
     error, message, entries = ErrorCode.NONE, "", []
     try:
         entries = _ENTRIES[kind](state, name)
-    except InvalidConfig as refusal:
-        error, message = refusal.error or ErrorCode.INVALID_REQUEST, refusal.message
+    except InvalidConfig as rejection:
+        error, message = rejection.error or ErrorCode.INVALID_REQUEST, rejection.message
     wanted = resource.configuration_keys
     return Result(
         error_code=error,
@@ -122,14 +122,14 @@ def _entry(
     *,
     read_only: bool = False,
 ) -> Entry:
-    found = tuple(synonyms)
+    all_synonyms = tuple(synonyms)
     return Entry(
         name=name,
         value=None if _is_sensitive(key) else value,
         read_only=read_only,
-        config_source=found[0].source if found else ConfigSource.DEFAULT_CONFIG,
+        config_source=all_synonyms[0].source if all_synonyms else ConfigSource.DEFAULT_CONFIG,
         is_sensitive=_is_sensitive(key),
-        synonyms=found,
+        synonyms=all_synonyms,
         config_type=0 if key is None else _TYPES.index(key.type_),
         documentation=None if key is None else key.documentation,
     )

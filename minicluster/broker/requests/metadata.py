@@ -65,10 +65,10 @@ def metadata(
     if named is not None:
         is_bad = any(item.name is None or item.topic_id != ZERO_UUID for item in named)
         if is_bad and version < TOPIC_IDS:
-            return _refusal(request, ErrorCode.INVALID_REQUEST, version)
+            return _failed(request, ErrorCode.INVALID_REQUEST, version)
         if is_bad and not _has_ids(named):
             # Topic.validate(null) throws.
-            return _refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR, version)
+            return _failed(request, ErrorCode.UNKNOWN_SERVER_ERROR, version)
     if named is None or (version == 0 and not named):
         topics = [_topic(state, topic, version) for topic in state.image.topics]
     else:
@@ -91,9 +91,9 @@ def metadata(
     )
 
 
-def _refusal(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
-    refusal: MetadataResponse = error_response(request, error, version=version)
-    return refusal
+def _failed(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
+    rejection: MetadataResponse = error_response(request, error, version=version)
+    return rejection
 
 
 def _has_ids(items: Iterable[Any]) -> bool:
@@ -130,12 +130,12 @@ def _requested(
         return _by_id(state, ids, version)
     names = list(dict.fromkeys(item.name or "" for item in items))
     in_order = _in_set_order(names, names, string_hash)
-    found = [topic for name in in_order if (topic := topics.named(name)) is not None]
+    existing = [topic for name in in_order if (topic := topics.named(name)) is not None]
     missing = [name for name in names if topics.named(name) is None and name not in created]
     missing = _in_set_order(missing, names, string_hash)
     missing += scala_map_order(created, string_hash)
     return [
-        *(_topic(state, topic, version) for topic in found),
+        *(_topic(state, topic, version) for topic in existing),
         *(_no_such_name(name) for name in missing),
     ]
 
@@ -310,8 +310,8 @@ def describe_topic_partitions(
     is_broken = cursor is None and "" in names
     if first_partition < 0 or is_left_out or is_broken:
         error = ErrorCode.UNKNOWN_SERVER_ERROR if is_broken else ErrorCode.INVALID_REQUEST
-        refusal: DescribeTopicPartitionsResponse = error_response(request, error, version=version)
-        return refusal
+        rejection: DescribeTopicPartitionsResponse = error_response(request, error, version=version)
+        return rejection
     limit = max(
         1, min(int(state.broker_levels.value(LIMIT) or 0), request.response_partition_limit)
     )
