@@ -4,7 +4,7 @@
 takes                     the batches of each log in order; those of all logs by their offsets
 keeps, by log             the epoch and the end of the last batch, the step of an ordinary batch
 keeps, for all            by epoch, each LeaderChange that a log names (``ControllerLogs``);
-                          the batches that begin at the offset in hand (``Copies``)
+                          the batches that begin at the current offset (``Copies``)
 yields                    ``FirstBatch``, ``NextBatch``, ``SecondLeader``; ``CopiedBatch``
 ========================  ========================================================================
 
@@ -161,7 +161,7 @@ class ControllerLogs:
 class Copies:
     """Compares the batches of one epoch and offset; they have to come in the order of offsets.
 
-    Shapes:  make: the step of a copy. Kept are the copies at the offset in hand, as many as there
+    Shapes:  make: the step of a copy. Kept are the copies at the current offset, as many as there
              are logs.
     """
 
@@ -179,7 +179,7 @@ class Copies:
         self._by_epoch.setdefault(epoch, []).append((node, crc))
 
     def finish(self) -> None:
-        """Judge the copies at the offset in hand: no more of them come."""
+        """Judge the copies at the current offset: no more of them come."""
         for epoch, copies in self._by_epoch.items():
             differs = len({crc for _, crc in copies}) > 1
             for node, _ in copies if len(copies) > 1 else ():

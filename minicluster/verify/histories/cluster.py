@@ -1,4 +1,4 @@
-"""The cluster as a metadata log has it: settings, topics and brokers, at the record in hand.
+"""The cluster as a metadata log has it: settings, topics and brokers, at the current record.
 
 Other histories read this one: which brokers are active, which name a topic has, which
 ``metadata.version`` is in effect. It holds no partitions, so it is small, and every share of a long
@@ -82,7 +82,7 @@ class Cluster:
 
     Shapes:  judged: False while the records of a snapshot are read. mv: None until the log has a
              FeatureLevelRecord. names: topic name -> the topic that has it, or had it last.
-    Units:   offset of the record in hand.
+    Units:   offset of the current record.
     """
 
     promises: Promises

@@ -144,7 +144,7 @@ class _Standing:
 
 
 class Memberships:
-    """Holds partitions beside brokers; the operation in hand is judged at its end."""
+    """Compares partitions with their brokers; the current operation is judged at its end."""
 
     def __init__(self, cluster: Cluster, judge: Judge) -> None:
         self._cluster = cluster
@@ -155,7 +155,7 @@ class Memberships:
         # What the rules say while the brokers stay as they are:
         self._beside: dict[PartitionStep, Remembered] = {}
         self._in_order: dict[PartitionStep, Remembered] = {}
-        # Of the operation in hand:
+        # Of the current operation:
         self._steps: dict[Partition, tuple[PartitionStep, int]] = {}
         self._unclean: list[tuple[Partition, PartitionStep, int, Ids]] = []
         self._brokers: dict[int, int] = {}  # broker -> offset of its last record
@@ -235,7 +235,7 @@ class Memberships:
                 self._take(FencedInside(partition=step, broker=broker), partition, offset)
 
     def _in_isr(self, broker: int) -> list[Partition]:
-        """The partitions that have a broker in their ISR at the record in hand."""
+        """The partitions that have a broker in their ISR at the current record."""
         every = {**dict.fromkeys(self._standing), **dict.fromkeys(self._steps)}
         return [
             partition
@@ -264,7 +264,7 @@ class Memberships:
     # --- the end of an operation ------------------------------------------------------------------
 
     def end_of_operation(self) -> None:
-        """Judge the operation in hand as a whole, and begin the next one."""
+        """Judge the current operation as a whole, and begin the next one."""
         allowed = self._cluster.allowed_in_isr()
         for partition, (step, offset) in self._steps.items():
             self._standing.pop(partition, None)

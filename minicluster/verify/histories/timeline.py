@@ -1,4 +1,4 @@
-"""All committed states of a run, for the rules that hold a trace beside its metadata log.
+"""All committed states of a run, for the rules that compare a trace with its metadata log.
 
 Kept for runs, whose logs are short; a log alone is folded without it. Bounded by the records.
 """
@@ -98,7 +98,7 @@ class CommittedStates:
     """
 
     def __init__(self) -> None:
-        self.offset = self.operation = self.position = -1  # of the record in hand
+        self.offset = self.operation = self.position = -1  # of the current record
         self._texts: dict[UUID, str] = {}
         self._epochs: dict[tuple[str, int], tuple[int, int]] = {}
         self._was: dict[int, tuple[bool, bool, int | None]] = {}

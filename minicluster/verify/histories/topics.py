@@ -3,7 +3,7 @@
 ========================  ========================================================================
 takes                     TopicRecord, RemoveTopicRecord, PartitionRecord, ConfigRecord; the end of
                           an operation
-keeps                     ``Cluster.topics``, ``Cluster.names``; of the operation in hand what it
+keeps                     ``Cluster.topics``, ``Cluster.names``; of the current operation what it
                           creates and configures
 yields                    ``NewTopic``, ``TopicOperation``, ``NewPartition``, ``NamedTopic``,
                           ``TopicConfig``
@@ -71,7 +71,7 @@ class TopicHistories:
         self._cluster = cluster
         self._judge = judge
         self._new: list[tuple[UUID, str, int]] = []  # id, name, offset
-        self._partitions: dict[UUID, int] = {}  # created by the operation in hand
+        self._partitions: dict[UUID, int] = {}  # created by the current operation
         self._configs: list[tuple[str, bool, int]] = []  # topic name, exists, offset
 
     def on_topic(self, record: r.TopicRecord) -> None:

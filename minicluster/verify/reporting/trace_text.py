@@ -74,7 +74,7 @@ def trace_lines(
         and (every or not event.is_steady or api is not None)
     ]
     if node is not None and not any(node in event.nodes for event in events):
-        nodes = sorted({one for event in events for one in event.nodes if one >= 0})
+        nodes = sorted({node for event in events for node in event.nodes if node >= 0})
         raise UserError(f"--node: no event is about node {node}; nodes are {_short(nodes)[1:-1]}")
     if around is None:
         yield from map(_line, shown)

@@ -86,7 +86,7 @@ class ShownStates(CommittedStates):
 
     @property
     def ms(self) -> int | None:
-        """When the record in hand was written."""
+        """When the current record was written."""
         return self.moments.at(self.offset)
 
     def end(self, cluster: Cluster) -> None:
@@ -330,7 +330,7 @@ class ShownConfigs(ShownStates):
                 self._close(key)
 
     def _put(self, key: _Key) -> None:
-        """The value of a config is another one from the record in hand on, or the same."""
+        """The value of a config is another one from the current record on, or the same."""
         own, effective, source = self._now(*key)
         known = self._values.get(key)
         if known is not None and known[:3] == (own, effective, source):

@@ -160,7 +160,7 @@ def b2_near_epochs() -> RunBuilder:
 
 
 def _left_out(kind: str, **values: Any) -> RunBuilder:
-    """On ZooKeeper, where no log has the partition: 3 is no replica any more; the ISR has it."""
+    """On ZooKeeper, where no log has the partition: 3 is not a replica any more; the ISR has it."""
     everybody = {**EVERYBODY, "leo": 8, "known": {2: (8, 0, 5)}, **values}
     return RunBuilder(LogBuilder().brokers(1, 2, 3)).partition(kind, **everybody)
 
