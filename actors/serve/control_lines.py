@@ -63,9 +63,9 @@ def read_request(line: bytes, token: str) -> Step:
     Errors:  UserError in one line for a line that is none, another token, a step that is none.
     """
     value = _object(line, "a request")
-    given = value.get("token")
-    if not isinstance(given, str) or not hmac.compare_digest(
-        given.encode("utf-8", "surrogatepass"), token.encode()
+    sent_token = value.get("token")
+    if not isinstance(sent_token, str) or not hmac.compare_digest(
+        sent_token.encode("utf-8", "surrogatepass"), token.encode()
     ):
         raise UserError("this is not the token of the cluster; it is in the ready file")
     text = value.get("do")

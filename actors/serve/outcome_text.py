@@ -22,8 +22,8 @@ def outcome_text(cluster: RunningCluster, step: Step, outcome: Outcome, since: i
 
     Shapes:  since: the number of the last event before the step.
     """
-    found = list(_came(cluster, step, outcome, since))
-    return shortened(": ".join([step.text, "; ".join(found)]) if found else step.text)
+    events = list(_came(cluster, step, outcome, since))
+    return shortened(": ".join([step.text, "; ".join(events)]) if events else step.text)
 
 
 def shortened(text: str) -> str:

@@ -143,13 +143,13 @@ def serving_clusters() -> Iterator[ReadyFile]:
     folder = place_of_user()
     for path in () if folder is None else sorted(folder.glob("*.json")):
         try:
-            found = read_ready_file(path)
+            cluster = read_ready_file(path)
         except UserError:
             continue
-        if _runs(found.pid):
-            yield found
+        if _runs(cluster.pid):
+            yield cluster
         else:
-            found.remove(path)
+            cluster.remove(path)
 
 
 def serving_at(address: str) -> ReadyFile:
@@ -184,13 +184,13 @@ def serving_into(runs: Path) -> ReadyFile:
 
 def _only(is_meant: Callable[[ReadyFile], bool], none: str) -> ReadyFile:
     serving = list(serving_clusters())
-    found = [one for one in serving if is_meant(one)]
-    if len(found) == 1:
-        return found[0]
+    meant = [cluster for cluster in serving if is_meant(cluster)]
+    if len(meant) == 1:
+        return meant[0]
     if not serving:
         raise UserError("no cluster of yours serves here; start one: minicluster serve")
-    why = f"{len(found)} clusters are meant" if found else none
-    raise NotOne(f"{why}; name one with --at", found or serving)
+    why = f"{len(meant)} clusters are meant" if meant else none
+    raise NotOne(f"{why}; name one with --at", meant or serving)
 
 
 def _normal(address: str) -> str:

@@ -121,7 +121,7 @@ class Session:
                 while self._commands and not self._stopping:
                     command = self._commands.popleft()
                     self._begin(command.step, command.respond)
-                self._go_on_with_waiters()
+                self._continue_waiters()
                 if not self._begin_step_of_scenario() and not self._commands:
                     self._on_look()
                     self._wait()
@@ -179,7 +179,7 @@ class Session:
             respond(response)
 
         performance = self._performer.perform(step)
-        self._go_on(self._to_its_end(performance, done, respond_at_end, on_failure), respond)
+        self._continue(self._to_its_end(performance, done, respond_at_end, on_failure), respond)
 
     def _to_its_end(
         self,
@@ -203,7 +203,9 @@ class Session:
         respond(done(outcome))
         return outcome
 
-    def _go_on(self, performance: Performance, respond: Respond, held: bool | None = None) -> None:
+    def _continue(
+        self, performance: Performance, respond: Respond, held: bool | None = None
+    ) -> None:
         """Perform up to the next wait, or to the end."""
         try:
             waiting = next(performance) if held is None else performance.send(held)
@@ -212,12 +214,12 @@ class Session:
         until_ms = self.cluster.now_ms + waiting.within_ms
         self._waiters.append(_Waiter(performance, waiting, until_ms, respond))
 
-    def _go_on_with_waiters(self) -> None:
+    def _continue_waiters(self) -> None:
         for waiter in list(self._waiters):
             held = waiter.waiting.condition()
             if held or self.cluster.now_ms >= waiter.until_ms:
                 self._waiters.remove(waiter)
-                self._go_on(waiter.performance, waiter.respond, held)
+                self._continue(waiter.performance, waiter.respond, held)
 
     # The scenario.
 

@@ -55,8 +55,8 @@ class Signals:
         if stop is not None:
             stop()
             return
-        for one in self._before:
-            signal.signal(one, signal.SIG_IGN)  # a third one changes nothing
+        for signal_number in self._before:
+            signal.signal(signal_number, signal.SIG_IGN)  # a third one changes nothing
         for call in self.at_end:
             call()
         remove_all()

@@ -42,8 +42,8 @@ def _located(path: Path, limits: ReadLimits) -> Located:
     try:
         return locate(path, limits=limits)
     except NotALog:
-        found = [_internal(child) for depth in _DEPTHS for child in path.glob(depth)]
-        folders = [folder for _, folder in sorted(each for each in found if each is not None)]
+        internal = [_internal(child) for depth in _DEPTHS for child in path.glob(depth)]
+        folders = [folder for _, folder in sorted(each for each in internal if each is not None)]
         if not folders:
             raise
         logs = [log for folder in folders for log in locate(folder, limits=limits).logs]

@@ -86,8 +86,8 @@ def sql_command(
             queries.write(query, parquet)
             print_line(f"parquet {parquet}")
             return 0
-        found = queries.run(query)
-    print_lines(lines_of(found, form, width=_width()))
+        rows = queries.run(query)
+    print_lines(lines_of(rows, form, width=_width()))
     return 0
 
 

@@ -114,10 +114,10 @@ def _records() -> str:
         )
         if not section and name in _source("metadata"):
             section = "the loader" if "Transaction" in name else "several"
-        made = name in MADE_BY_HELPERS or f"{name}(" in _source("controller")
+        by_controller = name in MADE_BY_HELPERS or f"{name}(" in _source("controller")
         kept = f"{name}(" in _source("metadata")
-        written = "controller" if made else "snapshots only" if kept else "nobody"
-        state = DONE if section and made else PARTLY if section else NOT
+        written = "controller" if by_controller else "snapshots only" if kept else "nobody"
+        state = DONE if section and by_controller else PARTLY if section else NOT
         rows.append((str(key), name, versions(record.valid_versions), section, written, state))
     counts = {state: sum(row[5] == state for row in rows) for state in (DONE, PARTLY, NOT)}
     head = ("key", "record", "versions", "changes in the image", "written by", "state")
@@ -145,11 +145,11 @@ def _source(room: str) -> str:
 
 def cited_kips() -> dict[int, list[str]]:
     """Each KIP that the code cites, with the rooms that do."""
-    found: dict[int, dict[str, None]] = {}
+    rooms_by_kip: dict[int, dict[str, None]] = {}
     for room, path in _files():
         for number in re.findall(r"KIP-(\d+)", path.read_text()):
-            found.setdefault(int(number), {})[room] = None
-    return {number: sorted(rooms) for number, rooms in sorted(found.items())}
+            rooms_by_kip.setdefault(int(number), {})[room] = None
+    return {number: sorted(rooms) for number, rooms in sorted(rooms_by_kip.items())}
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -31,15 +31,15 @@ def versions(declared: range) -> str:
 
 
 def with_parts(page: str, parts: Mapping[str, str]) -> str:
-    """A page with its generated parts written anew; a new part gets a section at the end.
+    """A page with its generated parts written again; a new part gets a section at the end.
 
     Errors:  ValueError for markers of a part that there is no longer.
     """
-    found = re.findall(r"<!-- generated: (\S+) -->", page)
-    if gone := [name for name in found if name not in parts]:
+    placed = re.findall(r"<!-- generated: (\S+) -->", page)
+    if gone := [name for name in placed if name not in parts]:
         raise ValueError(f"there is nothing to generate for the parts {gone}; take them out")
     for name, text in parts.items():
-        if name not in found:
+        if name not in placed:
             page = f"{page.rstrip()}\n\n## {name}\n\n<!-- generated: {name} -->\n<!-- end -->\n"
         bounds = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.S)
         page = bounds.sub(lambda m, text=text: f"{m[1]}\n{text}\n\n{m[2]}", page, count=1)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The pages in docs/ agree with the code; ``make docs`` writes them anew."""
+"""The pages in docs/ agree with the code; ``make docs`` writes them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m tests.house.write_docs``: write the generated parts of the pages in docs/ anew."""
+"""``python -m tests.house.write_docs``: write the generated parts of the pages in docs/ again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main() -> None:
         page = path.read_text(encoding="utf-8")
         new = with_parts(page, parts())
         path.write_text(new, encoding="utf-8")
-        print(f"docs/{name}: {'written anew' if new != page else 'up to date'}")
+        print(f"docs/{name}: {'written again' if new != page else 'up to date'}")
 
 
 if __name__ == "__main__":
