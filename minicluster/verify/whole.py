@@ -15,7 +15,7 @@ from minicluster.verify.evidence.run import Problem, Run, Start, without_content
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import Timeline
-from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.histories.traced_run import History, StoredRows, TracedRun
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
@@ -23,7 +23,7 @@ from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
 from minicluster.verify.rules.rule import Rule
 
-Tables = Mapping[str, Iterable[Mapping[str, Any]]]
+Tables = Mapping[str, Iterable[Mapping[str, Any]] | StoredRows]
 
 
 def judge_whole(run: Run, rules: Sequence[Rule], own_histories: Sequence[History] = ()) -> Judged:
@@ -70,9 +70,9 @@ def judge_in_memory(
 
 def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
     """The rows of a run's trace by table, and a problem for each that cannot be read."""
-    from minicluster.verify.evidence.trace_tables import read_table
+    from minicluster.verify.evidence.trace_tables import STORED, TableRows, read_table
 
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, Iterable[Mapping[str, Any]] | StoredRows] = {}
     problems: list[Problem] = []
     written = (run.header and run.header.written) or {}
     for table, file in run.trace.items():
@@ -81,7 +81,7 @@ def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
         if content is None:
             problems.append(Problem(evidence=Evidence.TRACE, why=str(why), table=table))
         else:
-            tables[table] = content.to_pylist()
+            tables[table] = TableRows(content) if table in STORED else content.to_pylist()
     return tables, problems
 
 

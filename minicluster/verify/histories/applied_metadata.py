@@ -14,6 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from minicluster.verify.histories.electable import commits
+from minicluster.verify.histories.replica_logs import ended_logs
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -196,12 +197,7 @@ def kept_replicas(run: TracedRun, judge: Judge) -> None:
     """
     images = run.context(published_images)
     known = {(row["broker"], row["incarnation"]) for row in run.rows("partition_event")}
-    seen_before: set[tuple[object, ...]] = set()
-    for row in run.rows("replica_log"):
-        key = (row["seq"], row["broker"], row["incarnation"], row["topic_id"], row["part"])
-        if row["at"] != "end" or key in seen_before:
-            continue
-        seen_before.add(key)
+    for row in run.context(ended_logs):
         # A process that shows no event of any replica has not caught up since it came back: what
         # lies on its disk may have been taken from it meanwhile, and counts as no stray yet (E37).
         if row["incarnation"] is None or (row["broker"], row["incarnation"]) not in known:

@@ -20,12 +20,14 @@ the coordinator of a group, names none of them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from minicluster.verify.histories.electable import losses
+from minicluster.verify.histories.replica_logs import last_processes
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 
@@ -117,7 +119,7 @@ class Excuses:
     def __init__(self, run: TracedRun) -> None:
         self._losses = run.context(losses)
         self._epochs: dict[tuple[str, int, int, str], int] = {}  # of records that replicas held
-        for row in run.rows("replica_log") if self._losses else ():
+        for row in run.each("replica_log") if self._losses else ():
             value, epoch = row["value_id"], row["leader_epoch"]
             if value is None or epoch is None:
                 continue
@@ -326,11 +328,39 @@ def _beside_events(run: TracedRun) -> Iterator[tuple[Row | None, Received | None
 # --- acknowledged records at the end of the run ---------------------------------------------------
 
 
+class LogOfLeader:
+    """The records of a log by their offsets: a row for each would be ten times as large."""
+
+    __slots__ = ("_epochs", "_values", "offsets")
+
+    def __init__(self) -> None:
+        self.offsets = array("q")
+        self._epochs: list[int | None] = []
+        self._values: list[str | None] = []
+
+    def append(self, row: Row) -> None:
+        """Add the record at a higher offset."""
+        self.offsets.append(row["offset"])
+        self._epochs.append(row["leader_epoch"])
+        self._values.append(row["value_id"])
+
+    def at(self, offset: int) -> tuple[int | None, str | None] | None:
+        """Leader epoch and value of the record at an offset; None: there is none."""
+        place = bisect_left(self.offsets, offset)
+        if place == len(self.offsets) or self.offsets[place] != offset:
+            return None
+        return self._epochs[place], self._values[place]
+
+    def between(self, first: int, last: int) -> int:
+        """The number of records from one offset to another."""
+        return bisect_right(self.offsets, last) - bisect_left(self.offsets, first)
+
+
 @dataclass(slots=True)
 class LastLeader:
     """The broker that led a partition last, with its log at the end of the run.
 
-    Shapes:  deleted: it has deleted the replica since. records: by offset.
+    Shapes:  deleted: it has deleted the replica since.
     Units:   log_end: as its last event has it.
     """
 
@@ -339,7 +369,7 @@ class LastLeader:
     began: int
     log_end: int | None = None
     deleted: bool = False
-    records: dict[int, Row] = field(default_factory=dict)
+    log: LogOfLeader = field(default_factory=LogOfLeader)
 
 
 def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
@@ -359,15 +389,19 @@ def last_leaders(run: TracedRun) -> dict[Place, LastLeader]:
             leader.log_end = row["leo"]
         if row["kind"] == "delete" and row["seq"] > leader.began:
             leader.deleted = True
-    at_end = [row for row in run.rows("replica_log") if row["at"] == "end"]
     # A broker that was shut down before has left its logs of then as well.
-    last_process = {row["broker"]: row["incarnation"] for row in at_end}
-    for row in at_end:
-        leader, broker = leaders.get((row["topic_id"], row["part"])), row["broker"]
-        if leader is None or leader.broker != broker:
-            continue
-        if row["incarnation"] == last_process[broker]:
-            leader.records[row["offset"]] = row
+    process = run.context(last_processes)
+    for rows in run.by_record("replica_log"):
+        leader = leaders.get((rows[0]["topic_id"], rows[0]["part"]))
+        own = [
+            row
+            for row in rows
+            if leader is not None
+            and (row["at"], row["broker"]) == ("end", leader.broker)
+            and row["incarnation"] == process[leader.broker]
+        ]
+        if leader is not None and own:
+            leader.log.append(own[-1])
     return leaders
 
 
@@ -501,7 +535,7 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
         leader = leaders.get(place)
         if leader is None:
             continue
-        in_log = leader.records.get(record.offset)
+        epoch_in_log, value_in_log = leader.log.at(record.offset) or (None, None)
         step = AcknowledgedRecord(
             offset=record.offset,
             value=record.value,
@@ -510,8 +544,8 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
             leader=leader.broker,
             log_end=leader.log_end,
             replica_deleted=leader.deleted,
-            value_in_log=None if in_log is None else in_log["value_id"],
-            epoch_in_log=None if in_log is None else in_log["leader_epoch"],
+            value_in_log=value_in_log,
+            epoch_in_log=epoch_in_log,
             excuse=record.excuse,
         )
         yield record, step

@@ -33,7 +33,6 @@ from operator import attrgetter
 from typing import Any
 
 from minicluster.verify.histories.clients import (
-    LastLeader,
     Place,
     Received,
     last_leaders,
@@ -285,7 +284,7 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
     A consumer begins at the offsets that it fetches with each assignment.
     """
     leaders = run.context(last_leaders)
-    logs = {place: sorted(leader.records) for place, leader in leaders.items()}
+    logs = {place: leader.log.offsets for place, leader in leaders.items()}
     tracks: dict[Any, list[_Fetched]] = defaultdict(list)
     for fetched in _fetched(run):
         if fetched.received.row["fetch_offset"] is not None:
@@ -294,7 +293,7 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
     for track in tracks.values():
         place = track[0].received.place
         for fetched, due in _due(track, judge):
-            log = logs.get(place, [])
+            log = logs.get(place, ())
             at = bisect_left(log, due)
             row = fetched.received.row
             step = ConsumerProgress(
@@ -406,7 +405,8 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
         row = response.row
         if row["f"] != "read" or row["connection"] is not None or row["received_seq"] is None:
             continue
-        if row["offset"] not in _records(leaders, response.place):
+        leader = leaders.get(response.place)
+        if leader is None or leader.log.at(row["offset"]) is None:
             continue
         for group in groups.get(row["client_id"], ()):
             key = group, response.place
@@ -415,18 +415,12 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
     misled_groups = {group for client in misled for group in groups.get(client, ())}
     for (group, place), records in places.items():
         first, last = min(records), max(records)
-        in_log = sum(1 for offset in _records(leaders, place) if first <= offset <= last)
         any_of_them = next(iter(records.values()))
         step = GroupPassage(
             broker=brokers[group, place],
             records=len(records),
-            in_log=in_log,
+            in_log=leaders[place].log.between(first, last),
             may_seek=group in sought,
             misled=group in misled_groups,
         )
         judge.take(step, -1, any_of_them.topic or "", place[1])
-
-
-def _records(leaders: dict[Place, LastLeader], place: Place) -> dict[int, Row]:
-    leader = leaders.get(place)
-    return {} if leader is None else leader.records

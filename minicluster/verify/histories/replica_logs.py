@@ -3,13 +3,15 @@
 ========================  ========================================================================
 takes                     ``replica_log`` rows, ``partition_event`` rows for high watermarks,
                           ``history`` rows for the producers, the last state of each partition
-keeps                     all records of these rows, by offset
+keeps                     the rows of one offset at a time; by replica its high watermarks, its end
+                          and the epoch before that offset; what the cluster's own client has sent
 yields                    ``RecordInLog``, ``HeldRecord``, ``IdempotentRecord``,
-                          ``CommittedRecordOfMember``; the context ``logs_at_end``
+                          ``CommittedRecordOfMember``; the contexts ``ended_logs``,
+                          ``logs_at_end``
 ========================  ========================================================================
 
-It is made of the rows that a run writes where it ends, so it is made afterwards only, and is as
-large as the logs are then.
+It is made of the rows that a run writes where it ends, so it is made afterwards only. They are as
+many as the records in the logs, so nothing is kept for each of them.
 """
 
 from __future__ import annotations
@@ -89,8 +91,23 @@ class FinalLog:
     topic_id: str
     partition: int
     broker: int
+    incarnation: str | None
     online: bool | None
-    records: list[Row]
+
+
+def ended_logs(run: TracedRun) -> list[Row]:
+    """Context: the first row of each log that a broker had as it ended, or at the end."""
+    first: dict[tuple[object, ...], Row] = {}
+    for row in run.each("replica_log"):
+        if row["at"] == "end":
+            log = row["seq"], row["broker"], row["incarnation"], row["topic_id"], row["part"]
+            first.setdefault(log, row)
+    return list(first.values())
+
+
+def last_processes(run: TracedRun) -> dict[int, str | None]:
+    """Context: the last process of each broker that has left its logs."""
+    return {row["broker"]: row["incarnation"] for row in run.context(ended_logs)}
 
 
 def logs_at_end(run: TracedRun) -> list[FinalLog]:
@@ -99,24 +116,20 @@ def logs_at_end(run: TracedRun) -> list[FinalLog]:
     A broker that was shut down before has left its logs of then as well, and may have truncated
     them since; so only those of its last process are taken.
     """
-    rows = [row for row in run.rows("replica_log") if row["at"] == "end"]
-    last = {row["broker"]: row["incarnation"] for row in rows}
+    last = run.context(last_processes)
     logs: dict[tuple[Place, int], FinalLog] = {}
-    for row in rows:
-        if row["incarnation"] != last[row["broker"]]:
-            continue
+    for row in run.context(ended_logs):
         key = (row["topic_id"], row["part"]), row["broker"]
-        log = logs.get(key)
-        if log is None:
-            log = logs[key] = FinalLog(
-                topic=row["topic"],
-                topic_id=row["topic_id"],
-                partition=row["part"],
-                broker=row["broker"],
-                online=row["online"],
-                records=[],
-            )
-        log.records.append(row)
+        if row["incarnation"] != last[row["broker"]] or key in logs:
+            continue
+        logs[key] = FinalLog(
+            topic=row["topic"],
+            topic_id=row["topic_id"],
+            partition=row["part"],
+            broker=row["broker"],
+            incarnation=row["incarnation"],
+            online=row["online"],
+        )
     return list(logs.values())
 
 
@@ -136,64 +149,53 @@ class _HighWatermarks:
                 self._events.setdefault(key, []).append(row["seq"])
                 self._marks.setdefault(key, []).append(row["hw_new"])
 
-    def before(self, place: Place, broker: int, event: int) -> int | None:
-        """The last one before an event."""
-        key = place, broker
-        index = bisect_left(self._events.get(key, ()), event)
-        return self._marks[key][index - 1] if index else None
+    def are_above(self, row: Row) -> bool:
+        """A record is below the last one before the event of its row."""
+        key = (row["topic_id"], row["part"]), row["broker"]
+        index = bisect_left(self._events.get(key, ()), row["seq"])
+        return index > 0 and row["offset"] < self._marks[key][index - 1]
 
 
 @history(RecordInLog, reads=("replica_log",))
 def records_in_logs(run: TracedRun, judge: Judge) -> None:
     """Each record of each log, in the order of their offsets."""
-    logs: dict[tuple[object, ...], list[Row]] = {}
-    for row in run.rows("replica_log"):
-        key = row["broker"], row["topic_id"], row["part"], row["at"], row["seq"]
-        logs.setdefault(key, []).append(row)
-    for rows in logs.values():
-        before = None
-        for row in sorted(rows, key=lambda record_row: record_row["offset"]):
+    before: dict[tuple[object, ...], int | None] = {}  # by log, the leader epoch
+    for rows in run.by_record("replica_log"):
+        for row in rows:
+            log = row["broker"], row["topic_id"], row["part"], row["at"], row["seq"]
             step = RecordInLog(
                 broker=row["broker"],
                 leader_epoch=row["leader_epoch"],
-                leader_epoch_before=before,
+                leader_epoch_before=before.get(log),
             )
             judge.take(step, -1, row["topic"], row["part"])
-            before = row["leader_epoch"]
+            before[log] = row["leader_epoch"]
 
 
 @history(HeldRecord, reads=("replica_log", "partition_event", "raft_event"))
 def held_records(run: TracedRun, judge: Judge) -> None:
     """Each record of each replica beside those of the others."""
     lost, marks = run.context(losses), _HighWatermarks(run)
-    committed: dict[tuple[Place, int], set[Record]] = {}
-    of_epoch: dict[tuple[Place, int, int | None], set[str]] = {}
-    rows: list[tuple[Row, bool, str | None]] = []
-    for row in run.rows("replica_log"):
-        place, offset = (row["topic_id"], row["part"]), row["offset"]
-        is_committed = False
-        if row["at"] == "end":
-            mark = marks.before(place, row["broker"], row["seq"])
-            is_committed = mark is not None and offset < mark
-        excuse = _excuse(lost, row)
-        if is_committed and excuse is None:
-            committed.setdefault((place, offset), set()).add(_record(row))
-        if row["value_id"] is not None:
-            key = place, offset, row["leader_epoch"]
-            of_epoch.setdefault(key, set()).add(row["value_id"])
-        rows.append((row, is_committed, excuse))
-    for row, is_committed, excuse in rows:
-        place, offset = (row["topic_id"], row["part"]), row["offset"]
-        key = place, offset, row["leader_epoch"]
-        step = HeldRecord(
-            broker=row["broker"],
-            offset=offset,
-            is_committed=is_committed,
-            agrees_with_committed=len(committed.get((place, offset), ())) <= 1,
-            agrees_in_epoch=row["value_id"] is None or len(of_epoch[key]) == 1,
-            excuse=excuse,
-        )
-        judge.take(step, -1, row["topic"], row["part"])
+    for rows in run.by_record("replica_log"):
+        excuses = [_excuse(lost, row) for row in rows]
+        are_committed = [row["at"] == "end" and marks.are_above(row) for row in rows]
+        judged = list(zip(rows, are_committed, excuses, strict=True))
+        committed = {
+            _record(row) for row, is_committed, excuse in judged if is_committed and excuse is None
+        }
+        held = {_record(row) for row in rows if row["value_id"] is not None}
+        values_of_epoch = Counter(epoch for epoch, _ in held)
+        for row, is_committed, excuse in judged:
+            step = HeldRecord(
+                broker=row["broker"],
+                offset=row["offset"],
+                is_committed=is_committed,
+                agrees_with_committed=len(committed) <= 1,
+                agrees_in_epoch=row["value_id"] is None
+                or values_of_epoch[row["leader_epoch"]] == 1,
+                excuse=excuse,
+            )
+            judge.take(step, -1, row["topic"], row["part"])
 
 
 @history(IdempotentRecord, reads=("replica_log", "partition_event", "raft_event", "history"))
@@ -208,7 +210,7 @@ def idempotent_records(run: TracedRun, judge: Judge) -> None:
         return
     rows = [
         row
-        for row in run.rows("replica_log")
+        for row in run.each("replica_log")
         if row["at"] == "end" and (row["topic"], row["part"], row["value_id"]) in numbered
     ]
     lost = run.context(losses)
@@ -240,7 +242,7 @@ def _copy_of(row: Row) -> tuple[object, ...]:
 def committed_records_of_members(run: TracedRun, judge: Judge) -> None:
     """The committed records of each leader at the end, beside the other members of its ISR."""
     logs = {((log.topic_id, log.partition), log.broker): log for log in run.context(logs_at_end)}
-    processes = {key: log.records[-1]["incarnation"] for key, log in logs.items()}
+    processes = {key: log.incarnation for key, log in logs.items()}
     marks: dict[tuple[Place, int, int], int] = {}  # by place, leader, leader epoch
     log_ends: dict[tuple[Place, int], int] = {}
     for row in run.rows("partition_event"):
@@ -249,28 +251,39 @@ def committed_records_of_members(run: TracedRun, judge: Judge) -> None:
             marks[place, broker, row["leader_epoch"]] = row["hw_new"]
         if row["leo"] is not None and processes.get((place, broker)) == row["incarnation"]:
             log_ends[place, broker] = row["leo"]
-    lost = run.context(losses)
+    compared: dict[Place, tuple[int, int, dict[int, int]]] = {}  # leader, mark, ends of members
     for place, states in run.timeline.partitions.items():
         last = states[-1]
         leader = last.after.leader
         mark = marks.get((place, leader, last.leader_epoch))
-        own = logs.get((place, leader))
-        if not last.after.alive or mark is None or own is None:
+        if not last.after.alive or mark is None or (place, leader) not in logs:
             continue
-        committed = [
-            row for row in own.records if row["value_id"] is not None and row["offset"] < mark
+        ends = {
+            member: log_ends[place, member]
+            for member in last.after.isr
+            if member != leader and (place, member) in logs and (place, member) in log_ends
+        }
+        compared[place] = leader, mark, ends
+    lost = run.context(losses)
+    for rows in run.by_record("replica_log"):
+        place, offset = (rows[0]["topic_id"], rows[0]["part"]), rows[0]["offset"]
+        leader, mark, ends = compared.get(place, (-1, -1, {}))
+        if offset >= mark:
+            continue
+        final = [
+            row
+            for row in rows
+            if row["at"] == "end" and processes.get((place, row["broker"])) == row["incarnation"]
         ]
-        for member in last.after.isr:
-            log, log_end = logs.get((place, member)), log_ends.get((place, member))
-            if member == leader or log is None or log_end is None:
+        held = {row["broker"]: _record(row) for row in final}
+        for row in final:
+            if row["broker"] != leader or row["value_id"] is None:
                 continue
-            by_offset = {row["offset"]: _record(row) for row in log.records}
-            for row in committed:
-                other = by_offset.get(row["offset"])
+            for member, log_end in ends.items():
                 step = CommittedRecordOfMember(
                     broker=member,
-                    offset=row["offset"],
-                    is_held=None if other is None else other == _record(row),
+                    offset=offset,
+                    is_held=held[member] == _record(row) if member in held else None,
                     log_end=log_end,
                     excuse=_excuse(lost, row),
                 )

@@ -11,14 +11,18 @@ A history over a trace is a function from the run to steps for the judge::
 It goes through the rows once, in the order of their events, with the state of one subject at a
 time. What several need of a run is worked out once, on first use: ``timeline``, ``losses``, ….
 A history that reads no table of the trace is told of plain logs as well.
+
+``replica_log`` has a row for each record of each replica, so it is as large as the logs: it is gone
+through by ``each`` and ``by_record``, which hold some of its rows at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
@@ -28,6 +32,16 @@ from minicluster.verify.promises import Promises
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
+_OF_A_RECORD = ("topic_id", "part", "offset")
+
+
+@runtime_checkable
+class StoredRows(Protocol):
+    """The rows of a table that are made as they are asked for, each time again."""
+
+    def in_order(self, columns: Sequence[str]) -> Iterable[Row]:
+        """All rows by some columns; those that are equal there stay in the table's order."""
+        ...
 
 
 class TracedRun:
@@ -41,7 +55,7 @@ class TracedRun:
     def __init__(
         self,
         evidence: Run,
-        tables: Mapping[str, Iterable[Row]],
+        tables: Mapping[str, Iterable[Row] | StoredRows],
         timeline: Timeline,
         promises: Promises,
         cleaned: Collection[tuple[str, int]] = (),
@@ -70,9 +84,29 @@ class TracedRun:
         """The rows of a table by their events; those of one event stay in the table's order."""
         rows = self._sorted.get(table)
         if rows is None:
-            rows = sorted(self._tables.get(table, ()), key=lambda row: row["seq"])
+            rows = list(self.each(table))
             self._sorted[table] = rows
         return rows
+
+    def each(self, table: str) -> Iterable[Row]:
+        """The same rows one after the other, not held where the driver has them stored."""
+        return self._in_order(table, ("seq",))
+
+    def by_record(self, table: str) -> Iterator[list[Row]]:
+        """The rows of each offset of each partition together, by their events.
+
+        Partitions come one after the other, and the offsets of each in order.
+        """
+        rows = self._in_order(table, (*_OF_A_RECORD, "seq"))
+        for _, of_record in groupby(rows, lambda row: [row[name] for name in _OF_A_RECORD]):
+            yield list(of_record)
+
+    def _in_order(self, table: str, columns: Sequence[str]) -> Iterable[Row]:
+        rows = self._tables.get(table, ())
+        if isinstance(rows, StoredRows):
+            return rows.in_order(columns)
+        # A topic's id may be null: its rows come last, as in Arrow's order.
+        return sorted(rows, key=lambda row: [(row[name] is None, row[name]) for name in columns])
 
     def problem(self, problem: Problem) -> None:
         """Evidence cannot be used: rules that need it are unknown, and the verdict says why."""

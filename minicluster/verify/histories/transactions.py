@@ -353,11 +353,11 @@ def _judge_written(
     for batch in run.context(producer_batches):
         if batch.excuse is not None or batch.ended_by != COMMIT or batch.marker is not None:
             continue
-        record = leaders[batch.place].records.get(batch.base_offset)
+        record = leaders[batch.place].log.at(batch.base_offset)
         if record is None or batch.row["topic"] == OFFSETS:
             continue
         for group in producers.get(batch.row["producer_id"], ()):
-            key = group, batch.row["topic_id"], record["value_id"]
+            key = group, batch.row["topic_id"], record[1]
             copies[key] += 1
             written.append((key, batch))
     sources = _sources(run) if written else {}

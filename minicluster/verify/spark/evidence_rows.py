@@ -357,8 +357,13 @@ def batch_of(content: bytes) -> RecordBatch:
     return RecordBatch.decode(content[:8] + length + content[LENGTH_END:], lenient=True)
 
 
-def rows_of(content: bytes) -> list[Mapping[str, Any]]:
-    """The rows that ``to_bytes`` has written."""
+def table_of(content: bytes) -> pa.Table:
+    """The table that ``to_bytes`` has written."""
     with pa.ipc.open_stream(content) as reader:
-        rows: list[Mapping[str, Any]] = reader.read_all().to_pylist()
-        return rows
+        return reader.read_all()
+
+
+def rows_of(content: bytes) -> list[Mapping[str, Any]]:
+    """The rows of that table."""
+    rows: list[Mapping[str, Any]] = table_of(content).to_pylist()
+    return rows
