@@ -153,4 +153,4 @@ def test_a_log_that_changes_while_it_is_read_is_one_line(spark: Any, tmp_path: P
 
     (row,) = results_of(spark, items, TASK, DEFAULT_LIMITS).collect()
 
-    assert row.kind == "refused" and row.message.endswith("there is no such file or folder")
+    assert row.kind == "rejected" and row.message.endswith("there is no such file or folder")
