@@ -35,7 +35,7 @@ def test_a_varint_that_is_too_long_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="longer than 32 bits"):
         decode_uvarint(data, 0)
     for value in (-1, 1 << 32):
-        with pytest.raises(ValueError, match="no unsigned 32-bit number"):
+        with pytest.raises(ValueError, match="not an unsigned 32-bit number"):
             encode_uvarint(value)
 
 

@@ -15,6 +15,7 @@ from tests.workload.processes import Process
 
 Request = tuple[Any, int]
 """A request and its version."""
+TIMEOUT_MS = 60_000  # the controller rejects DeleteTopics and CreatePartitions that have none
 
 
 def administration(kind: str, arguments: Mapping[str, Any], image: MetadataImage) -> Any:
@@ -56,8 +57,10 @@ def _delete(arguments: Mapping[str, Any], image: MetadataImage) -> Any:
     Request = m.DeleteTopicsRequest
     topic = image.topics.named(arguments["topic"])
     if topic is None:
-        return Request(topics=(Request.DeleteTopicState(name=arguments["topic"]),))
-    return Request(topics=(Request.DeleteTopicState(name=None, topic_id=topic.id),))
+        named = Request.DeleteTopicState(name=arguments["topic"])
+    else:
+        named = Request.DeleteTopicState(name=None, topic_id=topic.id)
+    return Request(topics=(named,), timeout_ms=TIMEOUT_MS)
 
 
 def _grow(arguments: Mapping[str, Any], image: MetadataImage) -> Any:
@@ -70,7 +73,7 @@ def _grow(arguments: Mapping[str, Any], image: MetadataImage) -> Any:
     requested = Request.CreatePartitionsTopic(
         name=arguments["topic"], count=arguments["count"], assignments=assignments
     )
-    return Request(topics=(requested,))
+    return Request(topics=(requested,), timeout_ms=TIMEOUT_MS)
 
 
 def _elect(arguments: Mapping[str, Any], image: MetadataImage) -> Any:

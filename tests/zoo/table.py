@@ -36,7 +36,7 @@ PLANTS = _plants(
     ("Z01", "examples/fenced_follower", "A1 A3"),
     ("Z02", "tests/zoo/fenced_seen", "A5"),
     ("Z03", "tests/zoo/stale_incarnation", "A7"),
-    ("Z04", "tests/zoo/lossy_restart", "B3"),
+    ("Z04", "tests/zoo/lossy_restart", "F14 B3"),
     ("Z05", "examples/fenced_follower", "A3 E17"),
     ("Z06", "tests/zoo/session", "A8"),
     ("Z07", "tests/zoo/last_known", "A2"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.cluster.actions.performing import ms
@@ -31,6 +32,8 @@ def admin(
 ) -> Any:
     """Send any request to the active controller, or to one node, and give its response.
 
+    Shapes:  a request whose ``timeout_ms`` is 0, as DeleteTopics has it by default, may take as
+             long as ``within``: Kafka's controller rejects it at once, and no client sends it so.
     Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
     what = type(request).__name__
@@ -39,7 +42,10 @@ def admin(
             f"admin: {shown(request)} is not a request, such as DescribeQuorumRequest()"
         )
     node_id = None if to is None else cluster.node_id(to)
-    return send(cluster, what, request, read_duration(within, f"{what}: within"), to=node_id)
+    limit = read_duration(within, f"{what}: within")
+    if getattr(request, "timeout_ms", None) == 0:
+        request = replace(request, timeout_ms=ms(limit))
+    return send(cluster, what, request, limit, to=node_id)
 
 
 def send(
