@@ -53,6 +53,7 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
+from minicluster.metadata.image.configs import CORDONED_LOG_DIRS
 from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
@@ -85,6 +86,7 @@ class BrokerRoles(Shell):
         config, disk, rules = context.config, context.disk, context.rules
         host, port = plan.broker_address(self.node_id)
         store = ReplicaStore(disk)
+        static = static_configs(context, plan, "broker", LISTENER)
         self.lifecycle = BrokerLifecycle(
             LifecycleConfig(
                 broker_id=self.node_id,
@@ -102,6 +104,7 @@ class BrokerRoles(Shell):
                 rack=config.rack_of(self.node_id),
                 log_dirs=store.online_directories,
                 dir_names=dict(zip(config.log_dirs, disk.directory_ids, strict=False)),
+                cordoned_log_dirs=static.get(CORDONED_LOG_DIRS, ""),
                 previous_broker_epoch=store.take_previous_epoch(),
                 heartbeat_interval_ms=config.heartbeat_interval_ms,
                 session_timeout_ms=config.session_timeout_ms,
@@ -118,7 +121,7 @@ class BrokerRoles(Shell):
                 cluster_id=plan.cluster_id,
                 listener=LISTENER,
                 features=context.features(),
-                static=static_configs(context, plan, "broker", LISTENER),
+                static=static,
                 rules=rules,
             ),
             ids=self.lifecycle.channel.ids,

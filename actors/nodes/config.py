@@ -13,6 +13,8 @@ from uuid import UUID
 
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.definitions import broker_configs
+from minicluster.configs.dynamic_broker import check_cordoned
+from minicluster.configs.effective import BrokerLevels
 from minicluster.configs.views import broker_config, older_config, viewed_configs
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
@@ -155,6 +157,12 @@ class ClusterConfig:
                 f"config: {METADATA_LOG_DIR}: {new.metadata_log_dir!r} is none of {LOG_DIRS} "
                 f"({', '.join(new.log_dirs)}); leave it out for a directory of its own"
             )
+        own = {**static, LOG_DIRS: ",".join(new.log_dirs)}
+        try:
+            check_cordoned(BrokerLevels({}, {}, own))
+        except InvalidConfig as rejection:
+            why = rejection.message.removeprefix("requirement failed: ")
+            raise UserError(f"config: {why}") from None
         return new
 
     @property

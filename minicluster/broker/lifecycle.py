@@ -107,6 +107,7 @@ class LifecycleConfig:
     rack: str | None = None
     log_dirs: tuple[uuid.UUID, ...] = ()
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)  # as log.dirs names them
+    cordoned_log_dirs: str = ""  # of the properties file
     previous_broker_epoch: int = -1
     heartbeat_interval_ms: int = broker_config("broker.heartbeat.interval.ms")
     session_timeout_ms: int = broker_config("broker.session.timeout.ms")
@@ -247,8 +248,10 @@ class BrokerLifecycle:
 
         Source:  BrokerRegistrationTracker.brokerRegistrationNeedsRefresh (KIP-858).
         """
-        broker_id, names = self.config.broker_id, self.config.dir_names
-        cordoned = cordoned_directories(image, broker_id, names)
+        config = self.config
+        cordoned = cordoned_directories(
+            image, config.broker_id, config.dir_names, config.cordoned_log_dirs
+        )
         effects = self.set_cordoned_dirs(cordoned, now_ms)
         own = image.cluster.broker(self.config.broker_id)
         if (

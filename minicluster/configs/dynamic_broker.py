@@ -7,7 +7,7 @@ Leaves out: plugins (reporters, callbacks, key stores), which no broker here loa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from minicluster.configs.config_def import ConfigKey, InvalidConfig, Value
@@ -183,6 +183,30 @@ def _check_together(levels: BrokerLevels) -> None:
             "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
             "equal to 1"
         )
+    check_cordoned(levels)
+
+
+def check_cordoned(levels: BrokerLevels) -> None:
+    """Reject cordoned directories that the broker does not have (KIP-1066).
+
+    Errors:  InvalidConfig.
+    Source:  KafkaConfig.validateCordonedLogDirs.
+    """
+    cordoned = _list(levels, "cordoned.log.dirs")
+    if "*" in cordoned:
+        if len(cordoned) > 1:
+            raise InvalidConfig(
+                "requirement failed: When cordoned.log.dirs is set to *, it must not contain other "
+                "values"
+            )
+        return
+    directories = _list(levels, "log.dirs") or _list(levels, "log.dir")
+    unknown = [name for name in cordoned if name not in directories]
+    if unknown:
+        raise InvalidConfig(
+            "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or "
+            f"log.dir. Missing entries : {', '.join(unknown)}"
+        )
 
 
 def _check_threads(now: BrokerLevels, changed: BrokerLevels) -> None:
@@ -224,3 +248,8 @@ def _int(levels: BrokerLevels, name: str) -> int:
     value: Value = broker_configs().keys[name].parse(levels.value(name))
     assert isinstance(value, int)
     return value
+
+
+def _list(levels: BrokerLevels, name: str) -> Sequence[str]:
+    value: Value = broker_configs().keys[name].parse(levels.value(name))
+    return value if isinstance(value, list) else []

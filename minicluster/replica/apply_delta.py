@@ -17,7 +17,6 @@ from __future__ import annotations
 import uuid
 
 from minicluster.effects import Trace
-from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
@@ -229,7 +228,7 @@ def _directory_for(
     free = assigned in (directory_id.UNASSIGNED, directory_id.MIGRATING)
     if not online or (len(online) < len(everything) and not free):
         return None
-    cordoned = cordoned_directories(state.image, state.broker_id, state.config.dir_names) or ()
+    cordoned = state.cordoned_directories
     online = tuple(d for d in online if d not in cordoned) or online[:1]
     if len(online) == 1:
         return online[0]

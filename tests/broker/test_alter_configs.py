@@ -75,6 +75,15 @@ REFUSED = [
         resource(BROKER, "1", ("log.dir", 2, "/x"), ("log.dirs", 7, "/y")),
         "Unknown operations type 7",
     ),
+    (
+        resource(BROKER, "1", ("cordoned.log.dirs", 0, "/x,/tmp/kafka-logs")),
+        "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or "
+        "log.dir. Missing entries : /x",
+    ),
+    (
+        resource(BROKER, "1", ("cordoned.log.dirs", 0, "*,/tmp/kafka-logs")),
+        "requirement failed: When cordoned.log.dirs is set to *, it must not contain other values",
+    ),
 ]
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
+from minicluster.errors import RequestRejected, UserError
 
 
 def lies(cluster: MiniCluster, broker: int, topic: str) -> uuid.UUID:
@@ -52,3 +55,19 @@ def test_below_4_3_cordoned_directories_are_not_reported() -> None:
         rows = inside(cluster).recorder.table("rpc")
         reported = [row for row in rows if row["api"] == "BrokerHeartbeat"]
         assert reported and not any("cordonedLogDirs" in row["request"] for row in reported)
+
+
+def test_the_properties_file_cordons_until_a_dynamic_config_says_otherwise() -> None:
+    config = {"log.dirs": "d0,d1", "cordoned.log.dirs": "*"}
+    with MiniCluster(brokers=1, controllers=1, seed=1, config=config) as cluster:
+        cluster.wait_until(lambda: len(known(cluster, 1) or ()) == 2, within="5s")
+        with pytest.raises(RequestRejected, match="INVALID_REPLICATION_FACTOR"):
+            cluster.create_topic("a", replicas=1)
+        cluster.set_config("cordoned.log.dirs", "", broker=1)
+        cluster.wait_until(lambda: known(cluster, 1) == (), within="5s")
+        cluster.create_topic("a", replicas=1)
+
+
+def test_a_cluster_does_not_start_with_a_cordoned_directory_that_it_lacks() -> None:
+    with pytest.raises(UserError, match="Missing entries : d7"):
+        MiniCluster(brokers=1, config={"log.dirs": "d0,d1", "cordoned.log.dirs": "d1,d7"})

@@ -14,7 +14,6 @@ from minicluster.java_order import (
     string_hash,
     topic_partition_hash,
 )
-from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.topic_partition import grouped_by_topic
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsResponse, DescribeLogDirsResponse
@@ -46,7 +45,7 @@ def handle_describe_log_dirs(
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     names = state.config.dir_names
-    cordoned = cordoned_directories(state.image, state.broker_id, names) or ()
+    cordoned = state.cordoned_directories
     online = state.store.online_directories
     results = tuple(
         _directory(state, name, directory, wanted, directory in cordoned)
@@ -179,8 +178,7 @@ def _move(state: ReplicaManagerState, topic: str, index: int, path: str, now_ms:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directory not in state.store.online_directories:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    cordoned = cordoned_directories(state.image, state.broker_id, state.config.dir_names) or ()
-    if directory in cordoned:
+    if directory in state.cordoned_directories:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     name = log_name(topic, index)
     try:

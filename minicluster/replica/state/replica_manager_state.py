@@ -13,8 +13,15 @@ from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
 from minicluster.faults import Faults
 from minicluster.java_order import scala_map_order
+from minicluster.metadata.cordoned import cordoned_directories
 from minicluster.metadata.image.cluster import Endpoint
-from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, MIN_ISR, TOPIC
+from minicluster.metadata.image.configs import (
+    BROKER,
+    CLUSTER_DEFAULT,
+    CORDONED_LOG_DIRS,
+    MIN_ISR,
+    TOPIC,
+)
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
@@ -133,6 +140,13 @@ class ReplicaManagerState(BrokerContext):
             configs.of(BROKER, CLUSTER_DEFAULT),
             self.config.static,
         )
+
+    @property
+    def cordoned_directories(self) -> tuple[uuid.UUID, ...]:
+        """The log directories that get no new replica."""
+        config = self.config
+        static = config.static.get(CORDONED_LOG_DIRS, "")
+        return cordoned_directories(self.image, self.broker_id, config.dir_names, static) or ()
 
     # --- lookups ------------------------------------------------------------------------------
 

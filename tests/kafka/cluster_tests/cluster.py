@@ -19,7 +19,6 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
 from minicluster.metadata.bootstrap import default_features
 from minicluster.metadata.metadata_version import MetadataVersion
-from minicluster.protocol.messages import DescribeClusterRequest
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
@@ -28,11 +27,11 @@ OF_TEST_KIT = {
     "unstable.feature.versions.enable": "true",
     "unstable.api.versions.enable": "true",
 }
-CONTROLLERS = 2  # an endpoint type of DescribeCluster
 
 # What a test sets beside Kafka's own configs is for a class that it brings along.
 UNSERVED = {
     "authorizer.class.name": "an authorizer",
+    "metric.reporters": "reporters of metrics",
     "create.topic.policy.class.name": "a policy of topics",
     "alter.config.policy.class.name": "a policy of configs",
     "remote.log.storage.system.enable": "tiered storage",
@@ -91,7 +90,7 @@ def main(text: str) -> None:
     said(
         brokers=cluster.bootstrap_servers,
         controllers=cluster.bootstrap_controllers,
-        cluster_id=cluster.admin(DescribeClusterRequest(endpoint_type=CONTROLLERS)).cluster_id,
+        cluster_id=cluster.cluster_id,
     )
     for line in sys.stdin:
         what, node_id = line.split()
