@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,7 @@ class ProduceOperation(Operation):
 class Load:
     """Records at a rate until a time.
 
+    Shapes:  operations: the latest, ``operations_max`` of them where that is given.
     Units:   rate: records per second; from_ms, until_ms: cluster time.
     """
 
@@ -131,12 +132,21 @@ class Load:
     key: str | None = None
     batch: int = 1
     operations: list[ProduceOperation] = field(default_factory=list)
+    operations_max: int | None = None
+    sent: int = 0
     stopped: bool = False
 
     @property
     def next_ms(self) -> int:
         """The time of the next record: of the n-th, n / rate after the first."""
-        return self.from_ms + math.floor(len(self.operations) * 1_000 / self.rate)
+        return self.from_ms + math.floor(self.sent * 1_000 / self.rate)
+
+    def add(self, batch: Sequence[ProduceOperation]) -> None:
+        """Count records that are sent now."""
+        self.sent += len(batch)
+        self.operations += batch
+        if self.operations_max is not None:
+            del self.operations[: -self.operations_max]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +249,7 @@ class Client(ClusterActor):
                 deadline_ms=now_ms + REQUEST_TIMEOUT_MS,
                 key=load.key,
             )
-            load.operations.extend(batch)
+            load.add(batch)
             self._produce(batch[0])
             due_ms = load.next_ms
         if due_ms < load.until_ms:

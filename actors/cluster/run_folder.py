@@ -110,6 +110,8 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
     header["trace_rows"] = cluster.recorder.write(path / "trace", end, on_table)
     if problems := cluster.recorder.problems:
         header["recorder_problems"] = [problem.to_dict() for problem in problems]
+    if left_out := cluster.recorder.client_rows_left_out:
+        header["client_responses_left_out"] = left_out
     if cluster.scenario is not None:
         (path / SCENARIO_NAME).write_text(to_yaml(cluster.scenario), encoding="utf-8")
     header[WRITTEN] = {name: file.to_json() for name, file in written_files(path).items()}

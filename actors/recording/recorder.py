@@ -46,6 +46,7 @@ PIECE_ROWS = 500  # that move at a time, while an actor waits
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
+OWN_RECORDS_MAX = 10_000  # that each of the cluster's own clients keeps in a long run
 LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
@@ -88,6 +89,7 @@ class Recorder:
         self.bytes_in_memory = BYTES_IN_MEMORY
         self.shelf = Shelf(BYTES_ON_DISK)
         self.log_rows_max: int | None = None
+        self.own_records_max: int | None = None  # what each of the cluster's own clients keeps
         self._count = itertools.count(1)
         self._folded = 0
         self._held_bytes = 0
@@ -115,7 +117,7 @@ class Recorder:
         self.hashed = False
         self.fold_at, self.rows_in_memory = 2 * FOLD_EVENTS, 4 * PIECE_ROWS
         self.shelf.bytes_max = bytes_on_disk
-        self.log_rows_max = LOG_ROWS_MAX
+        self.log_rows_max, self.own_records_max = LOG_ROWS_MAX, OWN_RECORDS_MAX
 
     def lists_logs(self, records: int, where: str) -> bool:
         """Whether the trace gets a row for each record in brokers' logs; else it lacks them."""

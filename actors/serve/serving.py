@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from minicluster import trace
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of, unseen
 from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_place import check_place, check_writable, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.actors.serve.control import ControlServer
@@ -32,6 +34,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
 TRACE_BYTES = 64_000_000
+END_S = 3.0  # an end that takes longer is told where no status is seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +77,15 @@ class Report:
 
     Shapes:  ready(bootstrap.servers); step(text, cluster time in ms); failed(one line), where the
              scenario does not go as written; status(one line), twice a second, and while the
-             cluster ends; ended, once all is written.
+             cluster ends; slow(one line), once, where the end takes longer than ``END_S``;
+             ended, once all is written.
     """
 
     ready: Callable[[str], None]
     step: Callable[[str, int], None]
     failed: Callable[[str], None]
     status: Callable[[str], None]
+    slow: Callable[[str], None] = lambda text: None
     ended: Callable[[Served], None] = lambda served: None
 
 
@@ -123,13 +128,27 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             ends.close()
             raise
         signals.stop = None
-        report.status("stopping the cluster")
+        end = _End(report)
+        end.begin("stopping the cluster")
         ends.close()
-        path = _save(session, cluster, place, failure, report.status)
-        lacks = tuple(problem.why for problem in cluster.recorder.problems)
-        served = Served(path, response, lacks)
+        path = _save(session, cluster, place, failure, end.begin)
+        served = Served(path, response, _lacks(cluster.recorder))
         report.ended(served)
         return served
+
+
+class _End:
+    """The end of a serving cluster, part by part."""
+
+    def __init__(self, report: Report) -> None:
+        self._report, self._began_s, self._is_told = report, time.monotonic(), False
+
+    def begin(self, part: str) -> None:
+        """A part of the end begins."""
+        self._report.status(part)
+        if not self._is_told and time.monotonic() - self._began_s >= END_S:
+            self._is_told = True
+            self._report.slow(f"the end takes more than {END_S:g} s: {part}")
 
 
 def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
@@ -234,6 +253,16 @@ def _save(
     return write_run(
         cluster, place, failure=failure, on_part=lambda part: on_part(f"writing {part}")
     )
+
+
+def _lacks(recorder: Recorder) -> tuple[str, ...]:
+    """What the trace of a run does not show, a line each."""
+    left_out = recorder.client_rows_left_out
+    of_clients = (
+        f"the trace table client_record has the first {trace.CLIENT_ROWS_MAX:,} rows, and none of "
+        f"{left_out:,} later responses to clients; the live rules have judged them"
+    )
+    return (*(problem.why for problem in recorder.problems), *([of_clients] if left_out else ()))
 
 
 def _run_name(scenario: Scenario) -> str:

@@ -172,6 +172,8 @@ def _serve(settings: ServeSettings) -> int:
                 f"the scenario did not go as written, and ends here: {text}", style="red"
             ),
             status=lambda line: shown.update(task, description=escape(line)),
+            # A terminal shows the part that is being written.
+            slow=lambda text: complain(text) if shown.disable else None,
             ended=_show_end,
         )
         served = serve(settings, report)

@@ -28,25 +28,31 @@ _TRIED_AGAIN = COORDINATOR_ERRORS | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """The group of a consumer, and what it reads."""
+    """The group of a consumer, and what it reads.
+
+    Shapes:  records_max: the latest records that it keeps; all where none is given.
+    """
 
     group: str
     topics: tuple[str, ...]
     read_committed: bool = False
     protocol: GroupProtocol = "classic"
+    records_max: int | None = None
 
 
 class Consumer(Client):
     """One consumer.
 
     Inputs:  as ``Client``, and ``start``, ``stop``.
-    Shapes:  records: all that it has seen, in their order. is_done: it has left its group.
+    Shapes:  records: what it has seen, in their order; seen: how many those are, with what it
+             does not keep. is_done: it has left its group.
     """
 
     def __init__(self, name: str, brokers: Sequence[int], config: ConsumerConfig) -> None:
         super().__init__(name, brokers)
         self.config = config
         self.records: list[ConsumedRecord] = []
+        self.seen = 0
         self.is_done = False
         self.committed: dict[TopicPartition, int] = {}
         self._is_stopping = False
@@ -132,8 +138,15 @@ class Consumer(Client):
     # --- records and commits ------------------------------------------------------------------
 
     def _on_records(self, records: Sequence[ConsumedRecord], now_ms: int) -> None:
-        self.records += records
+        self.see(records)
         self._commit(now_ms)
+
+    def see(self, records: Sequence[ConsumedRecord]) -> None:
+        """Take records into what it has seen."""
+        self.seen += len(records)
+        self.records += records
+        if self.config.records_max is not None:
+            del self.records[: -self.config.records_max]
 
     def _commit_then(self, then: Callable[[int], None], now_ms: int) -> None:
         """Commit what is read, and then continue, whatever came of it."""

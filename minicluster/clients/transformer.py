@@ -88,7 +88,7 @@ class Transformer(Consumer):
             self._open = None
             is_committed = transaction.outcome == "committed"
             if is_committed:
-                self.records += self._records
+                self.see(self._records)
             then, self._then = self._then, None
             if then is not None:
                 then(now_ms)

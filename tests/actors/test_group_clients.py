@@ -25,6 +25,28 @@ def cluster() -> Iterator[MiniCluster]:
         yield running
 
 
+def test_a_consumer_in_a_long_run_keeps_its_latest_records_and_counts_all(
+    cluster: MiniCluster,
+) -> None:
+    inside(cluster).recorder.own_records_max = 2
+    cluster.consume("alpha")
+    (group,) = inside(cluster).groups
+    cluster.produce("alpha", 0, count=5)
+    cluster.wait_until(lambda: group.count == 5, within="30s")
+    assert [record.offset for record in group.records] == [3, 4]
+    assert len(cluster.consume("alpha", count=5, group="other")) == 5
+
+
+def test_transactions_in_a_long_run_keep_their_rate_and_the_latest_ones(
+    cluster: MiniCluster,
+) -> None:
+    inside(cluster).recorder.own_records_max = 2
+    latest = cluster.transaction("alpha", id="t", count=1, rate=2, lasting="5s", abort_every=3)
+    cluster.run_for("8s")
+    [load] = inside(cluster).loads
+    assert len(latest) == 2 and 5 < load.begun <= 10
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_members_share_the_partitions_and_the_next_ones_go_on_where_they_ended(
     cluster: MiniCluster, protocol: GroupProtocol

@@ -6,6 +6,8 @@ sent, a Produce may still wait for its followers: its response arrives when its 
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,7 +75,7 @@ def encoded(values: list[bytes]) -> bytes:
     return RecordBatch.of(records, leader_epoch=-1).encoded
 
 
-def test_an_ordinary_producer_of_large_records_passes_both_limits() -> None:
+def test_an_ordinary_producer_of_large_records_passes_both_limits(tmp_path: Path) -> None:
     """The client's rows reach their limit; then 20 MB of records follow while a Produce waits."""
     with MiniCluster(seed=3, controllers=1) as cluster:
         orders = cluster.create_topic("orders", partitions=2, min_isr=2)
@@ -102,6 +104,10 @@ def test_an_ordinary_producer_of_large_records_passes_both_limits() -> None:
         highest = max(p.acknowledged for p in judged.values() if p.topic == "orders")
         assert highest == trace.CLIENT_ROWS_MAX, "the late response was not judged"
         assert not inside(cluster).recorder.problems
+        left_out = inside(cluster).recorder.client_rows_left_out
+        assert left_out == len(producer.responses) - trace.CLIENT_ROWS_MAX // len(small)
+        header = json.loads((cluster.save(tmp_path / "run") / "run.json").read_text())
+        assert header["client_responses_left_out"] == left_out
 
 
 def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:

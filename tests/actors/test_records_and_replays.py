@@ -32,6 +32,15 @@ def test_a_load_sends_batches_at_its_rate_of_records() -> None:
         assert [one.offset for one in load] == list(range(20))
 
 
+def test_a_load_in_a_long_run_keeps_its_latest_records_and_its_rate() -> None:
+    with MiniCluster(controllers=1, seed=5) as cluster:
+        inside(cluster).recorder.own_records_max = 8
+        orders = cluster.create_topic("orders")
+        load = cluster.produce(orders, rate=20, batch=5, lasting="1s")
+        cluster.run_for("3s")
+        assert [one.offset for one in load] == list(range(12, 20))
+
+
 def test_records_below_an_offset_are_deleted_on_every_replica() -> None:
     with MiniCluster(controllers=1, seed=5) as cluster:
         orders = cluster.create_topic("orders", min_isr=2)

@@ -34,6 +34,7 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
         topics=(str(do.topic),),
         read_committed=do.isolation == "read_committed",
         protocol=do.protocol,
+        records_max=cluster.own_client.recorder.own_records_max if do.count is None else None,
     )
     group = ConsumerGroup([consumer(cluster, config) for _ in range(do.members)])
     if do.count is None:
@@ -73,6 +74,7 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
             until_ms=cluster.now_ms + lasting_ms,
             abort_every=do.abort_every,
             transactions=[],
+            transactions_max=cluster.own_client.recorder.own_records_max,
         )
         cluster.loads.append(load)
         producer.deliver(load)
@@ -97,7 +99,11 @@ def transform(cluster: ClusterRoles, do: declared.Transform) -> ConsumerGroup:
 
     to = str(do.to), _partitions(cluster, str(do.to), "transform")
     config = ConsumerConfig(
-        group=do.group, topics=(str(do.topic),), read_committed=True, protocol=do.protocol
+        group=do.group,
+        topics=(str(do.topic),),
+        read_committed=True,
+        protocol=do.protocol,
+        records_max=cluster.own_client.recorder.own_records_max,
     )
     group = ConsumerGroup(
         [transformer(cluster, config, to, do.abort_every) for _ in range(do.members)]

@@ -129,7 +129,7 @@ class TransformerActor(ConsumerActor):
 
 
 class ConsumerGroup:
-    """The members that one action has started, with all that they have seen."""
+    """The members that one action has started, with what they have seen."""
 
     def __init__(self, actors: Sequence[ConsumerActor]) -> None:
         self.actors = tuple(actors)
@@ -143,7 +143,7 @@ class ConsumerGroup:
     @property
     def count(self) -> int:
         """The number of records that the members have seen."""
-        return sum(len(actor.client.records) for actor in self.actors)
+        return sum(actor.client.seen for actor in self.actors)
 
     @property
     def has_left(self) -> bool:
@@ -166,6 +166,7 @@ class ConsumerGroup:
 class TransactionLoad:
     """Transactions at a rate until a time.
 
+    Shapes:  transactions: the latest, ``transactions_max`` of them where that is given.
     Units:   rate: transactions per second; from_ms, until_ms: cluster time.
     """
 
@@ -177,12 +178,21 @@ class TransactionLoad:
     until_ms: int
     abort_every: int | None
     transactions: list[Transaction]
+    transactions_max: int | None = None
+    begun: int = 0
     stopped: bool = False
 
     @property
     def next_ms(self) -> int:
         """The time of the next transaction."""
-        return self.from_ms + math.floor(len(self.transactions) * 1_000 / self.rate)
+        return self.from_ms + math.floor(self.begun * 1_000 / self.rate)
+
+    def add(self, transaction: Transaction) -> None:
+        """Count a transaction that begins now."""
+        self.begun += 1
+        self.transactions.append(transaction)
+        if self.transactions_max is not None:
+            del self.transactions[: -self.transactions_max]
 
 
 class TransactionalProducerActor(ClientActor):
@@ -221,10 +231,10 @@ class TransactionalProducerActor(ClientActor):
             load.stopped = True
             return
         if self.client.is_idle and load.next_ms <= now_ms:
-            number = len(load.transactions) + 1
+            number = load.begun + 1
             aborts = load.abort_every is not None and number % load.abort_every == 0
             records = self.new_records(load.topic, load.partitions, load.count)
             transaction = Transaction(records=records, commits=not aborts)
-            load.transactions.append(transaction)
+            load.add(transaction)
             self.perform(self.client.begin(transaction, now_ms))
         self.after(max(10, min(load.next_ms - now_ms, 1_000)), load)
