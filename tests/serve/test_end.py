@@ -11,7 +11,7 @@ def test_an_end_that_is_slow_is_told_once_with_the_part_that_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = [100.0]
-    monkeypatch.setattr(serving.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     shown: list[str] = []
     slow: list[str] = []
     report = serving.Report(
