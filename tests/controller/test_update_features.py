@@ -152,3 +152,12 @@ def test_a_feature_without_a_name_is_rejected_at_level_0_as_well(
 
 def test_a_feature_of_kafkas_own_tests_has_a_name() -> None:
     assert update(Cluster(), ("unit.test.feature.version.0", 0)).error_code == ErrorCode.NONE
+
+
+def test_a_rejected_level_of_elr_leaves_no_record_where_features_change_one_by_one() -> None:
+    """It depends on 4.0-IV1: min.insync.replicas, which is written before it, stays away as well."""
+    cluster = Cluster(Rules.KAFKA_3_9, metadata_version="3.9-IV0")
+    before = cluster.end
+    response = update(cluster, (ELR, 1))
+    assert [result.error_code for result in response.results] == [ErrorCode.INVALID_UPDATE_VERSION]
+    assert cluster.end == before

@@ -99,7 +99,8 @@ def update_features(
     if request.validate_only:
         return Decision(response=_response(state, request, version, errors))
     # Before the level: from it on ELRs are kept, and they mean something only under one minimum.
-    if proposed.get(ELR_VERSION, 0) > 0:
+    # Of a level that is rejected beside others (3.9), nothing is written.
+    if proposed.get(ELR_VERSION, 0) > 0 and not errors[ELR_VERSION]:
         records = _elr_safety_records(state) + records
     raised = proposed.get(KRAFT_VERSION, kraft.level)
     return Decision(
