@@ -155,7 +155,7 @@ def test_a_feature_of_kafkas_own_tests_has_a_name() -> None:
 
 
 def test_a_rejected_level_of_elr_leaves_no_record_where_features_change_one_by_one() -> None:
-    """It depends on 4.0-IV1: min.insync.replicas, which is written before it, stays away as well."""
+    """It depends on 4.0-IV1; min.insync.replicas, which is written before it, stays away too."""
     cluster = Cluster(Rules.KAFKA_3_9, metadata_version="3.9-IV0")
     before = cluster.end
     response = update(cluster, (ELR, 1))
