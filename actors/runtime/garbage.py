@@ -24,10 +24,12 @@ _visits_all = False
 
 def cluster_begins() -> None:
     """Set aside what is old from now on, until as many clusters have closed as have begun."""
-    global _clusters
+    global _clusters, _ended, _visits_all
     with _lock:
         _clusters += 1
         if _clusters == 1:
+            # Otherwise, actors of earlier clusters would let this one's first objects be visited.
+            _ended, _visits_all = 0, False
             gc.callbacks.append(_on_collection)
 
 

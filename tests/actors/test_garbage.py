@@ -45,6 +45,22 @@ def test_old_objects_are_set_aside_while_clients_wait(runtime: RuntimeName) -> N
     assert visited(kept) == 1_000
 
 
+def test_actors_that_ended_with_an_earlier_cluster_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "ENDED_MAX", 1)
+    gc.disable()  # a full collection between the two clusters would forget them as well
+    try:
+        for _ in range(2):
+            with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded") as cluster:
+                kept = [Kept()]
+                gc.collect(1)
+                assert visited(kept) == 0
+                cluster.kill(cluster.brokers[0])
+    finally:
+        gc.enable()
+
+
 def test_a_circle_that_becomes_garbage_when_it_is_old_is_freed_after_the_close() -> None:
     with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded"):
         kept: Any = Kept()

@@ -32,7 +32,7 @@ def admin(
 ) -> Any:
     """Send any request to the active controller, or to one node, and give its response.
 
-    Shapes:  a request whose ``timeout_ms`` is 0, as DeleteTopics has it by default, may take as
+    Shapes:  a request whose ``timeout_ms`` is 0 by default, as that of DeleteTopics, may take as
              long as ``within``: Kafka's controller rejects it at once, and no client sends it so.
     Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
@@ -43,7 +43,7 @@ def admin(
         )
     node_id = None if to is None else cluster.node_id(to)
     limit = read_duration(within, f"{what}: within")
-    if getattr(request, "timeout_ms", None) == 0:
+    if getattr(request, "timeout_ms", None) == 0 and type(request)().timeout_ms == 0:
         request = replace(request, timeout_ms=ms(limit))
     return send(cluster, what, request, limit, to=node_id)
 
