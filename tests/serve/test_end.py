@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
+from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.recording.problems import RecorderWarning
 from minicluster.actors.serve import serving
 
 
@@ -27,3 +32,22 @@ def test_an_end_that_is_slow_is_told_once_with_the_part_that_begins(
         now_s[0] += seconds
     assert shown == ["stopping", "the logs", "rpc", "fault"]
     assert slow == ["the end takes more than 3 s: rpc"]
+
+
+def test_a_trace_that_reached_its_bound_is_no_failure_of_the_command() -> None:
+    """A failure of the recorder is one: its run is unknown, and the exit code says so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecorderWarning)
+        with MiniCluster(seed=11) as cluster:
+            recorder = inside(cluster).recorder
+            assert serving._unseen(inside(cluster)) == (None, None)
+            recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 500, 64, 64
+            recorder.shelf.group_rows, recorder.shelf.bytes_max = 64, 150_000
+            cluster.produce(cluster.create_topic("orders", min_isr=1), rate=20)
+            cluster.run_for("20s")
+            assert any("a trace takes at most" in line for line in serving._lacks(recorder))
+            response, failure = serving._unseen(inside(cluster))
+            assert response is None and failure is not None and failure.kind == "unseen"
+            recorder.found.add("the live checks", ValueError("broken"))
+            response, failure = serving._unseen(inside(cluster))
+            assert response is not None and response.exit_code == 2
