@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,14 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import RuntimeName
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.runtime import garbage
+
+
+@pytest.fixture(autouse=True)
+def collected_on_demand() -> Iterator[None]:
+    """No collection comes between two lines of a test, from the threads of its cluster."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 class Kept:
@@ -49,16 +58,12 @@ def test_actors_that_ended_with_an_earlier_cluster_do_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(garbage, "ENDED_MAX", 1)
-    gc.disable()  # a full collection between the two clusters would forget them as well
-    try:
-        for _ in range(2):
-            with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded") as cluster:
-                kept = [Kept()]
-                gc.collect(1)
-                assert visited(kept) == 0
-                cluster.kill(cluster.brokers[0])
-    finally:
-        gc.enable()
+    for _ in range(2):
+        with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded") as cluster:
+            kept = [Kept()]
+            gc.collect(1)
+            assert visited(kept) == 0
+            cluster.kill(cluster.brokers[0])
 
 
 def test_a_circle_that_becomes_garbage_when_it_is_old_is_freed_after_the_close() -> None:
