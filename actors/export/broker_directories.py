@@ -73,11 +73,11 @@ def write_broker(
 
 
 def _broker_files(disk: Disk, end: BrokerEnd, names: Sequence[str], cluster_id: str) -> Files:
-    in_directory: dict[UUID, list[StoredLog]] = {one: [] for one in disk.directory_ids}
+    in_directory: dict[UUID, list[StoredLog]] = {each: [] for each in disk.directory_ids}
     for stored in ReplicaStore(disk).stored_logs():
         # One that names no directory lies in the first.
-        found = in_directory.get(stored.directory, in_directory[disk.directory_ids[0]])
-        found.append(stored)
+        logs_there = in_directory.get(stored.directory, in_directory[disk.directory_ids[0]])
+        logs_there.append(stored)
     for name, (directory_id, logs) in zip(names, in_directory.items(), strict=True):
         identity = meta_properties_text(
             node_id=disk.node_id, cluster_id=cluster_id, directory_id=directory_id
@@ -88,7 +88,9 @@ def _broker_files(disk: Disk, end: BrokerEnd, names: Sequence[str], cluster_id: 
 
 
 def _directory_files(stored: Sequence[StoredLog], end: BrokerEnd) -> Files:
-    current = {(one.topic, one.index): one.log for one in stored if not one.is_future}
+    current = {
+        (replica.topic, replica.index): replica.log for replica in stored if not replica.is_future
+    }
     checkpoints: Mapping[str, Offsets] = {
         RECOVERY_POINTS_NAME: {
             key: log.flushed_offset if end.epoch is None else log.end_offset
@@ -109,10 +111,10 @@ def _directory_files(stored: Sequence[StoredLog], end: BrokerEnd) -> Files:
         yield name, offset_checkpoint_text(offsets).encode()
     if end.epoch is not None:
         yield CLEAN_SHUTDOWN_NAME, clean_shutdown_text(end.epoch).encode()
-    for one in stored:
-        key = one.topic, one.index
-        folder = future_name(*key, one.topic_id) if one.is_future else log_name(*key)
-        for name, content in _log_files(one.log, one.topic_id):
+    for replica in stored:
+        key = replica.topic, replica.index
+        folder = future_name(*key, replica.topic_id) if replica.is_future else log_name(*key)
+        for name, content in _log_files(replica.log, replica.topic_id):
             yield f"{folder}/{name}", content
 
 

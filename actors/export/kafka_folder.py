@@ -225,12 +225,12 @@ def _write(run: Path, header: RunHeader, writer: _Writer) -> _Found:
         controllers=len(header.controllers),
         threaded=header.runtime == "threaded",
     )
-    found = writer.found
+    contents = writer.found
     for node_id in header.controllers:
         writer.controller(run / controller_folder(node_id))
     quorum = QuorumAddresses(
         controllers={node_id: writer.addresses[node_id] for node_id in header.controllers},
-        is_dynamic=found.kraft_version > 0,
+        is_dynamic=contents.kraft_version > 0,
     )
     settings = run_settings(config, header.config)
     for node_id in header.controllers:
@@ -252,7 +252,7 @@ def _write(run: Path, header: RunHeader, writer: _Writer) -> _Found:
             rack=config.rack_of(node_id),
         )
         writer.put(f"{folder}/{PROPERTIES_NAME}", properties_text(settings | values).encode())
-    return found
+    return contents
 
 
 class _Writer:

@@ -36,14 +36,14 @@ class QuorumAddresses:
 
 def run_settings(config: ClusterConfig, given: Mapping[str, Any]) -> dict[str, str]:
     """The settings of a run that Kafka has as well, as its files have them."""
-    found = dict(config.static)
-    found.pop(BROKER_RACK, None)
+    settings = dict(config.static)
+    settings.pop(BROKER_RACK, None)
     for name in given:
         field = next((fields[name] for fields in _FIELDS if name in fields), None)
         if field is not None and name in broker_configs():
             value = getattr(config, field)
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return dict(sorted(found.items()))
+            settings[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return dict(sorted(settings.items()))
 
 
 def broker_properties(

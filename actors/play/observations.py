@@ -63,7 +63,7 @@ def _cases(cluster: RunningCluster) -> Iterator[Mapping[str, int]]:
 
 
 def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Observation]:
-    found: set[Observation] = set()
+    seen: set[Observation] = set()
     last: dict[tuple[Any, ...], str] = {}
     for row in rows:
         kind = row["kind"]
@@ -71,35 +71,35 @@ def _replicas(rows: Iterable[Mapping[str, Any]]) -> set[Observation]:
             continue
         name = f"{kind} {row['error']}" if row.get("error") else kind
         key = row["broker"], row["topic_id"], row["part"]
-        found.add(("replicas", f"{last.get(key, 'nothing')} -> {name}"))
+        seen.add(("replicas", f"{last.get(key, 'nothing')} -> {name}"))
         last[key] = name
         isr, maximal = row.get("isr"), row.get("maximal_isr")
         if isr is not None and maximal is not None:
             pending = ", one joins" if len(maximal) > len(isr) else ""
             minimum = row.get("min_isr")
-            found.add(("ISRs", f"{kind} with {len(isr)} of at least {minimum}{pending}"))
-    return found
+            seen.add(("ISRs", f"{kind} with {len(isr)} of at least {minimum}{pending}"))
+    return seen
 
 
 def _voters(rows: Iterable[Mapping[str, Any]]) -> set[Observation]:
-    found: set[Observation] = set()
+    seen: set[Observation] = set()
     last: dict[int, str] = {}
     for row in rows:
         kind, node = row["kind"], row["node"]
         if kind in _VOTER:
-            found.add(("voters", f"{last.get(node, 'nothing')} -> {kind}"))
+            seen.add(("voters", f"{last.get(node, 'nothing')} -> {kind}"))
             last[node] = kind
-    return found
+    return seen
 
 
 def _records(cluster: RunningCluster) -> set[str]:
     """Each type of record in the controllers' logs, with the optional fields that it sets."""
     return {
-        _shape(held.record)
+        _shape(stored.record)
         for node in cluster.controller_ids
         for batch in cluster.disks[node].log(METADATA_DIRECTORY).batches
         if not batch.is_control
-        for held in batch.metadata_records
+        for stored in batch.metadata_records
     }
 
 
@@ -124,5 +124,5 @@ def _errors(message: Any) -> Iterator[int]:
     if has_error and message.error_code:
         yield int(message.error_code)
     for name in lists:
-        for one in getattr(message, name) or ():
-            yield from _errors(one)
+        for part in getattr(message, name) or ():
+            yield from _errors(part)

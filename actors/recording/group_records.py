@@ -105,8 +105,8 @@ def _offsets(kind: str, request: Any, response: Any) -> Iterator[Row]:
 
 def _id_of(topic: Any) -> UUID:
     """The id by which a topic is named; some requests have names alone."""
-    found: UUID = getattr(topic, "topic_id", ZERO_UUID)
-    return found
+    topic_id: UUID = getattr(topic, "topic_id", ZERO_UUID)
+    return topic_id
 
 
 def _fetched(request: Any, response: Any) -> Iterator[Row]:

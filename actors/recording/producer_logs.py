@@ -80,7 +80,7 @@ def decision_rows(disk: Disk) -> Iterator[dict[str, Any]]:
 
 
 def _decisions(log: Log) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    decisions: list[dict[str, Any]] = []
     open_rows: dict[str, list[dict[str, Any]]] = {}
     for batch in log.batches:
         for record in batch.records:
@@ -112,5 +112,5 @@ def _decisions(log: Log) -> list[dict[str, Any]]:
                     for index in topic.partition_ids
                 ]
                 open_rows[key] = rows
-                found += rows
-    return found
+                decisions += rows
+    return decisions

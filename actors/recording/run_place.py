@@ -134,16 +134,16 @@ def check_writable(runs: Path) -> None:
 def holds_another(place: Path, scenario: Mapping[str, Any]) -> bool:
     """True where a place holds the run of another scenario."""
     try:
-        found = scenario_in((place / RUN_NAME).read_bytes())
+        present = scenario_in((place / RUN_NAME).read_bytes())
     except OSError:
         return False
-    return found is not None and found != json.loads(json.dumps(scenario))
+    return present is not None and present != json.loads(json.dumps(scenario))
 
 
 def scenario_in(header: bytes) -> dict[str, Any] | None:
     """The scenario in the content of a ``run.json``; None where it has none."""
-    found: dict[str, Any] | None = _field(header, "scenario", dict)
-    return found
+    scenario: dict[str, Any] | None = _field(header, "scenario", dict)
+    return scenario
 
 
 def files_in(header: bytes) -> frozenset[str]:
@@ -155,8 +155,8 @@ def _field(header: bytes, name: str, kind: type) -> Any:
     """A field of a ``run.json``; None where it is of another kind."""
     with suppress(ValueError, RecursionError):
         content = json.loads(header)
-        found = content.get(name) if isinstance(content, dict) else None
-        return found if isinstance(found, kind) else None
+        value = content.get(name) if isinstance(content, dict) else None
+        return value if isinstance(value, kind) else None
 
 
 def _owned(place: Path, shown: Path) -> frozenset[str]:
@@ -239,11 +239,11 @@ def _keep(old: Path, new: Path, shown: str) -> None:
 
 def _files_in(folder: Path) -> list[str]:
     """Everything below a folder but folders, by name; links are not followed."""
-    found = []
+    paths = []
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if (Path(parent) / name).is_symlink()]
-        found += [(Path(parent) / name).relative_to(folder).as_posix() for name in files + links]
-    return sorted(found)
+        paths += [(Path(parent) / name).relative_to(folder).as_posix() for name in files + links]
+    return sorted(paths)
 
 
 @contextmanager

@@ -86,8 +86,8 @@ def behind(cluster: Cluster) -> list[str]:
 
 
 def _found(topics: TopicsImage, topic: str, index: int) -> PartitionRegistration | None:
-    found = topics.named(topic)
-    return None if found is None else found.partitions.get(index)
+    image = topics.named(topic)
+    return None if image is None else image.partitions.get(index)
 
 
 def _leadership(state: PartitionRegistration) -> str:

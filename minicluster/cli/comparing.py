@@ -31,25 +31,28 @@ def compare_command(left: Path, right: Path, form: str, limits: ReadLimits) -> i
     from minicluster.verify.evidence.reading import read_runs
 
     one, other = read_runs([left, right], limits)
-    found = compare(one, other)
+    comparison = compare(one, other)
     if form == JSON:
         listed = [
             {"level": each.level.name.lower(), "about": each.about, "left": each.left,
              "right": each.right}
-            for each in found.differences
+            for each in comparison.differences
         ]  # fmt: skip
-        whole = {"same": found.is_same, "partitions": found.partitions, "differences": listed}
+        whole = {
+            "same": comparison.is_same,
+            "partitions": comparison.partitions,
+            "differences": listed,
+        }
         print_lines([json.dumps(whole, indent=2, ensure_ascii=False)])
-        return 0 if found.is_same else EXIT_INVALID
+        return 0 if comparison.is_same else EXIT_INVALID
     print_line(f"left   {left}")
     print_line(f"right  {right}")
-    counts = ", ".join(f"{found.count(level)} {_WORDS[level]}" for level in Level)
-    print_line(
-        f"{found.same} of {counted(found.partitions, 'partition')} with the same history; {counts}"
-    )
-    for each in found.differences:
+    counts = ", ".join(f"{comparison.count(level)} {_WORDS[level]}" for level in Level)
+    partitions = counted(comparison.partitions, "partition")
+    print_line(f"{comparison.same} of {partitions} with the same history; {counts}")
+    for each in comparison.differences:
         print_line("")
         print_line(f"{each.about}: differs {_WORDS[each.level]}")
         print_line(f"  left   {each.left}")
         print_line(f"  right  {each.right}")
-    return 0 if found.is_same else EXIT_INVALID
+    return 0 if comparison.is_same else EXIT_INVALID

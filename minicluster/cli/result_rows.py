@@ -32,7 +32,7 @@ class Rows:
 
 
 def lines_of(
-    found: Rows, form: str, *, width: int | None = None, vertical: bool = False
+    result: Rows, form: str, *, width: int | None = None, vertical: bool = False
 ) -> Iterator[str]:
     """The lines to print.
 
@@ -41,22 +41,22 @@ def lines_of(
     """
     match form:
         case "json":
-            return _json(found)
+            return _json(result)
         case "csv":
-            return _csv(found)
+            return _csv(result)
         case "markdown":
-            return _markdown(found)
-    texts = [[_text(value) for value in row] for row in found.rows]
-    widths = [max(map(cell_len, column)) for column in zip(found.names, *texts, strict=True)]
+            return _markdown(result)
+    texts = [[_text(value) for value in row] for row in result.rows]
+    widths = [max(map(cell_len, column)) for column in zip(result.names, *texts, strict=True)]
     is_wide = width is not None and sum(widths) + 2 * len(widths) > width
     has_lines = any("\n" in text for row in texts for text in row)
     if texts and (vertical or is_wide or has_lines):
-        return _vertical(found.names, texts)
+        return _vertical(result.names, texts)
     is_number = [
         all(value is None or _is_number(value) for value in column)
-        for column in zip(*found.rows, strict=True)
+        for column in zip(*result.rows, strict=True)
     ] or [False] * len(widths)
-    return _table(found.names, texts, widths, is_number)
+    return _table(result.names, texts, widths, is_number)
 
 
 def _table(

@@ -32,14 +32,14 @@ def check(files: tuple[Path, ...]) -> int:
     codes = {0}
     for path in files:
         try:
-            found = _mistakes(path)
-            codes.add(EXIT_CONTENT if found else 0)
+            complaints = _mistakes(path)
+            codes.add(EXIT_CONTENT if complaints else 0)
         except UserError as error:  # no file, or no text: the others are looked at
-            found = [str(error)]
+            complaints = [str(error)]
             codes.add(error.exit_code)
-        for line in found:
+        for line in complaints:
             complain(line)
-        if not found:
+        if not complaints:
             print_line(f"{path}: good")
     return EXIT_CONTENT if EXIT_CONTENT in codes else max(codes)
 
@@ -54,16 +54,18 @@ def _mistakes(path: Path) -> list[str]:
     others = Others(
         BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}), _topic_config
     )
-    scenario, found = mistakes(scenario_text(path), str(path), path.stem, others)
-    if scenario is not None and not found:
+    scenario, seen = mistakes(scenario_text(path), str(path), path.stem, others)
+    if scenario is not None and not seen:
         try:  # what only the whole shows
             run_name(scenario)
             cluster_of(scenario)
         except UserError as error:
-            found.append(Mistake(0, 0, str(error)))
+            seen.append(Mistake(0, 0, str(error)))
     return [
-        f"{path}:{one.line}:{one.column}: {one.text}" if one.line else f"{path}: {one.text}"
-        for one in found
+        f"{path}:{mistake.line}:{mistake.column}: {mistake.text}"
+        if mistake.line
+        else f"{path}: {mistake.text}"
+        for mistake in seen
     ]
 
 

@@ -93,7 +93,7 @@ class Prompt:
         if not query:
             return
         try:
-            found = self._queries.run(query)
+            result = self._queries.run(query)
         except UserError as error:
             self.has_failed = True
             complain(str(error))
@@ -102,13 +102,13 @@ class Prompt:
             self._queries.cancel()
             complain("the query was ended")
             return
-        self._print(found)
+        self._print(result)
 
-    def _print(self, found: Rows) -> None:
+    def _print(self, result: Rows) -> None:
         width, vertical = self._width(), self._vertical
-        print_lines(lines_of(found, self._form, width=width, vertical=vertical))
+        print_lines(lines_of(result, self._form, width=width, vertical=vertical))
         if self._form == TEXT and width is not None:
-            print_line(f"({counted(len(found.rows), 'row')})")
+            print_line(f"({counted(len(result.rows), 'row')})")
 
     def _command(self, line: str) -> bool:
         """Do what a line that begins with a backslash says; False: it ends the prompt."""
