@@ -55,7 +55,7 @@ _NOT_DONE = frozenset(
 class Operation:
     """An operation of the client; the test reads it from its own thread."""
 
-    deadline_ms: int
+    deadline_ms: int = field(repr=False)
     tries: int = 0
     done: bool = False
     response: Any = None
@@ -88,7 +88,7 @@ class Producer:
     sequence: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProduceOperation(Operation):
     """One record to a partition; ``offset`` is where it was acknowledged.
 
@@ -113,6 +113,15 @@ class ProduceOperation(Operation):
     def ok(self) -> bool:
         """True once the record is acknowledged."""
         return self.done and self.failure is None
+
+    def __repr__(self) -> str:
+        """The record and its outcome, as a failing assertion shows it: an operation also knows the
+        ones behind it, whose text would be a page.
+        """
+        outcome = f"failed: {self.failure}" if self.done else "not done"
+        if self.ok:
+            outcome = "ok" if self.offset is None else f"ok at offset {self.offset}"
+        return f"<record {self.value!r} to {self.topic}-{self.partition}: {outcome}>"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,11 +5,17 @@ Ids of incarnations, directories and topics are left out: no one compares them b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Any
 from uuid import UUID
+
+from minicluster.protocol.topics import INTERNAL_TOPICS
+
+Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 WIDTH = 120
 _KINDS = {"partition_event": "partition", "raft_event": "raft", "history": "client"}
@@ -21,10 +27,32 @@ _SUBJECT = frozenset(
 )
 
 
-def readable(event: tuple[Any, ...]) -> str:
-    """One event as a line."""
-    sequence, at_ms, kind, *details = event
+def together(events: Sequence[Event]) -> list[Sequence[Event]]:
+    """Events by the lines that they make: those of an internal topic that follow each other are
+    one, because its fifty partitions would crowd out what the test itself did.
+    """
+    lines: list[Sequence[Event]] = []
+    for topic, group in groupby(events, key=_internal_topic):
+        following = list(group)
+        lines += [following] if topic else [[event] for event in following]
+    return lines
+
+
+def _internal_topic(event: Event) -> str | None:
+    row = event[3] if len(event) > 3 else None
+    if event[2] != "partition_event" or not isinstance(row, Mapping):
+        return None
+    return row["topic"] if row["topic"] in INTERNAL_TOPICS else None
+
+
+def readable(events: Sequence[Event]) -> str:
+    """The line of an event, or of several of one topic (``together``)."""
+    sequence, at_ms, kind, *details = events[0]
     start = f"{at_ms / 1000:10.3f}s {sequence:>7} {_KINDS.get(kind, kind):<9}"
+    if len(events) > 1:
+        kinds = Counter(event[3]["kind"] for event in events)
+        words = ", ".join(f"{kind} {times}" for kind, times in kinds.most_common())
+        details = [f"{details[0]['topic']}: {len(events)} events ({words})"]
     line = f"{start} {' '.join(filter(None, map(_detail, details)))}".rstrip()
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 

@@ -28,7 +28,7 @@ from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, without_records
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Given
 from minicluster.actors.recording.problems import Problems, RecorderProblem
-from minicluster.actors.recording.readable import readable
+from minicluster.actors.recording.readable import Event, readable, together
 from minicluster.actors.recording.sent_batches import sent_batches
 from minicluster.actors.recording.trace_files import Shelf, Unsettled, write_table
 from minicluster.protocol import encode
@@ -48,8 +48,6 @@ PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
 OWN_RECORDS_MAX = 10_000  # that each of the cluster's own clients keeps in a long run
 LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
-
-Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
 
 
 class RunFollower(Protocol):
@@ -278,9 +276,9 @@ class Recorder:
             if event[1] >= since_ms and not _is_answered_produce(event)
         ]
         lines: list[str] = []
-        for event in events[-count:]:
+        for of_one_line in together(events)[-count:]:
             with self.found.noted("the text of an event"):
-                lines.append(readable(event))
+                lines.append(readable(of_one_line))
         return lines
 
     def _fold(self, count: int | None = None) -> None:

@@ -98,8 +98,8 @@ class Transaction:
     records: Sequence[tuple[TopicPartition, str]]
     commits: bool | None = True
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-    member: Membership | None = None
-    on_end: Callable[[], None] = lambda: None
+    member: Membership | None = field(default=None, repr=False)
+    on_end: Callable[[], None] = field(default=lambda: None, repr=False)
     outcome: Outcome | None = None
     written: dict[str, int] = field(default_factory=dict)
 

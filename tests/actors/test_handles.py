@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -179,3 +180,17 @@ def test_produce_to_what_is_not_there_fails_at_once_in_one_line(cluster: MiniClu
         with pytest.raises(UserError, match=mistake):
             cluster.produce(topic, partition, rate=5, lasting="1s")
     assert cluster.now_ms == began_ms, "nothing was waited for"
+
+
+def test_outcomes_are_read_at_a_glance(cluster: MiniCluster) -> None:
+    """A failing assertion prints them; an operation knows all that are behind it."""
+    shown = cluster.create_topic("shown")
+    assert re.sub("/[0-9]+'", "/N'", repr(cluster.produce(shown, count=2))) == (
+        "[<record 'shown-0/N' to shown-0: ok at offset 0>,"
+        " <record 'shown-0/N' to shown-0: ok at offset 1>]"
+    )
+    cluster.kill(shown[0].leader)
+    assert repr(cluster.produce(shown)[0]).endswith("to shown-0: failed: disconnected>")
+    [transaction] = cluster.transaction(shown)
+    assert "outcome='committed'" in repr(transaction)
+    assert "function" not in repr(transaction)
