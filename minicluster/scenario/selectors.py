@@ -129,9 +129,11 @@ def _type_of_word(text: str) -> Type:
         return Type.TRUTH
     if _NUMBER.fullmatch(text):
         return Type.NUMBER
+    if text in FUNCTIONS:
+        raise ScenarioError(f"{text} is written with parentheses, as {FUNCTIONS[text].form}")
+    otherwise = "write broker(1), leader(topic-0), brokers, controllers or all"
     raise ScenarioError(
-        f"unknown selector {text[:60]!r}; "
-        "write broker(1), leader(topic-0), brokers, controllers or all"
+        f"unknown selector {text[:60]!r}; {instead(text, (*NAMED_SETS, *FUNCTIONS), otherwise)}"
     )
 
 

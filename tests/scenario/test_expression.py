@@ -158,6 +158,8 @@ def test_a_slip_is_shown_where_it_is(text: str, message: str) -> None:
         ("leader(orders)", "topic-index"),
         ("isr(nothing-3)", "no partition nothing-3"),
         ("everybody", "unknown selector 'everybody'"),
+        ("active_controller", "written with parentheses, as active_controller()"),
+        ("kontrollers", "did you mean controllers?"),
         ("fenced(broker(1))", "a condition, not a selector"),
         ("55", "there is no node 55"),
     ],
