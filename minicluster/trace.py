@@ -299,6 +299,14 @@ INT32_COLUMNS = frozenset(
 )
 
 
+EXIT = "exit"  # a row of ``fault`` that no step asks for: a process has ended by itself
+
+
+def is_halt(fault: Mapping[str, Any]) -> bool:
+    """True for the row of a process that had to end, as without its last log directory."""
+    return fault["action"] == EXIT and bool(fault["detail"])
+
+
 def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """One row with every column of its table, in order.
 

@@ -29,6 +29,7 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.trace import EXIT
 
 RELIEVED_EVERY = 1_000  # rows of a log
 
@@ -41,7 +42,7 @@ def start_process(cluster: Cluster, node_id: int) -> None:
     metadata_directory = config.metadata_directory(disk.directory_ids)
     is_broker = node_id in cluster.broker_ids
     if is_broker and (why := ReplicaStore(disk).cannot_run(metadata_directory)):
-        cluster.note("exit", [node_id], "note", why)
+        cluster.note(EXIT, [node_id], "note", why)
         return
     draws = cluster.rt.rng(f"incarnation/{node_id}/{count}")
     incarnation = uuid.UUID(int=draws.getrandbits(128), version=4)
@@ -226,4 +227,4 @@ def _take_away(cluster: Cluster, what: tuple[Process | None, str]) -> None:
     if process is not None and cluster.processes.get(process.node_id) is process:
         record_logs(cluster, process.node_id, "crash" if halted else "end")
         end_process(cluster, process.node_id)
-        cluster.note("exit", [process.node_id], "note", halted)
+        cluster.note(EXIT, [process.node_id], "note", halted)

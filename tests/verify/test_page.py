@@ -254,6 +254,40 @@ def test_a_valid_run_shows_what_was_done_and_its_timelines_before_its_rules(
     assert "1 disturbance</summary>" in busy_page and "<td>kill 2 (step 4)</td>" in busy_page
 
 
+# A broker that ends by itself, and internal topics that suffer as the user's does.
+
+HALTED = parse_scenario(
+    """
+name: halted
+cluster: {controllers: 1, brokers: 3, seed: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 1, replicas: 2, min_isr: 2}
+  - {do: consume, topic: orders, group: g, count: 0}
+  - {do: fail_dir, broker: leader(orders-0)}
+  - {after: 40s, do: wait}
+"""
+)
+
+
+def test_a_broker_that_halts_is_a_disturbance_and_is_down(tmp_path: Path) -> None:
+    played = play(HALTED, runs=tmp_path)
+    story = story_of(read_run(played.path, played.path.name))
+    failed, halted = story.disturbances
+    [broker] = failed.nodes
+    assert failed.text == f"fail_dir {broker} 0 (step 3)"
+    assert halted.text == f"exit {broker} all log directories have failed (step 3)"
+    assert story.down == {broker: [(halted.start_ms, None)]}
+
+
+def test_the_users_partitions_are_drawn_before_those_of_internal_topics(tmp_path: Path) -> None:
+    played = play(HALTED, runs=tmp_path)
+    page = verify(played.path, engine="process").to_html()
+    drawn = re.findall(r"<figcaption>([\w-]+)<small>", page)
+    assert drawn[:2] == ["Cluster", "orders-0"]
+    assert len(drawn) == 1 + DRAWN_PARTITIONS
+    assert all(name.startswith("__consumer_offsets-") for name in drawn[2:])
+
+
 def test_rules_are_folded_by_subject_in_natural_order_and_those_without_cases_once_more(
     busy: Report, busy_page: str
 ) -> None:

@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from minicluster.trace import EXIT
 from minicluster.verify.histories.traced_run import Row
 
 _ENDS_PROCESS = ("kill", "bounce", "wipe", "fail_over", "controlled_shutdown")
@@ -45,7 +46,7 @@ def shutdowns(
     for row in faults:
         action, phase, at_ms = row["action"], row["phase"], row["vt"]
         targets = json.loads(row["targets"] or "[]")
-        if action == "exit":
+        if action == EXIT:
             for node in targets:
                 if node in waiting:
                     yield from waited(node, at_ms)

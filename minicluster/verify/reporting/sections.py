@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minicluster.errors import counted
+from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.causes import Cause, Chains, Line
@@ -320,13 +321,20 @@ def figures(page: RunPage) -> Figures:
 
 
 def _choose(page: RunPage) -> tuple[list[PartitionLine], list[PartitionLine]]:
-    """The partitions to draw, the worst first, and the others in order of name."""
+    """The partitions to draw, the worst first, and the others in order of name.
+
+    What happens to brokers happens to the fifty partitions of each internal topic as well: without
+    findings, the user's own that had any shortage come before them.
+    """
     broken = Counter((partition.topic, partition.partition) for partition in page.findings)
 
-    def badness(partition: PartitionLine) -> tuple[int, int, int, int]:
+    def badness(partition: PartitionLine) -> tuple[int, bool, bool, int, int, int]:
         without, under = _short_ms(page, partition)
+        is_short = without + under > 0
         return (
             -broken[partition.topic, partition.partition],
+            not is_short,
+            partition.topic in INTERNAL_TOPICS,
             -without,
             -under,
             -len(partition.spans),

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.trace import EXIT, is_halt
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
 
@@ -22,7 +23,7 @@ OF_LINKS = frozenset({"cut", "delay", "loss", "duplicate", "reorder", "hold"})
 # What ends what another action began.
 ENDS: Mapping[str, tuple[str, ...]] = {
     "resume": ("pause",),
-    "restart": ("kill", "controlled_shutdown", "wipe", "bounce", "fail_over"),
+    "restart": ("kill", "controlled_shutdown", "wipe", "bounce", "fail_over", EXIT),
 }
 
 
@@ -100,7 +101,6 @@ class Story:
     steps: list[Step] = field(default_factory=list)
     disturbances: list[Disturbance] = field(default_factory=list)
     hits: list[tuple[int, str]] = field(default_factory=list)
-    notes: list[tuple[int, int | None, str]] = field(default_factory=list)
     leaders: list[Leadership] = field(default_factory=list)
     down: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
@@ -203,9 +203,7 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
             detail = row["detail"]
             acted = f"planted fault {action} acts" if detail is None else f"{action} {detail}"
             story.hits.append((at_ms, acted))
-        elif phase == "note":
-            story.notes.append((at_ms, row["step"], f"{action}: {row['detail'] or ''}"))
-        elif phase == "start":
+        elif phase == "start" or is_halt(row):
             disturbance = Disturbance(
                 action=action, targets=_shown(targets), nodes=frozenset(_nodes(targets)),
                 start_ms=at_ms, step=row["step"], detail=row["detail"] or "",
