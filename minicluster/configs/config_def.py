@@ -113,6 +113,11 @@ class ConfigKey:
             ensure_valid(self.name, value, self.validator)
         return value
 
+    @property
+    def default_value(self) -> Value:
+        """The value of the default, to which no validator is applied."""
+        return parse_type(self.name, self.default, self.type_)
+
     def normalized(self, text: str | None) -> str | None:
         """The text as Kafka writes the value of it."""
         return to_text(parse_type(self.name, text, self.type_))
@@ -144,7 +149,7 @@ class ConfigDef:
                     f'Missing required configuration "{key.name}" which has no default value.'
                 )
             else:
-                values[key.name] = parse_type(key.name, key.default, key.type_)
+                values[key.name] = key.default_value
         return values
 
     def is_list(self, name: str) -> bool:

@@ -23,7 +23,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.records import VersionedRecord
 
-RUNS_MAX = 512
+RUNS_MAX = 4_096  # else a batch that creates many topics is gone before another node reads it
 RECORDS_MAX = 200_000
 RECENT_MAX = 2  # snapshots, and images of snapshots
 DELTAS_MAX = 4

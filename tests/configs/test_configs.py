@@ -23,6 +23,7 @@ from minicluster.configs.effective import (
     effective_topic_configs,
 )
 from minicluster.configs.validation import (
+    TopicConfigChecks,
     validate_client_metrics_configs,
     validate_group_configs,
     validate_topic_configs,
@@ -74,6 +75,25 @@ def test_a_bad_topic_config_is_refused(config: str, value: str, message: str | N
     with pytest.raises(InvalidConfig) as refused:
         validate_topic_configs({config: value}, {}, NOTHING_SET)
     assert message in refused.value.message
+
+
+def test_many_topics_are_checked_as_one_is() -> None:
+    """What topics leave to the broker is read once, and rejected in its place in the order."""
+    broker = BrokerLevels({}, {}, {"log.retention.ms": "soon"})
+    checks = TopicConfigChecks(broker)
+    checks.validate({"retention.ms": "1000"}, {})  # the broker's does not hold for this topic
+    for new, name in (
+        ({}, "retention.ms"),
+        ({"segment.bytes": "10"}, "segment.bytes"),  # before retention.ms, in Kafka's order
+        ({"cleanup.policy": "burn"}, "retention.ms"),  # behind it
+    ):
+        for validate in (
+            lambda: checks.validate(new, {}),  # noqa: B023
+            lambda: validate_topic_configs(new, {}, broker),  # noqa: B023
+        ):
+            with pytest.raises(InvalidConfig) as refusal:
+                validate()
+            assert f"for configuration {name}" in refusal.value.message
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,13 @@ def test_the_second_node_takes_the_image_of_the_first() -> None:
     assert folded(SharedFolds(), MetadataImage.EMPTY, records) is not first
 
 
+def test_a_batch_that_creates_a_thousand_topics_is_folded_once_for_all_nodes() -> None:
+    folds = SharedFolds()
+    records = versioned(*(r for n in range(1_000) for r in (*topics(n), *partitions(n, 2))))
+    first = folded(folds, MetadataImage.EMPTY, records)
+    assert folded(folds, MetadataImage.EMPTY, records) is first
+
+
 def test_a_record_that_changes_nothing_is_folded_once_for_all_nodes() -> None:
     folds, no_op = SharedFolds(), versioned(NoOpRecord())
     image = folded(folds, MetadataImage.EMPTY, versioned(*topics(1)))

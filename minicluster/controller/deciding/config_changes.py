@@ -13,14 +13,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from minicluster.configs.config_def import ConfigDef, InvalidConfig, java_int, java_split
 from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.configs.effective import BrokerLevels
 from minicluster.configs.validation import (
+    TopicConfigChecks,
     validate_client_metrics_configs,
     validate_group_configs,
-    validate_topic_configs,
 )
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
@@ -71,8 +72,20 @@ class ConfigChange:
     value: str | None
 
 
+class ConfigurationControl:
+    """A state as one request changes its configs, with what is read once for all its resources."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+
+    @cached_property
+    def topic_checks(self) -> TopicConfigChecks:
+        """The checks of topics' configs, by the levels of this controller's node."""
+        return TopicConfigChecks(broker_levels(self.state))
+
+
 def alter_resource(
-    state: ClusterState,
+    control: ConfigurationControl,
     resource: Resource,
     changes: Sequence[ConfigChange],
     *,
@@ -84,6 +97,7 @@ def alter_resource(
     A broker's config is written even when it does not change, so that the broker reads files
     again that it names (KAFKA-14136).
     """
+    state = control.state
     current = state.image.configs.of(*resource)
     new: dict[str, str | None] = {}
     for change in changes:
@@ -102,7 +116,7 @@ def alter_resource(
             value = _changed_list(resource[0], old, change)
         if value != old or resource[0] == BROKER:
             new[change.name] = value
-    error = check_config_changes(state, resource, current, new, newly_created, forwarded)
+    error = check_config_changes(control, resource, current, new, newly_created, forwarded)
     if error:
         return error, []
     return error, [
@@ -147,7 +161,7 @@ def _changed_list(resource_type: int, old: str | None, change: ConfigChange) -> 
 
 
 def check_config_changes(
-    state: ClusterState,
+    control: ConfigurationControl,
     resource: Resource,
     current: Mapping[str, str],
     new: Mapping[str, str | None],
@@ -158,6 +172,7 @@ def check_config_changes(
 
     Source:  ConfigurationControlManager.validateAlterConfig, ControllerConfigurationValidator.
     """
+    state = control.state
     for name, value in new.items():
         problem = _value_problem(state, resource, current, name, value, forwarded)
         if problem:
@@ -166,7 +181,7 @@ def check_config_changes(
     if error:
         return error
     if state.settings.validates_configs:
-        error = _validate(state, resource, current, new)
+        error = _validate(control, resource, current, new)
         if error:
             return error
     return ApiError() if newly_created else _existence(state, resource)
@@ -229,7 +244,7 @@ def _names_no_more_dirs(old: str | None, new: str | None) -> bool:
 
 
 def _validate(
-    state: ClusterState,
+    control: ConfigurationControl,
     resource: Resource,
     current: Mapping[str, str],
     new: Mapping[str, str | None],
@@ -240,11 +255,11 @@ def _validate(
     wanted = {key: kept[key] for key in hash_map_order(kept, string_hash)}
     try:
         if kind == TOPIC:
-            validate_topic_configs(wanted, current, broker_levels(state))
+            control.topic_checks.validate(wanted, current)
         elif kind == CLIENT_METRICS:
             validate_client_metrics_configs(name, wanted)
         elif kind == GROUP:
-            validate_group_configs(wanted, broker_levels(state))
+            validate_group_configs(wanted, broker_levels(control.state))
     except InvalidConfig as refusal:
         return ApiError(refusal.error or ErrorCode.INVALID_CONFIG, refusal.message)
     return ApiError()

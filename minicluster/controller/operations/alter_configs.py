@@ -22,6 +22,7 @@ from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
+    ConfigurationControl,
     alter_resource,
     clear_elr_records,
 )
@@ -67,6 +68,7 @@ def alter_configs(
     Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes.
     Source:  ConfigurationControlManager.legacyAlterConfigs.
     """
+    control = ConfigurationControl(state)
     records: list[VersionedRecord] = []
     responses = []
     item = AlterConfigsResponse.AlterConfigsResourceResponse
@@ -79,7 +81,7 @@ def alter_configs(
             for name in timeline_order(state.image.configs.of(*key), string_hash)
             if name not in wanted
         ]
-        error, new = alter_resource(state, key, changes, forwarded=forwarded)
+        error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
@@ -124,6 +126,7 @@ def incremental_alter_configs(
              where ``Rules.malformed_config_change_is_fatal``.
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
+    control = ConfigurationControl(state)
     records: list[VersionedRecord] = []
     responses = []
     item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
@@ -138,7 +141,7 @@ def incremental_alter_configs(
                 ErrorCode.INVALID_REQUEST, "Unknown config operation, or one without a value."
             )
         else:
-            error, new = alter_resource(state, key, changes, forwarded=forwarded)
+            error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
@@ -195,6 +198,8 @@ def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
 
 def _in_java_order(configs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The configs of a resource in the order of a hash map; the last one of a name counts."""
+    if len(configs) < 2:
+        return configs
     by_name = {config.name: config for config in configs}
     return tuple(by_name[name] for name in hash_map_order(by_name, string_hash))
 

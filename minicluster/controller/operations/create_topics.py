@@ -15,6 +15,7 @@ from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
+    ConfigurationControl,
     alter_resource,
     broker_levels,
     clear_elr_records,
@@ -99,6 +100,7 @@ def create_topics(
     topics = list(by_name.values())
     _reject_too_many_partitions(state, topics)
     errors = _name_errors(state, topics)
+    control = ConfigurationControl(state)
     records: list[VersionedRecord] = []
     results = []
     for topic in topics:
@@ -106,7 +108,7 @@ def create_topics(
         result = None
         if not error:
             try:
-                result = _create_topic(state, topic, records, draw, new_topic_id, quota)
+                result = _create_topic(control, topic, records, draw, new_topic_id, quota)
             except Rejected as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -174,14 +176,15 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
 
 
 def _create_topic(
-    state: ClusterState,
+    control: ConfigurationControl,
     topic: CreatableTopic,
     records: list[VersionedRecord],
     draw: Draw,
     new_topic_id: Callable[[], UUID],
     quota: MutationQuota,
 ) -> TopicResult:
-    configs = _config_records(state, topic)
+    state = control.state
+    configs = _config_records(control, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic, draw)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
@@ -208,7 +211,7 @@ def _create_topic(
     )
 
 
-def _config_records(state: ClusterState, topic: CreatableTopic) -> list[VersionedRecord]:
+def _config_records(control: ConfigurationControl, topic: CreatableTopic) -> list[VersionedRecord]:
     # Otherwise, configs of the brokers that conflict would keep topics from being created that have
     # none of their own.
     if not topic.configs:
@@ -218,10 +221,10 @@ def _config_records(state: ClusterState, topic: CreatableTopic) -> list[Versione
         ConfigChange(name, ConfigOperation.SET, values[name])
         for name in hash_map_order(values, string_hash)
     ]
-    error, records = alter_resource(state, (TOPIC, topic.name), changes, newly_created=True)
+    error, records = alter_resource(control, (TOPIC, topic.name), changes, newly_created=True)
     if error:
         raise Rejected(error.error, error.message or "")
-    return records + clear_elr_records(state, records)
+    return records + clear_elr_records(control.state, records)
 
 
 @step
