@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -15,6 +16,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("minicluster: stopped", file=sys.stderr)
         code = 130
+    gc.freeze()  # else Python visits every object before it ends: 0.4 s after a serving cluster
     if code == 130:  # another Ctrl-C ends the process at once, without a traceback
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(code)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.recording.values import value_text
+from minicluster.actors.recording.values import value_text, value_texts
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
+from minicluster.log.record_scan import record_values
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Texts = dict[RecordBatch, list[str]]
+Texts = dict[RecordBatch, Sequence[bytes]]
 """The values of batches as text; replicas share their batches."""
 
 
@@ -53,32 +54,50 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
 def replica_columns(
     disk: Disk, incarnation: str | None, at: str, common: dict[str, Any], texts: Texts
 ) -> Iterator[pa.Table]:
-    """The same rows as columns, a table for each log: a run may end with a million of them.
+    """The same rows as columns, since a run may end with a million of them.
+
+    No record is made of a batch's bytes, nor a text of its value.
 
     Shapes:  common: the recorder's columns. texts: of batches that were read before.
     """
-    from minicluster.actors.recording.trace_files import arrow_columns
+    from minicluster.actors.recording.columns import column, text_column
+    from minicluster.actors.recording.trace_files import GROUP_ROWS, arrow_columns
 
     for listed in _logs(disk, incarnation, at):
-        offsets: list[int] = []
-        epochs: list[int] = []
-        values: list[str] = []
-        for batch in listed.log.batches:
-            known = texts.get(batch)
-            if known is None:
-                known = texts[batch] = [value_text(record.value) for record in batch.records]
-            if len(known) == batch.last_offset - batch.base_offset + 1:
-                offsets += range(batch.base_offset, batch.last_offset + 1)
-            else:  # compaction has left gaps
-                offsets += [record.offset for record in batch.records]
-            epochs += [batch.leader_epoch] * len(known)
-            values += known
-        columns: dict[str, list[Any]] = {
-            "offset": offsets,
-            "leader_epoch": epochs,
-            "value_id": values,
-        }
-        yield arrow_columns("replica_log", len(offsets), common | listed.place, columns)
+        for batches in _pieces(listed.log.batches, GROUP_ROWS):
+            offsets: list[int] = []
+            epochs: list[int] = []
+            values: list[bytes] = []
+            for batch in batches:
+                known = texts.get(batch)
+                if known is None:
+                    known = texts[batch] = value_texts(record_values(batch))
+                if len(known) == batch.last_offset - batch.base_offset + 1:
+                    offsets += range(batch.base_offset, batch.last_offset + 1)
+                else:  # compaction has left gaps
+                    offsets += [record.offset for record in batch.records]
+                epochs += [batch.leader_epoch] * len(known)
+                values += known
+            columns = {
+                "offset": column("int", offsets),
+                "leader_epoch": column("int", epochs),
+                "value_id": text_column(values),
+            }
+            yield arrow_columns("replica_log", len(offsets), common | listed.place, columns)
+
+
+def _pieces(batches: Iterable[RecordBatch], records_max: int) -> Iterator[list[RecordBatch]]:
+    """Batches in pieces of so many records, and one batch more at most."""
+    piece: list[RecordBatch] = []
+    records = 0
+    for batch in batches:
+        piece.append(batch)
+        records += batch.count
+        if records >= records_max:
+            yield piece
+            piece, records = [], 0
+    if piece:
+        yield piece
 
 
 def _logs(disk: Disk, incarnation: str | None, at: str) -> Iterator[_Listed]:

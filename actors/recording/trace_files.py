@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster import trace
+from minicluster.actors.recording.columns import arrow_type, column, repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +89,7 @@ class _Group:
             places = list(range(self.rows))
             for number, index in enumerate(self.unsettled):
                 places[index] = self.rows + number
-            content = pa.concat_tables([content, now]).take(places)
+            content = pa.concat_tables([content, now]).take(column("int", places))
         return content.combine_chunks()
 
     def write(self, table: str, file: Path) -> int:
@@ -277,32 +278,21 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     """Rows as columns."""
     import pyarrow as pa
 
-    schema = _schema(table)
-    kinds = _kinds(table)
     columns = [
-        pa.array(_cells(kind, [row.get(name) for row in rows]), type=schema.field(name).type)
-        for name, kind in kinds.items()
+        column(kind, [row.get(name) for row in rows]) for name, kind in _kinds(table).items()
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=_schema(table))
 
 
-def arrow_columns(
-    table: str, count: int, shared: Row, columns: Mapping[str, Sequence[Any]]
-) -> pa.Table:
-    """Rows that share most of their values, from the columns of those in which they differ.
-
-    Shapes:  columns: of ``count`` values, as Arrow takes them.
-    """
+def arrow_columns(table: str, count: int, shared: Row, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Rows that share most of their values, from the columns of those in which they differ."""
     import pyarrow as pa
 
-    schema = _schema(table)
     arrays = [
-        pa.array(columns[field.name], type=field.type)
-        if field.name in columns
-        else pa.repeat(pa.scalar(shared.get(field.name), type=field.type), count)
-        for field in schema
+        columns[name] if name in columns else repeated(kind, shared.get(name), count)
+        for name, kind in _kinds(table).items()
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=_schema(table))
 
 
 def _kinds(table: str) -> Mapping[str, str]:
@@ -313,31 +303,7 @@ def _kinds(table: str) -> Mapping[str, str]:
 def _schema(table: str) -> pa.Schema:
     import pyarrow as pa
 
-    types: dict[str, Any] = {
-        "int": pa.int64(),
-        "str": pa.string(),
-        "bool": pa.bool_(),
-        "ints": pa.list_(pa.int64()),
-        "json": pa.string(),
-    }
-    return pa.schema({name: types[kind] for name, kind in _kinds(table).items()})
-
-
-def _cells(kind: str, values: list[Any]) -> list[Any]:
-    """The values of a column as Arrow takes them: no enumerations, nothing lazy."""
-    match kind:
-        case "int":
-            return [one if one.__class__ is int or one is None else int(one) for one in values]
-        case "str":
-            return [one if one.__class__ is str or one is None else str(one) for one in values]
-        case "ints":
-            return [None if one is None else list(map(int, one)) for one in values]
-        case "json":
-            return [one if one is None or isinstance(one, str) else _to_json(one) for one in values]
-    return values
-
-
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
+    return pa.schema({name: arrow_type(kind) for name, kind in _kinds(table).items()})
 
 
 def _from_json(text: str | None) -> Any:

@@ -123,6 +123,8 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             with ready.at(ready_places):
                 signals.stop = session.stop
                 report.ready(cluster.open_to_clients("serve").bootstrap_servers)
+                # This thread has time for it, and neither an actor nor the end has.
+                importlib.import_module("pyarrow.parquet")
                 response, failure = _run(session)
         except BaseException:
             ends.close()

@@ -19,7 +19,7 @@ from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
 from minicluster.log.format.framing import (
-    plain_values,
+    framed_values,
     read_bytes,
     read_headers,
     read_varint,
@@ -245,7 +245,7 @@ class RecordBatch:
         if self._metadata_records is None:
             values: Iterable[bytes] | None = None
             if self._records is None and not self.attributes & CODEC_MASK:
-                values = plain_values(self.unpacked_body(), self.count)
+                values = framed_values(self.unpacked_body(), self.count)
             if values is None:
                 values = (record.value or b"" for record in self.records)
             self._metadata_records = tuple(map(decode_record, values))

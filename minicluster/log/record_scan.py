@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.errors import InvalidBatch
-from minicluster.log.format.framing import plain_values, read_varint
+from minicluster.log.format.framing import framed_values, read_varint
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def record_values(batch: RecordBatch) -> list[bytes]:
     Errors:  InvalidBatch, as for the records themselves.
     """
     if batch.records_in_memory is None:
-        values = plain_values(batch.unpacked_body(), batch.count)
+        values = framed_values(batch.unpacked_body(), batch.count)
         if values is not None:
             return values
     return [record.value or b"" for record in batch.records]

@@ -1,4 +1,4 @@
-"""The fields of a record inside of a batch, zig-zag varints, and records that are a value alone."""
+"""The fields of a record inside of a batch, zig-zag varints, and the values of records alone."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 # --- records ------------------------------------------------------------------------------------
 
 
+NUMBERS_BYTES_MAX = 12  # attributes, time, offset and a byte: too few for a time above 64 bits
+
+
 def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
     """The records of a batch that have a value alone, all at the time of the batch."""
     for offset_delta, value in enumerate(values):
@@ -60,17 +63,17 @@ def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join((prefix, frame, value, b"\0"))  # no headers
 
 
-def plain_values(body: bytes, count: int) -> list[bytes] | None:
-    """The values of records that ``value_frames`` has framed; None if one is framed otherwise.
+def framed_values(body: bytes, count: int) -> list[bytes] | None:
+    """The values of records, empty where a record has none, without anything else of them.
 
-    Each record has a value alone, the time of the batch and the next offset, and its numbers have
-    one or two bytes, as in the metadata log. Varints are read in place: this loop is most of the
-    reading of a long log.
+    None if a record has headers, or a number that is longer than most: then the records themselves
+    tell what they are, or what is wrong with them. Varints are read in place: this loop is most of
+    the reading of a long log, and a fifth of what the records cost.
     """
     values = []
     position = 0
     try:
-        for index in range(count):
+        for _ in range(count):
             length = body[position]
             position += 1
             if length > 127:
@@ -80,23 +83,34 @@ def plain_values(body: bytes, count: int) -> list[bytes] | None:
                 length += (second << 7) - 128
                 position += 1
             end = position + (length >> 1)
-            offset = body[position + 2]  # after the attributes and the time
-            at = position + 3
-            if offset > 127:
-                offset += (body[at] << 7) - 128
+            at = position + 1  # after the attributes
+            while body[at] > 127:  # the time
                 at += 1
-            if length & 1 or body[position + 1] or offset != index << 1 or body[at] != 1:
-                return None
-            size = body[at + 1]
+            at += 1
+            while body[at] > 127:  # the offset
+                at += 1
+            key = body[at + 1]
             at += 2
+            if length & 1 or at - position > NUMBERS_BYTES_MAX:
+                return None
+            if key > 127:
+                second = body[at]
+                if second > 127:
+                    return None
+                key += (second << 7) - 128
+                at += 1
+            if not key & 1:
+                at += key >> 1
+            size = body[at]
+            at += 1
             if size > 127:
                 second = body[at]
                 if second > 127:
                     return None
                 size += (second << 7) - 128
                 at += 1
-            stop = at + (size >> 1)
-            if size & 1 or stop + 1 != end or body[stop] != 0:
+            stop = at if size & 1 else at + (size >> 1)
+            if stop + 1 != end or body[stop] != 0:
                 return None
             values.append(body[at:stop])
             position = end
