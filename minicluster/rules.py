@@ -103,8 +103,6 @@ class Rules:
     failed_task_renounces: bool = False
     # All replicas of the target must be in the ISR to complete a reassignment (3.9; KAFKA-19073).
     reassignment_needs_all_replicas: bool = False
-    # At most so many partitions in one CreateTopics; 0: no limit (3.9).
-    create_topics_partitions_max: int = 10_000
     # The longest value of a config; 0: no limit (3.9).
     config_value_length_max: int = 32_767
     # The placer's errors mention cordoned log directories (4.3).
@@ -376,7 +374,6 @@ Rules.KAFKA_3_9 = Rules(
     tasks_are_periodic=False,
     failed_task_renounces=True,
     reassignment_needs_all_replicas=True,
-    create_topics_partitions_max=0,
     config_value_length_max=0,
     placement_errors_mention_cordoned=False,
     registered_controllers_have_configs=False,

@@ -79,7 +79,6 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "tasks_are_periodic": (f"{_RELEASES}tasks_are_periodic",),
     "failed_task_renounces": (f"{_RELEASES}failed_task_renounces",),
     "reassignment_needs_all_replicas": (f"{_RELEASES}reassignment_needs_all_replicas",),
-    "create_topics_partitions_max": (f"{_RELEASES}create_topics_partitions_max",),
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
     "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),

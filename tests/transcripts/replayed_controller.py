@@ -65,7 +65,7 @@ class ReplayedController:
             heartbeats,
             range(rules.metadata_version_lowest, rules.metadata_version_latest + 1),
             MetadataVersion(header["metadata_version_level"]).level,
-            rules.sessions_by_epoch,
+            rules.sessions_by_epoch or header["eligible_leader_replicas_version"] > 0,
         )
 
     def stale_session(self, now_ms: int) -> BrokerIdAndEpoch | None:

@@ -48,6 +48,7 @@ CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
 
 DUPLICATE_TOPIC = "Duplicate topic name."
+PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
 def screen_create_topics(request: CreateTopicsRequest) -> Screened:
@@ -127,7 +128,10 @@ def create_topics(
 
 
 def _reject_too_many_partitions(state: ClusterState, topics: Sequence[CreatableTopic]) -> None:
-    limit = state.rules.create_topics_partitions_max
+    """Reject the request as a whole, before any topic of it is looked at.
+
+    Source:  ReplicationControlManager.validateTotalNumberOfPartitions (4.x, and 3.9.2 already).
+    """
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -136,7 +140,7 @@ def _reject_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
             total += state.settings.default_num_partitions
         elif topic.num_partitions > 0:
             total += topic.num_partitions
-    if limit and total > limit:
+    if total > PARTITIONS_PER_REQUEST_MAX:
         raise Rejected(
             ErrorCode.POLICY_VIOLATION,
             "Excessively large number of partitions per request.",
