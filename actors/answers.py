@@ -160,8 +160,8 @@ class Answer:
         if not self.requests.names_places:
             return request
         keep = self.requests.keeps(node)
-        found = kept(request, keep)
-        return found if any(map(keep, places(found))) else None
+        narrowed = kept(request, keep)
+        return narrowed if any(map(keep, places(narrowed))) else None
 
 
 class ErrorAnswer(Answer):
@@ -225,8 +225,8 @@ class ErrorAnswer(Answer):
         )
 
     def _merged(self, response: Any, errors: Any, error: ErrorCode) -> Given:
-        given = self._given(with_errors(response, errors), error)
-        return replace(given, of_node=not given.misleads)
+        answer = self._given(with_errors(response, errors), error)
+        return replace(answer, of_node=not answer.misleads)
 
     def _of_fetch(
         self, request: m.FetchRequest, exchange: Exchange, node: Receiver | None
@@ -286,11 +286,11 @@ def _fetch_of(wanted: Iterable[Place]) -> m.FetchRequest:
     topics: dict[tuple[str | None, UUID | None], list[int]] = {}
     for place in wanted:
         topics.setdefault((place.topic, place.topic_id), []).append(place.partition or 0)
-    made = []
+    fetched = []
     for (name, topic_id), numbers in topics.items():
-        one = topic(topic=name or "", partitions=tuple(partition(partition=n) for n in numbers))
-        made.append(one if topic_id is None else changed_to(one, {"topic_id": topic_id}))
-    return m.FetchRequest(topics=tuple(made))
+        named = topic(topic=name or "", partitions=tuple(partition(partition=n) for n in numbers))
+        fetched.append(named if topic_id is None else changed_to(named, {"topic_id": topic_id}))
+    return m.FetchRequest(topics=tuple(fetched))
 
 
 class EndAnswer(Answer):
@@ -451,13 +451,13 @@ class Answers:
 
     def __init__(self) -> None:
         self.present: list[Answer] = []
-        self.given = 0  # so far
+        self.count_so_far = 0  # of answers that were ever given
         self.on_hit: Callable[[Answer, Exchange, str], None] = lambda *_: None
         self.on_over: Callable[[Answer], None] = lambda _: None
 
     def add(self, answer: Answer) -> None:
         self.present.append(answer)
-        self.given += 1
+        self.count_so_far += 1
 
     def remove(self, answer: Answer) -> bool:
         """Take an answer back; False for one that is over."""

@@ -94,8 +94,8 @@ class Exported:
 
 
 @dataclass(slots=True)
-class _Found:
-    """The findings of a pass over all batches."""
+class _Contents:
+    """What a pass over all batches has seen."""
 
     kraft_version: int = 0
     level: int | None = None
@@ -134,7 +134,7 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     new = place.with_name(f".{place.name[:40]}.writing-{os.getpid()}")
     try:
         new.mkdir(parents=True)
-        found = _write(run, header, _Writer(new, place, addresses, shift))
+        contents = _write(run, header, _Writer(new, place, addresses, shift))
         new.rename(place)
     except OSError as error:
         raise _about_the_target(error, new, target) from None
@@ -144,9 +144,9 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
         path=target,
         controllers={node_id: addresses[node_id] for node_id in header.controllers},
         brokers={node_id: addresses[node_id] for node_id in header.brokers},
-        logs=len(found.folders),
-        records=found.records,
-        note=_note(found.level),
+        logs=len(contents.folders),
+        records=contents.records,
+        note=_note(contents.level),
     )
 
 
@@ -218,14 +218,14 @@ def _note(level: int | None) -> str | None:
     return f"metadata.version {version}: Apache Kafka 4 needs 3.3-IV3; take a release of 3.3 to 3.9"
 
 
-def _write(run: Path, header: RunHeader, writer: _Writer) -> _Found:
+def _write(run: Path, header: RunHeader, writer: _Writer) -> _Contents:
     config = config_of(
         header.config,
         brokers=len(header.brokers),
         controllers=len(header.controllers),
         threaded=header.runtime == "threaded",
     )
-    contents = writer.found
+    contents = writer.contents
     for node_id in header.controllers:
         writer.controller(run / controller_folder(node_id))
     quorum = QuorumAddresses(
@@ -264,7 +264,7 @@ class _Writer:
         self.new = new
         self.place = place
         self.addresses = addresses
-        self.found = _Found()
+        self.contents = _Contents()
         self._shift = shift
 
     def put(self, name: str, content: bytes) -> None:
@@ -287,7 +287,7 @@ class _Writer:
             self.put(name, content)
 
     def _metadata(self, batch: RecordBatch) -> RecordBatch:
-        self.found.see_metadata(batch)
+        self.contents.see_metadata(batch)
         return metadata_converted(batch, self._shift, self.addresses)
 
     def broker(self, source: Path, folder: str) -> None:
@@ -326,8 +326,8 @@ class _Writer:
         self.put(name, b"".join(batch.encoded for batch in batches))
         self.put(stem + OFFSET_INDEX_SUFFIX, indexes.offsets)
         self.put(stem + TIME_INDEX_SUFFIX, indexes.times)
-        self.found.folders.add(path.parent)
-        self.found.records += sum(batch.count for batch in batches)
+        self.contents.folders.add(path.parent)
+        self.contents.records += sum(batch.count for batch in batches)
 
     def _snapshot(self, path: Path, content: bytes) -> bytes:
         try:

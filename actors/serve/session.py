@@ -216,10 +216,10 @@ class Session:
 
     def _continue_waiters(self) -> None:
         for waiter in list(self._waiters):
-            held = waiter.waiting.condition()
-            if held or self.cluster.now_ms >= waiter.until_ms:
+            holds = waiter.waiting.condition()
+            if holds or self.cluster.now_ms >= waiter.until_ms:
                 self._waiters.remove(waiter)
-                self._continue(waiter.performance, waiter.respond, held)
+                self._continue(waiter.performance, waiter.respond, holds)
 
     # The scenario.
 

@@ -225,14 +225,14 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
     idle = [f"fault {fault} was on but never acted" for fault in played.idle_faults]
     if form == JSON:
         failure = None if played.failure is None else played.failure.to_dict()
-        found = {
+        outcome = {
             "verdict": str(played.verdict),
             "run": left,
             "failure": failure,
             "reasons": idle,
             "judged_in_spark": False,
         }
-        print_lines([json.dumps(found, indent=2, ensure_ascii=False)])
+        print_lines([json.dumps(outcome, indent=2, ensure_ascii=False)])
     else:
         print_line(f"{str(played.verdict).upper()} by the online rules alone; Spark did not judge")
         for reason in idle:

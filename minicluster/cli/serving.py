@@ -137,11 +137,11 @@ def serve_command(
     scenario = _scenario(scenario_path)
     if name is not None:
         scenario = replace(scenario, name=checked_text(name, "--name", NAME_MAX))
-    given = {"brokers": brokers, "controllers": controllers, "seed": seed}
+    shape = {"brokers": brokers, "controllers": controllers, "seed": seed}
     scenario = replace(
         scenario,
         config={**scenario.config, **dict(map(_config, configs))},
-        **{field: value for field, value in given.items() if value is not None},  # type: ignore[arg-type]
+        **{field: value for field, value in shape.items() if value is not None},  # type: ignore[arg-type]
     )
     if again and not scenario.steps:
         raise UserError("--again: there is no scenario; name one with --scenario")
@@ -288,21 +288,21 @@ def do_command(
     from minicluster.actors.serve.ready_file import NotOne
 
     try:
-        found = _meant(address, runs, token, ready_file)
+        serving = _meant(address, runs, token, ready_file)
     except NotOne as error:
-        for one in error.serving:
-            complain(f"serves  {one.address}  {one.name}  started in {one.directory}")
+        for cluster in error.serving:
+            complain(f"serves  {cluster.address}  {cluster.name}  started in {cluster.directory}")
         raise
-    control, own_token = (found.control, found.token) if found else (str(address), str(token))
-    shown = found.address if found else control
+    control, own_token = (serving.control, serving.token) if serving else (str(address), str(token))
+    shown = serving.address if serving else control
     try:
         response = perform_at(control, own_token, " ".join(step))
     except NoCluster as error:
-        if found is None:
+        if serving is None:
             raise
-        complain(f"{shown} {found.name}: {error}")
+        complain(f"{shown} {serving.name}: {error}")
         return error.exit_code
-    prefix = f"{shown} {response.cluster or (found.name if found else '')}".rstrip()
+    prefix = f"{shown} {response.cluster or (serving.name if serving else '')}".rstrip()
     if response.exit_code:
         complain(f"{prefix}: {response.text}")
         return response.exit_code

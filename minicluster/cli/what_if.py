@@ -93,24 +93,24 @@ def what_if_command(
     shown_log = uri_of(log) if is_uri(log) else str(log)
     with local_copy(log) as here, runs_place(runs) as place:
         file = place.folder / f"what-if-{_name(here)}.html"
-        found = _played(here, scenario, list(numbers), config, watch_ms)
-        found = replace(
-            found, log=shown_log, repeat=_repeat(shown_log, scenario, seeds, watch, settings)
+        result = _played(here, scenario, list(numbers), config, watch_ms)
+        result = replace(
+            result, log=shown_log, repeat=_repeat(shown_log, scenario, seeds, watch, settings)
         )
         if form == JSON:
-            print_lines([json.dumps(found.to_dict(), indent=2, ensure_ascii=False)])
+            print_lines([json.dumps(result.to_dict(), indent=2, ensure_ascii=False)])
         else:
-            for line in lines_of(found, every_topic=every_topic):
+            for line in lines_of(result, every_topic=every_topic):
                 print_line(line)
-        if not _leave(found, file):
+        if not _leave(result, file):
             return EXIT_FILES
         place.publish(file)
         if form != JSON:
             print_line("")
             print_line(f"page    {place.uri(file)}")
-            print_line(f"repeat  {found.repeat}")
-    code = exit_code(found.verdict)
-    return EXIT_INVALID if code == 0 and found.happened(fail_on) else code
+            print_line(f"repeat  {result.repeat}")
+    code = exit_code(result.verdict)
+    return EXIT_INVALID if code == 0 and result.happened(fail_on) else code
 
 
 def _played(

@@ -116,10 +116,10 @@ def check(expression: Expression) -> Type:
 
 
 def _need(expression: Expression, *wanted: Type) -> Type:
-    found = check(expression)
-    if found not in wanted:
-        raise ScenarioError(f"{found.value} is given where {wanted[0].value} is needed")
-    return found
+    type_ = check(expression)
+    if type_ not in wanted:
+        raise ScenarioError(f"{type_.value} is given where {wanted[0].value} is needed")
+    return type_
 
 
 def _type_of_word(text: str) -> Type:
@@ -138,15 +138,15 @@ def _type_of_word(text: str) -> Type:
 
 
 def _check_call(call: Call) -> Type:
-    name, given = call.name, call.arguments
+    name, arguments = call.name, call.arguments
     if name not in FUNCTIONS:
         raise ScenarioError(f"unknown selector {name[:60]}(); {instead(name, sorted(FUNCTIONS))}")
     function = FUNCTIONS[name]
     may_be_left_out = function.takes in (Takes.NOTHING, Takes.NODES_OR_BROKERS)
     most = 0 if function.takes is Takes.NOTHING else 1
-    if len(given) > most or (not given and not may_be_left_out):
+    if len(arguments) > most or (not arguments and not may_be_left_out):
         raise ScenarioError(
-            f"{name}() takes {function.takes.value}, not {counted(len(given), 'argument')}"
+            f"{name}() takes {function.takes.value}, not {counted(len(arguments), 'argument')}"
         )
     for word, value in call.named.items():
         if word != "n" or not function.numbered:
@@ -154,12 +154,12 @@ def _check_call(call: Call) -> Type:
             raise ScenarioError(f"{name}(): {word[:60]}= is not known; it takes {takes}")
         _need(value, Type.NUMBER)
     if function.takes in (Takes.PARTITION, Takes.CLIENT_ID):
-        if not isinstance(given[0], Word):
+        if not isinstance(arguments[0], Word):
             raise ScenarioError(f"{name}() takes {function.takes.value}")
         if function.takes is Takes.PARTITION:
-            _ = given[0].partition
-    elif given:
-        _need(given[0], Type.NODES, Type.NUMBER)
+            _ = arguments[0].partition
+    elif arguments:
+        _need(arguments[0], Type.NODES, Type.NUMBER)
     return function.type
 
 

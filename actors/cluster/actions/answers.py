@@ -74,7 +74,7 @@ def delay_responses(cluster: ClusterRoles, do: Delay) -> Answer:
         min_ms=0 if do.min is None else ms(do.min),
         distribution=do.distribution,
     )
-    key = chance.key(cluster.seed, f"answer/{cluster.network.answers.given}")
+    key = chance.key(cluster.seed, f"answer/{cluster.network.answers.count_so_far}")
     delay_ms = lambda hit: draws.delay_ms(chance.fraction(key, hit))  # noqa: E731
     answer = LateAnswer(_requests(cluster, do), _times(do), delay_ms)
     return _give(cluster, do, answer, format_duration(draws.mean_ms))

@@ -71,12 +71,12 @@ def _arrays(
         assert struct is not None, f"{kind.__name__}.{name} holds no structures"
         if not error.of_items and error.version not in parse_versions(each.versions):
             continue
-        made = [
+        items = [
             _item(struct, each, chain, error) for path in each.of for chain in _items(owners, path)
         ]
         if each.filled:
-            made = [item for item in made if any(getattr(item, inner) for inner in each.inside)]
-        arrays[name] = tuple(dict.fromkeys(made)) if each.distinct else tuple(made)
+            items = [item for item in items if any(getattr(item, inner) for inner in each.inside)]
+        arrays[name] = tuple(dict.fromkeys(items)) if each.distinct else tuple(items)
     return arrays
 
 

@@ -106,10 +106,10 @@ def _ring(draws: Draws, name: str, world: World) -> Events:
         ids = range(1, world.brokers + 1)
     if len(ids) < 4:
         return
-    for place, one in enumerate(ids):
+    for place, node in enumerate(ids):
         for other in ids[place + 2 :]:
             if (place, other) != (0, ids[-1]):
-                cut = {"do": "cut", "src": one, "dst": other, "both": True}
+                cut = {"do": "cut", "src": node, "dst": other, "both": True}
                 yield 0, {**cut, **lasting(draws, name, 2, 20)}
 
 
