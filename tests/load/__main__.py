@@ -12,6 +12,7 @@ the loopback.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.serve.serving import TRACE_BYTES
 from tests.load.handlers import HandlerTimes, watch_handlers
 
 STALL_MS = 50
+LOADED_BY_SERVE = ("minicluster.actors.nodes.coordinators", "pyarrow.parquet")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,9 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     times = watch_handlers()
     from minicluster import MiniCluster
 
+    for module in LOADED_BY_SERVE:
+        importlib.import_module(module)
+
     with MiniCluster(
         seed=1, runtime="threaded", listeners=True, online=not options.unjudged
     ) as cluster:
+        inside(cluster).recorder.bound_for_hours(TRACE_BYTES)
         cluster.create_topic("orders", partitions=options.partitions, replicas=3, min_isr=2)
         print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
         common = [cluster.bootstrap_servers, str(options.seconds)]
