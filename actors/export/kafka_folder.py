@@ -189,7 +189,7 @@ def _checked_place(target: Path) -> Path:
 
     Errors:  UserError for one that is taken.
     """
-    place = target.resolve()
+    place = Path(os.path.realpath(target))
     if place.exists() and not place.is_dir():
         raise UserError(f"{target}: is a file; name a new folder")
     if place.is_dir() and any(place.iterdir()):

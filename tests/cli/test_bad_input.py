@@ -39,6 +39,12 @@ def file(name: str, content: bytes) -> Callable[[Path], Path]:
     return make
 
 
+def loop_of_links(folder: Path) -> Path:
+    path = folder / "loop"
+    path.symlink_to(path)
+    return path
+
+
 def damaged() -> bytes:
     content = bytearray(SEGMENT.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -47,6 +53,7 @@ def damaged() -> bytes:
 
 LOGS = {
     "does not exist": (lambda folder: folder / "nowhere", 66, "there is no such file or folder"),
+    "a loop of links": (loop_of_links, 66, "there is no such file or folder"),
     "empty file": (file("00000000000000000000.log", b""), 66, "the file is empty"),
     "empty folder": (lambda folder: folder, 66, "the folder is empty; give a run folder, a "),
     "not a log": (file("notes.log", b"no batch at all " * 9), 66, "not a Kafka log: magic"),

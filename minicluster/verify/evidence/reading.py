@@ -73,7 +73,7 @@ def _runs_in(path: Path) -> list[Path]:
 
 
 def _check_name(path: Path) -> None:
-    raw = os.fsencode(path.resolve())
+    raw = os.fsencode(os.path.realpath(path))  # a loop of links has no file, and is no error yet
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -82,7 +82,7 @@ def _check_name(path: Path) -> None:
 
 
 def _name(path: Path) -> str:
-    resolved = path.resolve()
+    resolved = Path(os.path.realpath(path))
     parts = [resolved.name]
     if resolved.suffix in (".log", ".checkpoint") or resolved.name.startswith("__cluster"):
         parts.insert(0, resolved.parent.name)
