@@ -14,12 +14,15 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
+from minicluster.actors.runtime.turns import Turns
 from minicluster.protocol import messages as m
+from minicluster.protocol.slices import SLICED
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
 CLIENT = -9
 FEW, MANY = 500, 4_000
+LARGE = 45_000
 
 _Offsets, _Fetch = m.ListOffsetsRequest, m.FetchRequest
 _Committed, _Configs = m.OffsetFetchRequest, m.DescribeConfigsRequest
@@ -143,6 +146,9 @@ REQUESTS: dict[str, tuple[int, Callable[[range], Any]]] = {
 }  # fmt: skip
 
 
+IN_SLICES = {kind.__name__.removesuffix("Request") for kind in SLICED}
+
+
 class Client:
     """The sender of requests, which has the last response."""
 
@@ -177,3 +183,28 @@ def test_an_element_among_many_costs_what_it_does_among_few(benchmark: Any, api:
         )
     benchmark.extra_info["microseconds"] = [round(1e6 * cost, 1) for cost in (few, many)]
     assert many / few < 3
+
+
+@pytest.mark.parametrize("api", [api for api in REQUESTS if api in IN_SLICES])
+def test_no_step_takes_more_than_a_fifth_of_a_large_request(
+    benchmark: Any, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    """A request of another client waits for one step at most."""
+    steps_s: list[float] = []
+    take_step = Turns._step
+
+    def timed(turns: Turns, inbox: Any) -> None:
+        begun = time.process_time()
+        take_step(turns, inbox)
+        steps_s.append(time.process_time() - begun)
+
+    monkeypatch.setattr(Turns, "_step", timed)
+    version, request_of = REQUESTS[api]
+    with MiniCluster(brokers=1, controllers=1, seed=1, online=False) as cluster:
+        client = Client(cluster)
+        client.seconds(request_of(range(1)), version)  # what is loaded at the first need
+        request = request_of(range(LARGE))
+        steps_s.clear()
+        whole_s = benchmark.pedantic(lambda: client.seconds(request, version), rounds=1)
+    benchmark.extra_info["milliseconds"] = [round(1e3 * s, 1) for s in (max(steps_s), whole_s)]
+    assert max(steps_s) < whole_s / 5
