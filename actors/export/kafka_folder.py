@@ -124,9 +124,9 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     header = _checked_header(run)
     place = _checked_place(target)
     nodes = (*header.brokers, *header.controllers)
-    if not 1 <= port <= PORT_MAX + 1 - len(nodes):
-        last = PORT_MAX + 1 - len(nodes)
-        raise UserError(f"port: {port} is not one of 1 to {last}: {len(nodes)} nodes need ports")
+    last = PORT_MAX + 1 - len(nodes)
+    if not isinstance(port, int) or not 1 <= port <= last:
+        raise UserError(f"port: {port!r} is not one of 1 to {last}: {len(nodes)} nodes need ports")
     addresses = {node_id: (LOOPBACK, port + number) for number, node_id in enumerate(nodes)}
     shift = TimeShift(
         ended_ms=header.ended_at_ms or 0, epoch_ms=header.epoch_ms or 0, now_ms=now_ms

@@ -240,6 +240,6 @@ def stream(form: str, folder: Path) -> LogStream | ParquetSink:
 
     Errors:  UserError for another form.
     """
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise UserError(f"ingest: {form!r} is not one of {', '.join(FORMS)}")
     return FORMS[form](folder)

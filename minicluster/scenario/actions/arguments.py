@@ -366,7 +366,7 @@ def _function(value: Any, where: str) -> Any:
 def _fault(value: object, where: str) -> str:
     if isinstance(value, str) and value in Faults.switches():
         return value
-    if value in Rules.zoo():
+    if isinstance(value, str) and value in Rules.zoo():
         why = "is a bug of Kafka's own: it is there from the start; name it in faults"
     else:
         why = NO_FAULT
