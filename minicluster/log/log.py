@@ -244,6 +244,24 @@ class Log:
             self.epochs.truncate_from_start(offset)
         return moved
 
+    def reopen(self) -> None:
+        """Find the end in the records, as a start does, and forget epochs that begin from there on.
+
+        A truncation within a batch took the batch as a whole and still ended the log at its own
+        offset: that end is in no file.
+
+        Source:  LogLoader.load, recoverLog (a log that ends below its start begins again there).
+        """
+        end = self.segments[-1].base_offset
+        if self._last_offsets and self._last_offsets[-1] >= end:
+            end = self._last_offsets[-1] + 1
+        if end < self.start_offset:
+            self.truncate_fully(self.start_offset)
+        elif end < self.end_offset:
+            self.end_offset = end
+            self.flushed_offset = min(self.flushed_offset, end)
+        self.epochs.truncate_from_end(self.end_offset)
+
     def replace_below(
         self,
         offset: int,

@@ -214,6 +214,37 @@ def test_a_read_has_the_offsets_from_before_it() -> None:
     assert (found, bench.partition.high_watermark) == ([3, 0], 0)
 
 
+def test_a_read_below_the_log_start_is_rejected_before_it_looks_for_the_high_watermark() -> None:
+    """UnifiedLog.read: checkLogStartOffset comes before fetchHighWatermarkMetadata."""
+    log = Log()
+    log.append(batch(5, epoch=0))
+    log.delete_before(2)
+    bench = Bench(rules=Rules.KAFKA_4_3.as_shipped(), log=log, high_watermark=3)
+    bench.follow(102, **BOTH)
+    with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+        consumer_fetch_records(bench.partition, fetch_offset=1, any_replica=True, max_bytes=100)
+    assert bench.partition.high_watermark == 3
+
+
+def test_where_a_truncation_left_no_record_a_read_finds_the_log_end() -> None:
+    """LocalLog.read: beyond the last record it returns the log end's position.
+
+    The batch [5, 9] goes as a whole when a follower truncates to 8; the log ends at 8, and from 5
+    on it has nothing. A follower that fetches from 6 is then taken to have fetched to the end.
+    """
+    log = Log()
+    for base in (0, 5):
+        log.append(batch(5, base=base, epoch=0))
+    bench = Bench(rules=Rules.KAFKA_4_3.as_shipped(), log=log, high_watermark=6)
+    bench.follow(102, **BOTH)
+    truncate(bench.partition, 8)
+    assert (bench.partition.high_watermark, bench.partition.log_end_offset) == (6, 8)
+    bench.lead(**BOTH, leader_epoch=6, partition_epoch=2)
+    assert bench.partition.high_watermark == 8, "as shipped, it becomes what a read of it finds"
+    bench.fetch(102, 6)
+    assert bench.partition.remote_replicas[102].log_end_offset == 8
+
+
 def test_3_9_as_shipped_keeps_the_offset() -> None:
     log = Log()
     log.append(batch(10, epoch=0))
@@ -349,6 +380,21 @@ def test_a_restart_restores_the_high_watermark_within_the_log() -> None:
     bench = Bench(log=log, high_watermark=9)
     assert bench.partition.high_watermark == 5
     assert bench.partition.latest_epoch == 0, "an epoch without records is gone"
+
+
+def test_a_restart_finds_the_log_end_in_the_records() -> None:
+    """LogLoader.load: a truncation within a batch ends the log at its offset until then."""
+    log = Log()
+    for base in (0, 5):
+        log.append(batch(5, base=base, epoch=0))
+    Bench(log=log).follow(102, **BOTH)
+    log.truncate(8)
+    assert log.end_offset == 8
+    bench = Bench(log=log, high_watermark=7)
+    assert (bench.partition.log_end_offset, bench.partition.high_watermark) == (5, 5)
+    log.truncate(3)
+    log.delete_before(2)
+    assert Bench(log=log).partition.log_end_offset == 2, "it begins again where it began"
 
 
 # --- deletion and offsets ---------------------------------------------------------------------

@@ -280,6 +280,8 @@ def _read(
         diverging = diverging_epoch(partition, fetch_offset, last_fetched_epoch)
     read = None
     if diverging is None:
+        # Before the limit, whose look-up may move the high watermark.
+        replica_log.require_not_below_start(fetch_offset)
         limit = limit_of(partition)
         read = replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
     return LogReadInfo(

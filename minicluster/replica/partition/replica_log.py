@@ -82,8 +82,8 @@ class ReplicaLog:
         self.producers = ProducerStates(log.transactions)
         self._active: _ActiveSegment | None = None  # None: to be looked up
         self._flushed_ms = log.segments[-1].created_ms
+        log.reopen()
         self.high_watermark = log.start_offset
-        log.epochs.truncate_from_end(log.end_offset)
         self._rebuild_producers()
         self.set_high_watermark(high_watermark_checkpoint)
 
@@ -151,16 +151,14 @@ class ReplicaLog:
         Source:  LocalLog.read, LogSegment.read, ReplicaManager.readFromLog (checkFetchDataInfo).
         """
         log = self.log
-        if not log.start_offset <= offset <= log.end_offset:
-            raise ReplicaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{offset} is not in [{log.start_offset}, {log.end_offset}]",
-            )
+        self.require_not_below_start(offset)
+        if offset > log.end_offset:
+            raise self._out_of_range(offset)
         if offset == log.end_offset:
             return Read(_NO_RECORDS, offset)
         first = log.batch_at(offset)
-        if first is None:  # compaction has left no record from there on
-            return Read(_NO_RECORDS, offset)
+        if first is None:  # a truncation within the batch has left no record from there on
+            return Read(_NO_RECORDS, log.end_offset)
         read_from = first.base_offset if self._rules.read_finds_batch_base else offset
         segment_end = log.segment_end(first.base_offset)
         if segment_end is not None:
@@ -177,6 +175,22 @@ class ReplicaLog:
         fits = after is not None and after.last_offset < limit
         tail = after.encoded[:left] if after is not None and fits else b""
         return Read(Records(batches, tail), read_from)
+
+    def require_not_below_start(self, offset: int) -> None:
+        """Reject an offset whose records were deleted.
+
+        Errors:  OFFSET_OUT_OF_RANGE.
+        Source:  UnifiedLog.checkLogStartOffset.
+        """
+        if offset < self.log.start_offset:
+            raise self._out_of_range(offset)
+
+    def _out_of_range(self, offset: int) -> ReplicaError:
+        log = self.log
+        return ReplicaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{offset} is not in [{log.start_offset}, {log.end_offset}]",
+        )
 
     def aborted_transactions(
         self, offset: int, records: Records, index_interval_bytes: int
@@ -244,8 +258,10 @@ class ReplicaLog:
         return None
 
     def _batch_base(self, offset: int) -> int:
-        batch = self.log.batch_at(offset) if offset < self.log.end_offset else None
-        return offset if batch is None else batch.base_offset
+        if offset >= self.log.end_offset:
+            return offset
+        batch = self.log.batch_at(offset)
+        return self.log.end_offset if batch is None else batch.base_offset
 
     # --- appending ----------------------------------------------------------------------------
 
