@@ -19,7 +19,11 @@ from minicluster.broker.api_state import NO_CONTROLLER, ApiState
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_cluster import describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
-from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
+from minicluster.broker.requests.security import (
+    reject_acls,
+    reject_delegation_tokens,
+    reject_sasl,
+)
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
@@ -54,11 +58,6 @@ def _describe_cluster(
     return describe_controllers(state, request, version, state.leader_id)
 
 
-def _reject_sasl(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
-    """ILLEGAL_SASL_STATE: the listener is PLAINTEXT."""
-    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, version=version)
-
-
 def _reject_unknown(state: ControllerListenerState, request: Any, version: int, now_ms: int) -> Any:
     """UNKNOWN_SERVER_ERROR: Kafka's controllers advertise these APIs and do not handle them."""
     message = f"Unsupported ApiKey {_API_KEYS[type(request)]}"
@@ -72,8 +71,8 @@ _API_KEYS = {
 
 RESPONDERS: Mapping[type[Message], Responder] = {
     m.ApiVersionsRequest: _api_versions,
-    m.SaslHandshakeRequest: _reject_sasl,
-    m.SaslAuthenticateRequest: _reject_sasl,
+    m.SaslHandshakeRequest: reject_sasl,
+    m.SaslAuthenticateRequest: reject_sasl,
     m.DescribeAclsRequest: reject_acls,
     m.CreateAclsRequest: reject_acls,
     m.DeleteAclsRequest: reject_acls,

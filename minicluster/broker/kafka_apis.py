@@ -34,7 +34,11 @@ from minicluster.broker.requests.find_coordinator import (
     missing_internal_topic,
 )
 from minicluster.broker.requests.metadata import describe_topic_partitions, metadata, missing_topics
-from minicluster.broker.requests.security import reject_acls, reject_delegation_tokens
+from minicluster.broker.requests.security import (
+    reject_acls,
+    reject_delegation_tokens,
+    reject_sasl,
+)
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic
@@ -244,6 +248,8 @@ _OWN: Mapping[type[Message], Api] = {
     m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
     m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
     m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
+    m.SaslHandshakeRequest: _from_image(reject_sasl),
+    m.SaslAuthenticateRequest: _from_image(reject_sasl),
     m.DescribeAclsRequest: _from_image(reject_acls),
     m.CreateAclsRequest: _from_image(reject_acls),
     m.DeleteAclsRequest: _from_image(reject_acls),

@@ -29,6 +29,10 @@ from minicluster.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
     VoteRequest,
@@ -197,6 +201,20 @@ def test_api_versions_lists_what_is_served_and_the_finalized_features() -> None:
     ]
     assert response.finalized_features_epoch == 77
     assert list(offered) == sorted(offered)
+
+
+def test_a_login_over_plaintext_is_rejected_by_what_is_offered() -> None:
+    """A client that is set to SASL reads that the listener expects none (KafkaApis)."""
+    story = Story()
+    offered = {key.api_key for key in story.respond(SOFTWARE, 3).api_keys}
+    assert {17, 36} <= offered
+    handshake = story.respond(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert handshake == SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    authenticate = story.respond(SaslAuthenticateRequest(auth_bytes=b"me"), 2)
+    assert authenticate == SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )
 
 
 def test_the_rules_of_3_9_offer_the_versions_of_3_9() -> None:

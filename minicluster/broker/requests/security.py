@@ -1,6 +1,6 @@
-"""Requests about security that a broker without any rejects: ACLs and delegation tokens.
+"""Requests about security that a node without any rejects: SASL, ACLs and delegation tokens.
 
-Versions:  DescribeAcls 1-3, CreateAcls 1-3, DeleteAcls 1-3; CreateDelegationToken 1-3,
+Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2; DescribeAcls 1-3, CreateAcls 1-3, DeleteAcls 1-3; CreateDelegationToken 1-3,
            RenewDelegationToken 1-2, ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
 """
 
@@ -22,6 +22,19 @@ def reject_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any
     if type(request).__name__ != "DescribeAclsRequest":
         message = "No Authorizer is configured."
     return error_response(request, ErrorCode.SECURITY_DISABLED, message, version=version)
+
+
+def reject_sasl(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
+    """Rejected: nobody logs in over PLAINTEXT.
+
+    Served nevertheless: otherwise a client that is set to SASL would say that this broker is too
+    old for it (librdkafka), and not that the listener expects no login.
+
+    Errors:  ILLEGAL_SASL_STATE.
+    Source:  KafkaApis.handleSaslHandshakeRequest, handleSaslAuthenticateRequest.
+    """
+    message = "SaslAuthenticate request received after successful authentication"
+    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, message, version=version)
 
 
 def reject_delegation_tokens(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
