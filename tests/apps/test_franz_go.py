@@ -17,6 +17,19 @@ RECORDS = 50_000
 ENDS_WITHIN_S = 2_700
 
 
+def _failures(lines: list[str]) -> list[str]:
+    """The failed tests and what each of them said; go names a test before its lines."""
+    failed = {line.split()[2] for line in lines if line.strip().startswith("--- FAIL")}
+    shown, name = [], ""
+    for line in lines:
+        words = line.split()
+        if line.startswith("=== "):
+            name = words[2]
+        elif "--- FAIL" in line or (name in failed and "_test.go:" in line):
+            shown.append(line)
+    return shown
+
+
 def test_the_suite_of_kgo_holds(tmp_path: Path) -> None:
     log = tmp_path / "kgo.log"
     with MiniCluster(brokers=3, controllers=1, seed=24, listeners=True) as cluster:
@@ -35,6 +48,5 @@ def test_the_suite_of_kgo_holds(tmp_path: Path) -> None:
                 stderr=output,
             )
         lines = log.read_text(errors="replace").splitlines()
-        failed = [line for line in lines if line.strip().startswith("--- FAIL")]
-        assert done.returncode == 0, "\n".join([*failed, *lines[-40:]])
+        assert done.returncode == 0, "\n".join([*_failures(lines), *lines[-5:]])
         assert any(line.startswith("--- PASS: TestTxnEtl") for line in lines)
