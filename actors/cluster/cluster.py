@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -279,6 +280,9 @@ class Cluster:
         )
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
+        # On threads a process that ends by itself does so on the thread of the timers; without
+        # it, a test could start the next one while actors of the last still run.
+        self.lifecycle = threading.RLock()
         # A node's process runs, or it has ended or is paused.
         self.on_process: Callable[[int, bool], None] = lambda node_id, runs: None
         self.paused_clients: dict[int, list[Condition]] = {}

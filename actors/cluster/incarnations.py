@@ -36,6 +36,11 @@ RELIEVED_EVERY = 1_000  # rows of a log
 
 def start_process(cluster: Cluster, node_id: int) -> None:
     """Start a node's process on its disk; on a broken disk the process ends at once."""
+    with cluster.lifecycle:
+        _start_process(cluster, node_id)
+
+
+def _start_process(cluster: Cluster, node_id: int) -> None:
     cluster.starts[node_id] = count = cluster.starts.get(node_id, 0) + 1
     disk = cluster.disks[node_id]
     config = cluster.node_configs.get(node_id, cluster.config)
@@ -194,12 +199,13 @@ def _is_metadata_fetch(request: Any) -> bool:
 
 def end_process(cluster: Cluster, node_id: int, *, reset: bool = False) -> None:
     """End a node's process at once: its mailboxes are gone, its connections break."""
-    process = cluster.processes.pop(node_id)
-    for name in reversed(process.actors):
-        cluster.rt.kill(name)
-    cluster.network.detach(node_id, reset=reset)
-    cluster.recorder.event("end", node_id, str(process.incarnation))
-    cluster.on_process(node_id, False)
+    with cluster.lifecycle:
+        process = cluster.processes.pop(node_id)
+        for name in reversed(process.actors):
+            cluster.rt.kill(name)
+        cluster.network.detach(node_id, reset=reset)
+        cluster.recorder.event("end", node_id, str(process.incarnation))
+        cluster.on_process(node_id, False)
 
 
 def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
@@ -224,7 +230,8 @@ def _exited(cluster: Cluster, node_id: int, halted: str) -> None:
 
 def _take_away(cluster: Cluster, what: tuple[Process | None, str]) -> None:
     process, halted = what
-    if process is not None and cluster.processes.get(process.node_id) is process:
-        record_logs(cluster, process.node_id, "crash" if halted else "end")
-        end_process(cluster, process.node_id)
-        cluster.note(EXIT, [process.node_id], "note", halted)
+    with cluster.lifecycle:
+        if process is not None and cluster.processes.get(process.node_id) is process:
+            record_logs(cluster, process.node_id, "crash" if halted else "end")
+            end_process(cluster, process.node_id)
+            cluster.note(EXIT, [process.node_id], "note", halted)

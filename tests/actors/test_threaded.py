@@ -58,6 +58,30 @@ def test_what_ended_a_wait_is_in_the_image_though_the_sink_is_slow() -> None:
         assert broker.is_fenced
 
 
+def test_a_broker_restarts_only_after_all_actors_of_its_last_process_have_ended() -> None:
+    """A process that ends by itself does so on another thread than the test's."""
+    with MiniCluster(seed=6, runtime="threaded", brokers=1, controllers=1) as cluster:
+        runtime = inside(cluster).rt
+        kill, restarted = runtime.kill, threading.Event()
+
+        def restart() -> None:
+            cluster.restart(1)
+            restarted.set()
+
+        other = threading.Thread(target=restart, daemon=True)
+
+        def kill_while_it_restarts(name: str) -> None:
+            if other.ident is None:
+                other.start()
+                other.join(0.5)  # it waits for this thread, or fails at once
+            kill(name)
+
+        runtime.kill = kill_while_it_restarts  # type: ignore[method-assign]
+        cluster.controlled_shutdown(1)
+        cluster.wait_until(restarted.is_set, within="10s")
+        cluster.wait_until(lambda: not cluster.brokers[0].is_fenced, within="60s")
+
+
 def test_another_threaded_controller_takes_over() -> None:
     with MiniCluster(seed=3, runtime="threaded") as cluster:
         active = cluster.active_controller

@@ -22,23 +22,29 @@ from minicluster.scenario.actions import nodes as declared
 @performs(declared.Kill)
 def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
     for node_id in cluster.own_ids(do.node):
-        if node_id not in cluster.processes:
-            cluster.note("kill", [node_id], "note", "it is down already")
-            continue
-        record_logs(cluster, node_id, "crash")
-        end_process(cluster, node_id, reset=do.connections == "reset")
-        lost = cluster.disks[node_id].crash(do.lose_tail)
-        detail = ", ".join(f"{name} lost {count}" for name, count in lost.items())
-        cluster.note("kill", [node_id], "start", detail)
+        with cluster.lifecycle:
+            _kill(cluster, node_id, do)
+
+
+def _kill(cluster: ClusterRoles, node_id: int, do: declared.Kill) -> None:
+    if node_id not in cluster.processes:
+        cluster.note("kill", [node_id], "note", "it is down already")
+        return
+    record_logs(cluster, node_id, "crash")
+    end_process(cluster, node_id, reset=do.connections == "reset")
+    lost = cluster.disks[node_id].crash(do.lose_tail)
+    detail = ", ".join(f"{name} lost {count}" for name, count in lost.items())
+    cluster.note("kill", [node_id], "start", detail)
 
 
 @performs(declared.Restart)
 def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
     for node_id in cluster.own_ids(do.node):
-        if node_id in cluster.processes:
-            kill(cluster, node_id)
-        cluster.note("restart", [node_id], "start")
-        start_process(cluster, node_id)
+        with cluster.lifecycle:
+            if node_id in cluster.processes:
+                kill(cluster, node_id)
+            cluster.note("restart", [node_id], "start")
+            start_process(cluster, node_id)
 
 
 @performs(declared.Bounce)
@@ -59,10 +65,11 @@ def _start_again(cluster: ClusterRoles, node_id: int) -> None:
 @performs(declared.Wipe)
 def wipe(cluster: ClusterRoles, do: declared.Wipe) -> None:
     for node_id in cluster.own_ids(do.node):
-        if node_id in cluster.processes:
-            kill(cluster, node_id)
-        cluster.disks[node_id].wipe(cluster.new_directories(node_id))
-        cluster.note("wipe", [node_id], "start")
+        with cluster.lifecycle:
+            if node_id in cluster.processes:
+                kill(cluster, node_id)
+            cluster.disks[node_id].wipe(cluster.new_directories(node_id))
+            cluster.note("wipe", [node_id], "start")
 
 
 @performs(declared.Pause)
