@@ -1,8 +1,8 @@
 """The process of one cluster, for one of Apache Kafka's cluster tests.
 
 ``python -m tests.kafka.cluster_tests.cluster SHAPE``: SHAPE is what the test asks for, as JSON.
-The first line of output has the addresses; then each line ``stop N`` or ``start N`` of the input
-is carried out and answered, until the test ends this process.
+The first line of output has the addresses; then each line of the input, such as ``stop 1``, is
+carried out by the function in COMMANDS and answered, until the test ends this process.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.listeners.address import ListenAddress
+from minicluster.actors.recording.metadata_sink import Follow
 from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
+from minicluster.log.batch import RecordBatch
 from minicluster.metadata.bootstrap import default_features
+from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.metadata_version import MetadataVersion
+from minicluster.protocol.records import PartitionChangeRecord
+from minicluster.replica.log_manager import ReplicaStore
+from minicluster.replica.partition.replica_log import ReplicaLog
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
@@ -74,6 +81,84 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
     )
 
 
+def stop(cluster: MiniCluster, node_id: str) -> None:
+    """Shut a broker down."""
+    node = cluster.node(int(node_id))
+    cluster.controlled_shutdown(node)
+    cluster.wait_until(lambda: not node.is_running, within=SHUT_DOWN_WITHIN)
+
+
+def start(cluster: MiniCluster, node_id: str) -> None:
+    """Start it again."""
+    cluster.restart(cluster.node(int(node_id)))
+
+
+def start_unclean(cluster: MiniCluster, node_id: str) -> None:
+    """Start it again as if it had crashed: the file of its clean shutdown is deleted (KIP-966)."""
+    ReplicaStore(inside(cluster).disks[int(node_id)]).take_previous_epoch()
+    start(cluster, node_id)
+
+
+def epoch(cluster: MiniCluster, node_id: str) -> int:
+    """The epoch of a broker."""
+    return cluster.node(int(node_id)).broker_epoch
+
+
+def replica_log(cluster: MiniCluster, node_id: str, name: str) -> ReplicaLog:
+    """The log of a replica, such as orders-0, on a broker that runs."""
+    topic, _, index = name.rpartition("-")
+    replicas = inside(cluster).processes[int(node_id)].replicas
+    assert replicas is not None
+    topic_id = cluster.image.topics.ids_by_name[topic]
+    return replicas.partitions[topic_id, int(index)].replica_log
+
+
+def end(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """The end of a log."""
+    return replica_log(cluster, node_id, name).log.end_offset
+
+
+def roll(cluster: MiniCluster, node_id: str, name: str) -> None:
+    """Begin a segment, so that all records so far may be compacted."""
+    with inside(cluster).rt.exclusive():
+        log = replica_log(cluster, node_id, name)
+        log.roll(log.log.end_offset, inside(cluster).rt.record_time_ms())
+
+
+def cleaned(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """The offset up to which a log is compacted."""
+    return replica_log(cluster, node_id, name).log.cleaned_offset
+
+
+class UncleanElections:
+    """Counts them, as a controller's UncleanLeaderElectionsPerSec does."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_committed(self, batch: RecordBatch) -> None:
+        """Count the partitions that begin to recover (PartitionRegistration.electionWasUnclean)."""
+        self.count += sum(
+            isinstance(change.record, PartitionChangeRecord)
+            and change.record.leader_recovery_state == RECOVERING
+            for change in batch.metadata_records
+        )
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+COMMANDS: Mapping[str, Callable[..., int | None]] = {
+    "stop": stop,
+    "start": start,
+    "start-unclean": start_unclean,
+    "epoch": epoch,
+    "end": end,
+    "roll": roll,
+    "cleaned": cleaned,
+}
+
+
 def main(text: str) -> None:
     """Serve until the input ends."""
     warnings.simplefilter("ignore")
@@ -92,15 +177,14 @@ def main(text: str) -> None:
         controllers=cluster.bootstrap_controllers,
         cluster_id=cluster.cluster_id,
     )
+    elections = UncleanElections()
+    sink = inside(cluster).rt.actor("metadata-sink")
+    assert sink is not None
+    sink.deliver(Follow(elections))
+    commands = {**COMMANDS, "unclean-elections": lambda _: elections.count}
     for line in sys.stdin:
-        what, node_id = line.split()
-        node = cluster.node(int(node_id))
-        if what == "stop":
-            cluster.controlled_shutdown(node)
-            cluster.wait_until(lambda node=node: not node.is_running, within=SHUT_DOWN_WITHIN)
-        else:
-            cluster.restart(node)
-        said(done=line.strip())
+        name, *arguments = line.split()
+        said(value=commands[name](cluster, *arguments))
 
 
 if __name__ == "__main__":

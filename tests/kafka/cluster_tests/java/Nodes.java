@@ -3,14 +3,18 @@ package org.apache.kafka.common.test.junit;
 import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
 
 import java.lang.reflect.Method;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import kafka.cluster.Partition;
+import kafka.log.LogManager;
 import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
@@ -29,9 +33,14 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.raft.LeaderAndEpoch;
+import org.apache.kafka.server.BrokerLifecycleManager;
+import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.test.TestUtils;
 import org.mockito.stubbing.Answer;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The nodes of a cluster in another process as objects: what tests ask them for is their configs,
@@ -73,9 +82,13 @@ final class Nodes {
         SocketServer sockets = sockets(config, port);
         KRaftMetadataCache cache = metadataCache();
         SharedServer applied = mock(SharedServer.class, RETURNS_DEEP_STUBS);
+        BrokerLifecycleManager life = node(BrokerLifecycleManager.class, Map.of(
+            "brokerEpoch", i -> cluster.ask("epoch " + id).asLong()));
+        LogManager logs = logs(id);
         GroupCoordinator groups = node(
             GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", i -> configsOfOffsets()));
         ReplicaManager replicas = node(ReplicaManager.class, Map.of(
+            "metadataCache", i -> cache,
             "onlinePartition", i -> Option.apply(partition(id, i.getArgument(0)))));
         Map<String, Answer<?>> known = new HashMap<>();
         known.put("config", i -> config);
@@ -84,6 +97,9 @@ final class Nodes {
         known.put("groupCoordinator", i -> groups);
         known.put("metadataCache", i -> cache);
         known.put("replicaManager", i -> replicas);
+        known.put("logManager", i -> logs);
+        known.put("raftManager", i -> quorum());
+        known.put("lifecycleManager", i -> life);
         known.put("sharedServer", i -> applied);
         known.put("clusterId", i -> cluster.clusterId());
         known.put("brokerState", i -> runs(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
@@ -131,12 +147,44 @@ final class Nodes {
         return configs;
     }
 
+    private KafkaRaftManager<?> quorum() throws InterruptedException, ExecutionException {
+        KafkaRaftManager<?> quorum = mock(KafkaRaftManager.class, RETURNS_DEEP_STUBS);
+        LeaderAndEpoch active = cluster.activeController();
+        when(quorum.client().leaderAndEpoch()).thenReturn(active);
+        return quorum;
+    }
+
+    /** Logs that can be rolled and are cleaned by themselves, as awaitCleaned expects. */
+    private LogManager logs(int id) {
+        LogCleaner cleaner = node(LogCleaner.class, Map.of("awaitCleaned", i -> {
+            String asked = "cleaned " + id + " " + i.getArgument(0);
+            TestUtils.waitForCondition(
+                () -> cluster.ask(asked).asLong() >= i.<Long>getArgument(1),
+                i.<Long>getArgument(2), asked);
+            return true;
+        }));
+        return node(LogManager.class, Map.of(
+            "liveLogDirs", i -> CollectionConverters.asScala(
+                List.of(cluster.logDirectory(id).toFile())).toSeq(),
+            "getLog$default$2", i -> false,
+            "getLog", i -> Option.apply(log(id, i.getArgument(0))),
+            "cleaner", i -> cleaner));
+    }
+
+    private UnifiedLog log(int id, TopicPartition partition) {
+        String named = " " + id + " " + partition;
+        return node(UnifiedLog.class, Map.of(
+            "logEndOffset", i -> cluster.ask("end" + named).asLong(),
+            "roll", i -> { cluster.ask("roll" + named); return null; }));
+    }
+
     /** A partition as a broker has it, with a leader's log only where it leads. */
     private Partition partition(int brokerId, TopicPartition partition)
         throws InterruptedException {
         boolean leads = leaderAndIsr(partition.topic(), partition.partition())
             .filter(state -> state.leader() == brokerId).isPresent();
-        UnifiedLog log = node(UnifiedLog.class, Map.of());
+        cluster.countUncleanElections();
+        UnifiedLog log = log(brokerId, partition);
         return node(Partition.class, Map.of(
             "leaderLogIfLocal", i -> leads ? Option.apply(log) : Option.empty()));
     }
@@ -155,7 +203,10 @@ final class Nodes {
         known.put("topicNamesToIds", i -> cluster.listings().stream()
             .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId)));
         known.put("hasAliveBroker", i -> runs(i.<Integer>getArgument(0)));
-        known.put("getLeaderAndIsr", i -> leaderAndIsr(i.getArgument(0), i.getArgument(1)));
+        known.put("getLeaderAndIsr", i -> {
+            cluster.countUncleanElections();
+            return leaderAndIsr(i.getArgument(0), i.getArgument(1));
+        });
         return node(KRaftMetadataCache.class, known);
     }
 

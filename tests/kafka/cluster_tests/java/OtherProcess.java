@@ -3,16 +3,22 @@ package org.apache.kafka.common.test.junit;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.yammer.metrics.core.Meter;
+import com.yammer.metrics.core.MetricName;
+import com.yammer.metrics.core.MetricsRegistry;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -25,15 +31,21 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.raft.LeaderAndEpoch;
+import org.apache.kafka.server.common.GroupVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
+import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
 import org.apache.kafka.test.TestUtils;
 
 /** A cluster as cluster.py starts it: addresses come from there, and an admin client asks. */
@@ -42,6 +54,8 @@ final class OtherProcess implements ClusterInstance {
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long WITHIN_MS = 30_000;
+    private static final MetricName UNCLEAN_ELECTIONS =
+        new MetricName("kafka.controller", "ControllerStats", "UncleanLeaderElectionsPerSec");
     // KafkaClusterTestKit's, where a test sets no others.
     private static final Map<String, String> OF_TEST_KIT = Map.of(
         "offsets.topic.replication.factor", "1",
@@ -55,6 +69,7 @@ final class OtherProcess implements ClusterInstance {
     private final Map<Integer, KafkaBroker> brokers = new TreeMap<>();
     private final Map<Integer, KafkaBroker> alive = new TreeMap<>();
     private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
+    private final Meter uncleanElections;
     private Process process;
     private BufferedReader lines;
     private JsonNode addresses;
@@ -63,6 +78,9 @@ final class OtherProcess implements ClusterInstance {
 
     OtherProcess(ClusterConfig config) {
         this.config = config;
+        MetricsRegistry ofNodes = KafkaYammerMetrics.defaultRegistry();
+        ofNodes.removeMetric(UNCLEAN_ELECTIONS);
+        uncleanElections = ofNodes.newMeter(UNCLEAN_ELECTIONS, "elections", TimeUnit.SECONDS);
     }
 
     // Life.
@@ -130,22 +148,46 @@ final class OtherProcess implements ClusterInstance {
 
     @Override
     public void shutdownBroker(int id) {
-        if (alive.remove(id) != null) tell("stop", id);
+        if (alive.remove(id) == null) return;
+        long epoch = ask("epoch " + id).asLong();
+        ask("stop " + id);
+        try {
+            new CleanShutdownFileHandler(logDirectory(id).toString()).write(epoch);
+        } catch (Exception e) {
+            throw new RuntimeException(e);
+        }
     }
 
     @Override
     public void startBroker(int id) {
-        if (alive.putIfAbsent(id, brokers.get(id)) == null) tell("start", id);
+        if (alive.putIfAbsent(id, brokers.get(id)) != null) return;
+        boolean clean = new CleanShutdownFileHandler(logDirectory(id).toString()).exists();
+        ask((clean ? "start " : "start-unclean ") + id);
     }
 
-    private void tell(String what, int id) {
+    /** A folder with nothing but the file of a clean shutdown, which tests delete. */
+    Path logDirectory(int id) {
         try {
-            process.outputWriter().write(what + " " + id + "\n");
-            process.outputWriter().flush();
-            response();
+            return Files.createDirectories(Path.of("logs-of-" + process.pid(), "" + id));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    /** A line for the process and what it answers, which is null for what is only done. */
+    synchronized JsonNode ask(String line) {
+        try {
+            process.outputWriter().write(line + "\n");
+            process.outputWriter().flush();
+            return response().get("value");
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Bring the meter of the controllers up to date, which tests read after a leader changed. */
+    void countUncleanElections() {
+        uncleanElections.mark(ask("unclean-elections").asLong() - uncleanElections.count());
     }
 
     private JsonNode response() throws IOException {
@@ -242,6 +284,26 @@ final class OtherProcess implements ClusterInstance {
 
     private static void until(Callable<Boolean> holds, String what) throws InterruptedException {
         TestUtils.waitForCondition(holds::call, WITHIN_MS, what);
+    }
+
+    @Override
+    public Set<GroupProtocol> supportedGroupProtocols() {
+        try (Admin admin = admin()) {
+            var levels = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
+            return levels.containsKey(GroupVersion.FEATURE_NAME)
+                ? Set.of(GroupProtocol.CLASSIC, GroupProtocol.CONSUMER)
+                : Set.of(GroupProtocol.CLASSIC);
+        } catch (InterruptedException | ExecutionException e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    LeaderAndEpoch activeController() throws InterruptedException, ExecutionException {
+        try (Admin admin = admin()) {
+            QuorumInfo quorum = admin.describeMetadataQuorum().quorumInfo().get();
+            return new LeaderAndEpoch(
+                OptionalInt.of(quorum.leaderId()), (int) quorum.leaderEpoch());
+        }
     }
 
     @Override
