@@ -1,7 +1,8 @@
 """Requests about security that a node without any rejects: SASL, ACLs and delegation tokens.
 
-Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2; DescribeAcls 1-3, CreateAcls 1-3, DeleteAcls 1-3; CreateDelegationToken 1-3,
-           RenewDelegationToken 1-2, ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
+Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2; DescribeAcls 1-3, CreateAcls 1-3,
+           DeleteAcls 1-3; CreateDelegationToken 1-3, RenewDelegationToken 1-2,
+           ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
 """
 
 from __future__ import annotations
