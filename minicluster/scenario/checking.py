@@ -13,17 +13,42 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from minicluster.configs.definitions import broker_configs
 from minicluster.durations import format_duration as shown_duration
 from minicluster.errors import UserError, instead
-from minicluster.protocol.topics import INTERNAL_TOPICS
+from minicluster.protocol.topics import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, PARTITIONS, Selector
-from minicluster.scenario.actions.nodes import SlowDisk
-from minicluster.scenario.actions.topics import AddPartitions, CreateTopic, SetConfig
+from minicluster.scenario.actions.nodes import (
+    AddVoter,
+    Compact,
+    FailDir,
+    RemoveVoter,
+    RepairDir,
+    Resign,
+    SlowDisk,
+    Snapshot,
+)
+from minicluster.scenario.actions.topics import (
+    AddPartitions,
+    CreateTopic,
+    Reassign,
+    SetConfig,
+)
 from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
 from minicluster.scenario.functions import FUNCTIONS, Takes
+from minicluster.scenario.possible import (
+    Shape,
+    never_of_call,
+    never_of_comparison,
+    never_only,
+)
 from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
 from minicluster.scenario.view import ZOOKEEPER_NODE
@@ -240,8 +265,18 @@ def _parted(step: Mapping[str, Any]) -> dict[str, str]:
 
 _SMALL_PARTS = {"minority": 2, "minority_third": 3}
 """Of so many nodes or fewer, these parts have none."""
+_LOG_DIRS = "log.dirs"
 _RACKS = {"rack", "broker.rack"}
+_NEED_CONTROLLERS = (AddVoter, Compact, RemoveVoter, Resign, Snapshot)
+_NEED_BROKERS = {"broker", "replicas", "to"}  # arguments
 _OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
+
+
+_PARTITIONS_OF = {
+    GROUP_METADATA_TOPIC: "offsets.topic.num.partitions",
+    TRANSACTION_STATE_TOPIC: "transaction.state.log.num.partitions",
+    SHARE_GROUP_STATE_TOPIC: "share.coordinator.state.topic.num.partitions",
+}
 
 
 class _Topics:
@@ -249,6 +284,12 @@ class _Topics:
 
     def __init__(self, scenario: Scenario) -> None:
         self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
+        self._replicas: dict[str, int] = {}  # of topics that nobody else changes
+        self._brokers = scenario.brokers
+        self._internal: dict[str, int | None] = {}
+        for topic, name in _PARTITIONS_OF.items():
+            text = str(scenario.config.get(name, broker_configs().keys[name].default))
+            self._internal[topic] = int(text) if text.isdecimal() else None
         self._is_open = scenario.listeners  # clients create topics as well
 
     def take(self, step: Step) -> None:
@@ -258,18 +299,31 @@ class _Topics:
             assigned = action.assignment
             count = action.partitions if assigned is None else len(tuple(assigned))
             is_sure = not (step.may_fail or self._is_open)
-            self.partitions[str(action.name)] = count if is_sure else None
+            name = str(action.name)
+            self.partitions[name] = count if is_sure else None
+            if is_sure:
+                most = max(map(len, assigned or ()), default=action.replicas)
+                self._replicas[name] = most
         elif isinstance(action, AddPartitions):
             self.partitions[str(action.name)] = None if step.may_fail else action.total
+            if action.assignment is not None:
+                self._replicas.pop(str(action.name), None)
+        elif isinstance(action, Reassign):
+            for _, topic, _ in _topics(action):
+                self._replicas.pop(topic, None)
+
+    def most_replicas(self, topic: str) -> int:
+        """The most replicas that a partition of a topic can have."""
+        return min(self._replicas.get(topic, self._brokers), self._brokers)
 
     def missing(self, topic: str, index: int | None) -> Iterator[str]:
         """Why a partition, or a topic, cannot be there."""
-        if topic not in self.partitions:
-            if not self._is_open and topic not in INTERNAL_TOPICS:
+        if topic not in self.partitions and topic not in self._internal:
+            if not self._is_open:
                 hint = instead(topic, sorted(self.partitions), "create it before")
                 yield f"there is no topic {topic} then; {hint}"
             return
-        count = self.partitions[topic]
+        count = self.partitions[topic] if topic in self.partitions else self._internal[topic]
         if index is not None and count is not None and index >= count:
             last = "0" if count == 1 else f"0 to {count - 1}"
             yield f"there is no partition {topic}-{index}; those of {topic} are {last}"
@@ -285,6 +339,9 @@ def _names(check: _Check, scenario: Scenario, others: Others) -> None:
         for name, expression in _expressions(step):
             for text in _unknown(expression, scenario, topics):
                 check.add((*path, name), f"{where}: {text}")
+            if not step.may_fail:
+                for text in _wrong_kind(step.action, name, expression, scenario):
+                    check.add((*path, name), f"{where}: {text}")
         for name, topic, partition in _topics(step.action):
             for text in topics.missing(topic, None if step.may_fail else partition):
                 check.add((*path, name), f"{where}: {text}")
@@ -298,6 +355,19 @@ def _names(check: _Check, scenario: Scenario, others: Others) -> None:
             earliest_ms = step.at_ms if step.at_ms is not None else earliest_ms + step.after_ms
             at_step = step.number
         topics.take(step)
+
+
+def _wrong_kind(
+    action: Action | None, name: str, expression: Expression, scenario: Scenario
+) -> Iterator[str]:
+    """Why an argument of brokers, or one of controllers, can name no such node."""
+    if action is None:
+        return
+    shape, what = Shape.of(scenario), f"{name} of {action.method}"
+    if name in _NEED_BROKERS:
+        yield from never_only(expression, "brokers", shape, what)
+    elif isinstance(action, _NEED_CONTROLLERS) and shape.controllers:
+        yield from never_only(expression, "controllers", shape, what)
 
 
 def _impossible(
@@ -314,6 +384,11 @@ def _impossible(
             here = _only_node(getattr(link, "src", None))
             if here is not None and here == _only_node(getattr(link, "dst", None)):
                 yield ("dst",), f"node {here} has no network between itself and itself"
+        case FailDir() | RepairDir() as broken if not step.may_fail:
+            count = len(str(scenario.config.get(_LOG_DIRS, "d0")).split(","))
+            if broken.dir >= count:
+                has = "1 log directory" if count == 1 else f"{count} log directories"
+                yield ("dir",), f"each broker has {has}, counted from 0; not {broken.dir}"
         case SlowDisk() as slow:
             if scenario.mode == "zookeeper" or all(
                 isinstance(node, Selector) and _is_of_brokers(node.expression)
@@ -406,6 +481,7 @@ def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> It
                 else:
                     yield from _unknown(part, scenario, created)
             yield from _nobody(expression, scenario)
+            yield from never_of_call(expression, Shape.of(scenario), created.most_replicas)
         case Nodes(members):
             for part in members:
                 if isinstance(part, Word) and part.text.isdecimal():
@@ -416,6 +492,9 @@ def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> It
         case Both(_, left, right) | Comparison(_, left, right):
             yield from _unknown(left, scenario, created)
             yield from _unknown(right, scenario, created)
+            if isinstance(expression, Comparison):
+                shape = Shape.of(scenario)
+                yield from never_of_comparison(expression, shape, created.most_replicas)
         case _:
             pass
 

@@ -171,6 +171,110 @@ def test_a_selector_that_can_select_nobody_is_found(
     assert "5:22: step 3: node 101 is a controller, and only brokers have racks" in lines
 
 
+NEVER = """cluster: {brokers: 3, controllers: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 1, replicas: 2}
+  - {do: create_topic, name: placed, assignment: [[1, 2, 3], [2, 3]]}
+"""
+SOME_REPLICAS = "it has 2 replicas with its leader's"
+OF_BROKERS = "brokers are 1 to 3"
+
+
+@pytest.mark.parametrize(
+    ("step", "mistake"),
+    [
+        ('{do: kill, node: "follower(orders-0, n=9)"}',
+         f"22: orders-0 has no follower n=9; {SOME_REPLICAS}"),
+        ('{do: kill, node: "follower(orders-0, n=2)"}',
+         f"22: orders-0 has no follower n=2; {SOME_REPLICAS}"),
+        ('{do: kill, node: "follower(placed-0, n=3)"}',
+         "22: placed-0 has no follower n=3; it has 3 replicas with its leader's"),
+        ('{do: kill, node: "follower(orders-0, n=-1)"}',
+         f"22: orders-0 has no follower n=-1; {SOME_REPLICAS}"),
+        ("{until: fenced(101)}",
+         f"13: fenced() is of brokers, which node 101 is not; {OF_BROKERS}"),
+        ("{until: fenced(9)}", "13: there is no node 9; nodes are 1 to 3 and 101 to 103"),
+        ('{expect: "unfenced(all)"}',
+         f"14: unfenced() is of brokers, which nodes 101, 102, 103 are not; {OF_BROKERS}"),
+        ("{until: in_controlled_shutdown(active_controller())}",
+         "13: in_controlled_shutdown() is of brokers, which nodes 101, 102, 103 are not; "
+         f"{OF_BROKERS}"),
+        ("{until: leader(orders-0) == 9}",
+         "13: leader(orders-0) is never 9; it is one of 1 to 3"),
+        ("{until: leader(orders-0) == controller(0)}",
+         "13: leader(orders-0) is never controller(0); it is one of 1 to 3"),
+        ("{until: 101 in isr(orders-0)}",
+         "13: 101 is never in isr(orders-0); it is one of 1 to 3"),
+        ("{until: active_controller() == 2}",
+         "13: active_controller() is never 2; it is one of 101 to 103"),
+        ("{until: isr(orders-0) == 3}",
+         "13: isr(orders-0) never has == 3 nodes; it has 2 at most"),
+        ("{until: isr(placed-1) > 3}", "13: isr(placed-1) never has > 3 nodes; it has 3 at most"),
+        ("{until: replicas(orders-0) >= 3}",
+         "13: replicas(orders-0) never has >= 3 nodes; it has 2 at most"),
+        ("{do: resign, node: 1}",
+         "24: node of resign is of controllers, which node 1 is not; controllers are 101 to 103"),
+        ("{do: snapshot, node: leader(orders-0)}",
+         "26: node of snapshot is of controllers, which nodes 1, 2, 3 are not; controllers are "
+         "101 to 103"),
+        ("{do: publish_delay, broker: 102, delay: 1s}",
+         f"33: broker of publish_delay is of brokers, which node 102 is not; {OF_BROKERS}"),
+        ("{do: reassign, partitions: orders-0, replicas: [1, 103]}",
+         f"52: replicas of reassign is of brokers, which node 103 is not; {OF_BROKERS}"),
+        ("{do: produce, topic: orders, to: active_controller()}",
+         f"38: to of produce is of brokers, which nodes 101, 102, 103 are not; {OF_BROKERS}"),
+        ("{do: fail_dir, broker: 1, dir: 1}",
+         "36: each broker has 1 log directory, counted from 0; not 1"),
+        ("{until: leader(__consumer_offsets-50) == 1}",
+         "13: there is no partition __consumer_offsets-50; those of __consumer_offsets are "
+         "0 to 49"),
+    ],
+)  # fmt: skip
+def test_a_step_that_no_cluster_of_this_shape_can_satisfy_is_found(
+    step: str, mistake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    column, _, text = mistake.partition(": ")
+    code, lines = check(tmp_path / "never.yaml", f"{NEVER}  - {step}\n", capsys)
+    assert code == 65 and lines == [f"5:{column}: step 3: {text}"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        '{do: kill, node: "follower(orders-0, n=1)"}',  # where nobody leads
+        "{until: leader(orders-0) == none}",
+        "{until: leader(orders-0) == -1}",
+        "{until: leader(orders-0) != 9}",
+        "{until: isr(orders-0) != 3}",
+        "{until: isr(orders-0) == replicas(orders-0)}",
+        "{until: leader_epoch(orders-0) >= 9}",
+        "{until: one(brokers) in isr(orders-0)}",
+        "{until: fenced(one(all))}",
+        "{do: kill, node: 'client(app-1)'}",
+        "{do: resign, node: active_controller()}",
+        "{do: publish_delay, broker: 102, delay: 1s, may_fail: true}",
+        "{until: leader(__consumer_offsets-49) == 1}",
+    ],
+)
+def test_a_step_that_may_come_true_is_none_of_them(
+    step: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = check(tmp_path / "some.yaml", f"{NEVER}  - {step}\n", capsys)
+    assert not [line for line in lines if "may_fail" not in line]
+
+
+def test_what_other_steps_may_change_is_not_judged_by_the_creation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        f"{NEVER}  - {{do: reassign, partitions: orders-0, replicas: [1, 2, 3]}}\n"
+        "  - {until: isr(orders-0) == 3}\n  - {expect: isr(orders-0) <= 4}\n"
+        "  - {until: isr(orders-0) == 4}\n"
+    )
+    _, lines = check(tmp_path / "grown.yaml", text, capsys)
+    assert lines == ["8:13: step 6: isr(orders-0) never has == 4 nodes; it has 3 at most"]
+
+
 def test_a_selector_that_yaml_took_apart_is_one_mistake_with_its_quotes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
