@@ -51,7 +51,7 @@ def write_run(
 
     Shapes:  repeat: the trace hash of the same scenario and seed played another time; failure: of
              the scenario that was played; brokers: with their log directories, which no rule reads.
-             on_part: called with the name of each part before it is written.
+             on_part: called with the name of each part before it is written, and as it is.
     """
 
     def write(folder: Path) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)
         header["ineligible_members_refused"] = release.ineligible_members_refused
-    on_table = lambda table: on_part(f"the trace: {table}")  # noqa: E731
-    header["trace_rows"] = cluster.recorder.write(path / "trace", end, on_table)
+    on_trace = lambda part: on_part(f"the trace: {part}")  # noqa: E731
+    header["trace_rows"] = cluster.recorder.write(path / "trace", end, on_trace)
     if problems := cluster.recorder.problems:
         header["recorder_problems"] = [problem.to_dict() for problem in problems]
     if left_out := cluster.recorder.client_rows_left_out:

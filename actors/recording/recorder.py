@@ -378,25 +378,27 @@ class Recorder:
         self,
         folder: Path,
         end: Mapping[str, Iterable[pa.Table]],
-        on_table: Callable[[str], None] = lambda table: None,
+        on_part: Callable[[str], None] = lambda part: None,
     ) -> dict[str, int]:
         """Write every trace table as Parquet (``trace/<table>.parquet``), even an empty one.
 
-        Shapes:  end: rows of the end of the run, which are no events and not in the hash. on_table:
-                 called before each. -> how many rows each table has.
+        Shapes:  end: rows of the end of the run, which are no events and not in the hash. on_part:
+                 called with the name of each table, and with its rows as they are written.
+                 -> how many rows each table has.
         """
         folder.mkdir(parents=True, exist_ok=True)
         counts: dict[str, int] = {}
         sizes = {"piece_rows": self.piece_rows, "group_rows": self.shelf.group_rows}
         with self._lock:
             for table in trace.TABLES:
-                on_table(table)
+                on_part(table)
                 path = folder / f"{table}.parquet"
                 rows, last = list(self._kept(table)), end.get(table, ())
                 try:
                     counts[table] = write_table(
-                        path, table, self.shelf.groups(table), rows, last=last, **sizes
-                    )
+                        path, table, self.shelf.groups(table), rows, last=last,
+                        on_rows=partial(_tell_rows, on_part, table), **sizes,
+                    )  # fmt: skip
                 except OSError:
                     raise  # of the place that the user has named
                 except Exception as error:  # a value that is not of its column's type
@@ -511,6 +513,10 @@ class Recorder:
             "registered_epoch": exchange.registered_epoch,
             "answer": answer_json(exchange),
         }
+
+
+def _tell_rows(on_part: Callable[[str], None], table: str, rows: int) -> None:
+    on_part(f"{table}, {rows:,} rows")
 
 
 def _unsettled(exchange: Exchange, row: Callable[[], dict[str, Any]]) -> Unsettled:

@@ -227,10 +227,12 @@ def write_table(
     last: Iterable[pa.Table],
     piece_rows: int,
     group_rows: int,
+    on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
     """Write a table as Parquet: whole groups first, then rows, in groups of one size.
 
     Shapes:  last: rows behind all others. piece_rows: how many were put on the shelf at a time.
+             on_rows: called with the number of rows that are written, after each group.
              -> how many there are.
     """
     from pyarrow import parquet
@@ -240,7 +242,7 @@ def write_table(
     # of the bytes.
     plain = {"use_dictionary": [n for n, k in _kinds(table).items() if k not in ("json", "int")]}
     with parquet.ParquetWriter(path, _schema(table), compression="zstd", **plain) as writer:
-        written = _Written(writer, group_rows)
+        written = _Written(writer, group_rows, on_rows)
         for content in shelved:
             written.add(content)
         while piece := list(islice(left, piece_rows)):
@@ -255,8 +257,8 @@ def write_table(
 class _Written:
     """A Parquet file that is being written, a row group at a time."""
 
-    def __init__(self, writer: Any, group_rows: int) -> None:
-        self._writer, self._group_rows = writer, group_rows
+    def __init__(self, writer: Any, group_rows: int, on_rows: Callable[[int], None]) -> None:
+        self._writer, self._group_rows, self._on_rows = writer, group_rows, on_rows
         self._group = _Group(group_rows)
         self.rows = 0
 
@@ -274,6 +276,7 @@ class _Written:
         if self._group.rows:
             self._writer.write_table(pa.concat_tables(self._group.pieces).combine_chunks())
             self._group = _Group(self._group_rows)
+            self._on_rows(self.rows)
 
 
 def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:

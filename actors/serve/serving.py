@@ -34,7 +34,7 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5
 TRACE_BYTES = 64_000_000
-END_S = 3.0  # an end that takes longer is told where no status is seen
+END_S = 1.0  # an end that takes longer is told where no status is seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

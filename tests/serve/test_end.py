@@ -27,11 +27,11 @@ def test_an_end_that_is_slow_is_told_once_with_the_part_that_begins(
         slow=slow.append,
     )
     end = serving._End(report)
-    for part, seconds in (("stopping", 1), ("the logs", 2), ("rpc", 5), ("fault", 0)):
+    for part, seconds in (("stopping", 0.5), ("the logs", 0.5), ("rpc", 5), ("fault", 0)):
         end.begin(part)
         now_s[0] += seconds
     assert shown == ["stopping", "the logs", "rpc", "fault"]
-    assert slow == ["the end takes more than 3 s: rpc"]
+    assert slow == ["the end takes more than 1 s: rpc"]
 
 
 def test_a_trace_that_reached_its_bound_is_no_failure_of_the_command() -> None:
