@@ -388,22 +388,22 @@ class Recorder:
         """
         folder.mkdir(parents=True, exist_ok=True)
         counts: dict[str, int] = {}
-        sizes = {"piece_rows": self.piece_rows, "group_rows": self.shelf.group_rows}
+        write = partial(write_table, piece_rows=self.piece_rows, group_rows=self.shelf.group_rows)
         with self._lock:
             for table in trace.TABLES:
                 on_part(table)
                 path = folder / f"{table}.parquet"
                 rows, last = list(self._kept(table)), end.get(table, ())
+                on_rows = partial(_tell_rows, on_part, table)
                 try:
-                    counts[table] = write_table(
-                        path, table, self.shelf.groups(table), rows, last=last,
-                        on_rows=partial(_tell_rows, on_part, table), **sizes,
-                    )  # fmt: skip
+                    counts[table] = write(
+                        path, table, self.shelf.groups(table), rows, last=last, on_rows=on_rows
+                    )
                 except OSError:
                     raise  # of the place that the user has named
                 except Exception as error:  # a value that is not of its column's type
                     self.found.add(f"the trace table {table}", error, table)
-                    counts[table] = write_table(path, table, (), (), last=(), **sizes)
+                    counts[table] = write(path, table, (), (), last=())
         return counts
 
     def at_end(self) -> dict[str, Any]:
