@@ -340,3 +340,28 @@ def test_malformed_config_change_is_fatal(on: bool, operation: int, value: str |
     fatal = ErrorCode.UNKNOWN_SERVER_ERROR
     assert result.error_code == (fatal if on else ErrorCode.INVALID_REQUEST)
     assert cluster.resigned == on
+
+
+@BOTH
+@pytest.mark.parametrize("malformed_first", [True, False])
+def test_of_several_wrong_config_changes_the_first_counts(on: bool, malformed_first: bool) -> None:
+    """ConfigurationControlManager.incrementalAlterConfigResource: one change after the other.
+
+    The order is that of a hash map of the names, max.message.bytes before segment.ms, whatever
+    that of the request.
+    """
+    cluster = Cluster(rules=rules(malformed_config_change_is_fatal=on))
+    cluster.start(1)
+    cluster.create("foo", (1,))
+    Request = m.IncrementalAlterConfigsRequest
+    unknown, appended = 9, 2  # max.message.bytes and segment.ms are no lists
+    first, second = (unknown, appended) if malformed_first else (appended, unknown)
+    changes = (
+        Request.AlterableConfig(name="segment.ms", config_operation=second, value="1"),
+        Request.AlterableConfig(name="max.message.bytes", config_operation=first, value="1"),
+    )
+    resource = Request.AlterConfigsResource(resource_type=2, resource_name="foo", configs=changes)
+    (result,) = cluster.request(Request(resources=(resource,))).responses
+    malformed = ErrorCode.UNKNOWN_SERVER_ERROR if on else ErrorCode.INVALID_REQUEST
+    assert result.error_code == (malformed if malformed_first else ErrorCode.INVALID_CONFIG)
+    assert cluster.resigned == (on and malformed_first)

@@ -23,7 +23,7 @@ from minicluster.configs.validation import (
     validate_client_metrics_configs,
     validate_group_configs,
 )
-from minicluster.controller.errors import ApiError
+from minicluster.controller.errors import ApiError, ControllerFault
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import (
@@ -65,10 +65,13 @@ class ConfigOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One config of one resource."""
+    """One config of one resource.
+
+    Shapes:  operation: None for a number that names none.
+    """
 
     name: str
-    operation: ConfigOperation
+    operation: ConfigOperation | None
     value: str | None
 
 
@@ -106,12 +109,16 @@ def alter_resource(
             value = change.value
         elif change.operation is ConfigOperation.DELETE:
             value = None
+        elif change.operation is None:
+            return _malformed(state), []
         elif not _is_list(resource[0], change.name):
             verb = change.operation.name
             return ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"Can't {verb} to key {change.name} because its type is not LIST.",
             ), []
+        elif change.value is None:
+            return _malformed(state), []
         else:
             value = _changed_list(resource[0], old, change)
         if value != old or resource[0] == BROKER:
@@ -128,6 +135,17 @@ def alter_resource(
         )
         for name, value in new.items()
     ]
+
+
+def _malformed(state: ClusterState) -> ApiError:
+    """The error of an operation that there is not, or of a list's without entries.
+
+    Errors:  ControllerFault where ``Rules.malformed_config_change_is_fatal``.
+    """
+    if state.rules.malformed_config_change_is_fatal:
+        raise ControllerFault("a config operation that there is not, or one without a value")
+    message = "Unknown config operation, or one without a value."
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _definitions(resource_type: int) -> ConfigDef | None:

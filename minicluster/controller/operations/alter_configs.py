@@ -12,7 +12,7 @@ Source:  ControllerApis; ConfigurationControlManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from minicluster.controller.deciding.config_changes import (
     clear_elr_records,
 )
 from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.errors import ApiError, ControllerFault, reject_too_many_records
+from minicluster.controller.errors import ApiError, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.configs import (
@@ -132,16 +132,11 @@ def incremental_alter_configs(
     item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
-        changes = _changes(resource.configs)
-        new: list[VersionedRecord] = []
-        if changes is None and state.rules.malformed_config_change_is_fatal:
-            raise ControllerFault("a config operation that there is not, or one without a value")
-        if changes is None:
-            error = ApiError(
-                ErrorCode.INVALID_REQUEST, "Unknown config operation, or one without a value."
-            )
-        else:
-            error, new = alter_resource(control, key, changes, forwarded=forwarded)
+        changes = [
+            ConfigChange(config.name, _operation(config.config_operation), config.value)
+            for config in resource.configs
+        ]
+        error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
     records += clear_elr_records(state, records)
@@ -153,21 +148,12 @@ def incremental_alter_configs(
     )
 
 
-def _changes(
-    configs: Sequence[IncrementalAlterConfigsRequest.AlterableConfig],
-) -> list[ConfigChange] | None:
-    """The changes, or None where one has no known operation, or lacks the entries of a list."""
+def _operation(number: int) -> ConfigOperation | None:
+    """The operation of a number; None where there is none (AlterConfigOp.OpType.forId)."""
     try:
-        changes = [
-            ConfigChange(config.name, ConfigOperation(config.config_operation), config.value)
-            for config in configs
-        ]
+        return ConfigOperation(number)
     except ValueError:
         return None
-    of_lists = (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
-    if any(change.operation in of_lists and change.value is None for change in changes):
-        return None
-    return changes
 
 
 def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
