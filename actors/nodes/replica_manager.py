@@ -15,11 +15,10 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
-from minicluster.coordinator.internal_topics import partition_of
 from minicluster.effects import Effect
 from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.slices import SLICED
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import (

@@ -6,7 +6,6 @@ Source:  Topic, GroupCoordinatorService.partitionFor, TransactionStateManager.pa
 from __future__ import annotations
 
 from minicluster.configs.effective import BrokerLevels
-from minicluster.java_order import string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import CreateTopicsRequest
 from minicluster.protocol.topics import (
@@ -18,16 +17,6 @@ from minicluster.protocol.topics import (
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 _Config = CreateTopicsRequest.CreatableTopicConfig
 _BY_CONTROLLER = -1
-
-
-def partition_of(key: str, partitions: int) -> int:
-    """The partition of a group id or of a transactional id.
-
-    Source:  Utils.abs of String.hashCode.
-    """
-    code = string_hash(key)
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    return (abs(signed) & 0x7FFFFFFF) % partitions
 
 
 def partition_count(name: str, image: MetadataImage, broker: BrokerLevels) -> int:

@@ -5,6 +5,8 @@ Source:  org.apache.kafka.common.internals.Topic.
 
 from __future__ import annotations
 
+from minicluster.java_order import string_hash
+
 METADATA_TOPIC = "__cluster_metadata"
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
@@ -34,6 +36,16 @@ def invalid_name_reason(name: str) -> str | None:
             "'.', '_' and '-'"
         )
     return None
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of an internal topic that has a group id or a transactional id.
+
+    Source:  Utils.abs of String.hashCode.
+    """
+    code = string_hash(key)
+    signed = code - (1 << 32) if code >= 1 << 31 else code
+    return (abs(signed) & 0x7FFFFFFF) % partitions
 
 
 def has_collision_chars(name: str) -> bool:

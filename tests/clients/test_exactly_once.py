@@ -8,7 +8,7 @@ import kafka.admin
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.coordinator.internal_topics import partition_of
+from minicluster.protocol.topics import partition_of
 from tests.clients.adapters import ConfluentKafka
 from tests.clients.processors import PROCESSORS, Fenced, Make, Processor
 

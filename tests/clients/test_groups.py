@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from minicluster import MiniCluster
-from minicluster.coordinator.internal_topics import partition_of
+from minicluster.protocol.topics import partition_of
 from tests.clients.adapters import ConfluentKafka
 from tests.clients.members import MEMBERS, Run
 

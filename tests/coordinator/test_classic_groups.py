@@ -10,11 +10,11 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.coordinator.internal_topics import partition_of
 from minicluster.errors import UserError
 from minicluster.log.format.compression import Codec
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.protocol.topics import partition_of
 from tests.coordinator.client import exchange
 
 OFFSETS = "__consumer_offsets"

@@ -8,9 +8,9 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.broker.requests.find_coordinator import LIMIT_MS
-from minicluster.coordinator.internal_topics import partition_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FindCoordinatorRequest
+from minicluster.protocol.topics import partition_of
 from tests.coordinator.client import exchange
 
 

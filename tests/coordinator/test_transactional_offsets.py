@@ -12,12 +12,11 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.coordinator.group.requests.offset_commit import TopicToCommit, offset_records
-from minicluster.coordinator.internal_topics import partition_of
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
 from tests.coordinator.client import exchange
 

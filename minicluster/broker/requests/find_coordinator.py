@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
-from minicluster.coordinator.internal_topics import partition_count, partition_of
+from minicluster.coordinator.internal_topics import partition_count
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.cluster import Endpoint
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import parse_uuid
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2

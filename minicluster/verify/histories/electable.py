@@ -30,6 +30,7 @@ Place = tuple[str, int]  # topic id as the trace has it, partition
 _ENDS = ("stop", "delete", "truncate")  # events that say nothing of what a running replica holds
 _BEGINS = ("become_leader", "become_follower")
 _NO_EPOCH = 2**62
+_NO_EVENT = 2**62
 
 UNCLEAN, LAST, STAYS, CLEANED = "unclean", "last", "stays", "cleaned"
 EXCUSES = {
@@ -63,12 +64,14 @@ class Loss:
     Units:   kept: the lowest offset that was lost. lost_from: the leader epoch from which on
              records are there to stay; lost_below: those of an epoch below this one may be lost (a
              member that stays with less may lead at any time, so then there is no such epoch).
+             at: the event that shows the last loss.
     """
 
     cause: str
     kept: int
     lost_from: int
     lost_below: int
+    at: int
 
     @property
     def why(self) -> str:
@@ -81,6 +84,7 @@ class Loss:
         self.kept = min(self.kept, other.kept)
         self.lost_from = min(self.lost_from, other.lost_from)
         self.lost_below = max(self.lost_below, other.lost_below)
+        self.at = max(self.at, other.at)
 
 
 Losses = dict[Place, Loss]
@@ -202,22 +206,23 @@ def _take_isr_of_leader(partition: _Partition, row: Row) -> None:
 def _loss(partition: _Partition, row: Row, kept: int | None, *, is_first: bool) -> Loss | None:
     """The records that an event shows to be lost."""
     kind, epoch, unclean = row["kind"], row["leader_epoch"], partition.unclean_epoch
+    at = row["seq"]
     if unclean is not None:
         if kind == "become_leader" and kept is not None and partition.led_epoch < unclean <= epoch:
-            return Loss(UNCLEAN, kept, unclean, unclean)
+            return Loss(UNCLEAN, kept, unclean, unclean, at)
         # What a leader of before commits by itself after the election is lost as well.
         is_mark = kind == "hw" and row["maximal_isr"] is not None
         if is_mark and epoch < unclean and row["hw_new"] > row["hw_old"]:
-            return Loss(UNCLEAN, row["hw_old"], unclean, unclean)
+            return Loss(UNCLEAN, row["hw_old"], unclean, unclean, at)
     leo, mark = row["leo"], partition.true_high_watermark
     if leo is None or mark is None or leo >= mark:
         return None
     first_lost = leo if kept is None else kept
     candidates = partition.candidates
     if kind == "become_leader" and candidates is not None and len(candidates) <= 1:
-        return Loss(LAST, first_lost, epoch, epoch + 1)
+        return Loss(LAST, first_lost, epoch, epoch + 1, at)
     if kind in _BEGINS and is_first and partition.may_stay:
-        return Loss(STAYS, first_lost, epoch, _NO_EPOCH)
+        return Loss(STAYS, first_lost, epoch, _NO_EPOCH, at)
     return None
 
 
@@ -240,7 +245,7 @@ def _judge(partition: _Partition, row: Row, judge: Judge) -> None:
 def losses(run: TracedRun) -> Losses:
     """Context: by topic id and partition, what a run has lost, or what nobody can know of it."""
     from_trace = _fold(run, None)
-    return from_trace | {place: Loss(CLEANED, 0, 0, _NO_EPOCH) for place in run.cleaned}
+    return from_trace | {place: Loss(CLEANED, 0, 0, _NO_EPOCH, _NO_EVENT) for place in run.cleaned}
 
 
 @history(ElectableReplica, reads=("partition_event", "raft_event"))

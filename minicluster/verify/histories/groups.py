@@ -2,7 +2,8 @@
 
 ========================  ========================================================================
 takes                     ``client_record`` rows, ``group_event`` rows; for what members read also
-                          the log of each partition's last leader
+                          the log of each partition's last leader; of the partitions of
+                          ``__consumer_offsets`` what they have lost
 keeps, by group and       what has set its offset, in order; its owners in the life and generation
 partition                 of the group; the records that its members read
 keeps, by consumer and    its fetches and the records that it got, since its last assignment
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, partition_of
 from minicluster.verify.histories.clients import (
     Place,
     Received,
@@ -39,6 +41,7 @@ from minicluster.verify.histories.clients import (
     returned,
     topic_names,
 )
+from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 
@@ -120,25 +123,52 @@ def offsets_of_groups(run: TracedRun) -> OffsetsOfGroups:
     return OffsetsOfGroups(run)
 
 
+class LostGroups:
+    """Which groups their coordinators have lost, with records of ``__consumer_offsets``."""
+
+    def __init__(self, run: TracedRun) -> None:
+        places: dict[tuple[str, int], None] = {}
+        for row in run.rows("partition_event"):
+            if row["topic"] == GROUP_METADATA_TOPIC:
+                places[row["topic_id"], row["part"]] = None
+        self._partitions = 1 + max((part for _, part in places), default=0)
+        known = run.context(losses)
+        self._lost_at = {place[1]: known[place].at for place in places if place in known}
+
+    def lost_at(self, group_id: str | None) -> int | None:
+        """The event by which the group's partition had lost records last; None: it lost none."""
+        if not self._lost_at or group_id is None:
+            return None
+        return self._lost_at.get(partition_of(group_id, self._partitions))
+
+
+def lost_groups(run: TracedRun) -> LostGroups:
+    """Context: the groups that coordinators have lost."""
+    return LostGroups(run)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedOffset:
     """A group has fetched its offset, which was set and acknowledged before, and not deleted since.
 
-    Shapes:  next_set: to what it was set next; None: never.
+    Shapes:  next_set: to what it was set next; None: never. is_lost: the coordinator's log has lost
+             records since it was set.
     """
 
     broker: int
     offset: int | None
     last_set: int | None
     next_set: int | None
+    is_lost: bool
 
 
 @history(
-    FetchedOffset, reads=("client_record", "group_event", "partition_event")
+    FetchedOffset, reads=("client_record", "group_event", "partition_event", "raft_event")
 )  # fmt: skip
 def fetched_offsets(run: TracedRun, judge: Judge) -> None:
     """Each fetch of a group's offset, as of when it was sent, beside what set the offset."""
     offsets = run.context(offsets_of_groups).by_partition
+    lost = run.context(lost_groups)
     for response in run.context(returned):
         row = response.row
         if row["f"] != "committed" or row["send_seq"] is None:
@@ -147,11 +177,13 @@ def fetched_offsets(run: TracedRun, judge: Judge) -> None:
         before = bisect_left(known, row["send_seq"], key=attrgetter("seq"))
         if before and _is_promised(known, known[before - 1], row):
             after = (later.offset for later in known[before:] if later.seq > row["send_seq"])
+            lost_at = lost.lost_at(row["group_id"])
             step = FetchedOffset(
                 broker=row["broker"],
                 offset=row["offset"],
                 last_set=known[before - 1].offset,
                 next_set=next((offset for offset in after if offset is not None), None),
+                is_lost=lost_at is not None and known[before - 1].seq < lost_at,
             )
             judge.take(step, -1, response.topic or "", row["part"])
 
@@ -187,7 +219,7 @@ class OwnedPartition:
 
 
 @history(
-    OwnedPartition, reads=("client_record", "group_event", "partition_event")
+    OwnedPartition, reads=("client_record", "group_event", "partition_event", "raft_event")
 )  # fmt: skip
 def owned_partitions(run: TracedRun, judge: Judge) -> None:
     """Each partition that a member was given, with all that were given it in that generation."""
@@ -195,6 +227,7 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
     for row in run.rows("group_event"):
         if row["kind"] == "end":
             ended[row["group_id"]].append(row["seq"])
+    lost = run.context(lost_groups)
     owned: dict[Any, list[Received]] = defaultdict(list)
     # A member of a consumer group names its instance when it joins. Without it, a static member
     # that comes back under another member id, in the same generation, would be a second owner of
@@ -205,8 +238,11 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
             group = response.row["group_id"]
             if response.row["instance_id"] is not None:
                 instances[group, response.row["member_id"]] = response.row["instance_id"]
-            # A group that has ended may come again, with its first generation.
-            lives = bisect_left(ended.get(group, []), response.row["seq"])
+            # A group that has ended may come again, with its first generation, and so does one
+            # that its coordinator has lost.
+            seq, lost_at = response.row["seq"], lost.lost_at(group)
+            lives = bisect_left(ended.get(group, []), seq)
+            lives += lost_at is not None and lost_at < seq
             owned[group, lives, response.row["generation"], *response.place].append(response)
     for (group, *_), assignments in owned.items():
         members = {assignment.row["member_id"] for assignment in assignments}

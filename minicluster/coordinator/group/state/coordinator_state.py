@@ -12,7 +12,6 @@ from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
 from minicluster.coordinator.group.sessions import begin, end
 from minicluster.coordinator.group.state.group_shard import GroupShard, Task
-from minicluster.coordinator.internal_topics import partition_of
 from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation
 from minicluster.coordinator.runtime.timeline import Timeline
@@ -28,7 +27,7 @@ from minicluster.protocol.coordinator_records.groups import (
     GroupMetadataKey,
     OffsetCommitKey,
 )
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC, partition_of
 from minicluster.rules import Rules
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minicluster.protocol.records import TopicRecord
+from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.handwritten.clients import (
     client,
@@ -18,7 +20,7 @@ from minicluster.verify.handwritten.clients import (
     reads,
     same_name_before,
 )
-from minicluster.verify.handwritten.log import OTHER_TOPIC
+from minicluster.verify.handwritten.log import OTHER_TOPIC, partition
 from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.groups import (
@@ -228,6 +230,31 @@ def h1_transactions_near() -> RunBuilder:
     return offset(run, "committed", 1, stable=True)
 
 
+def _coordinator_lost(run: RunBuilder) -> RunBuilder:
+    """The last ISR member of ``__consumer_offsets-0`` comes back with an empty log."""
+    place: dict[str, Any] = {"topic": GROUP_METADATA_TOPIC, "topic_id": format_uuid(OTHER_TOPIC)}
+    alone: dict[str, Any] = {**place, "isr": [1], "maximal_isr": [1]}
+    topic = TopicRecord(name=GROUP_METADATA_TOPIC, topic_id=OTHER_TOPIC)
+    run.log.op(topic, partition((1,), topic_id=OTHER_TOPIC))
+    run.committed().partition("become_leader", leo=0, **alone)
+    run.partition("hw", hw_old=0, hw_new=3, leo=3, **alone)
+    return run.partition("become_leader", incarnation="1-2", leo=0, leader_epoch=1, **alone)
+
+
+@keeps(committed_offsets_are_not_forgotten)
+def h1_lost() -> RunBuilder:
+    """The coordinator loses the group's log after a commit of 4; 2 is committed then, and seen."""
+    run = offset(_coordinator_lost(offset(history(), "commit", 4)), "committed", -1)
+    return offset(offset(run, "commit", 2), "committed", 2)
+
+
+@breaks(committed_offsets_are_not_forgotten)
+def h1_after_the_loss() -> RunBuilder:
+    """4 is committed after the coordinator has lost the group's log, and the group fetches none."""
+    run = _coordinator_lost(offset(history(), "commit", 3))
+    return offset(offset(run, "commit", 4), "committed", -1)
+
+
 @breaks(a_partition_has_one_owner)
 def h2_bad() -> RunBuilder:
     """Two members own orders-0 in generation 1."""
@@ -255,3 +282,9 @@ def h2_static() -> RunBuilder:
 def h2_again() -> RunBuilder:
     """A group ends, and another one of its name begins with its first generation."""
     return own(_deleted(own(history(), "m1"), "end"), "m2")
+
+
+@keeps(a_partition_has_one_owner)
+def h2_lost() -> RunBuilder:
+    """The coordinator loses the group's log, and the group begins again with generation 1."""
+    return own(_coordinator_lost(own(history(), "m1")), "m2")
