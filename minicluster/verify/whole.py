@@ -1,11 +1,10 @@
-"""The driver over a whole run in this process: no JVM, and no Arrow but for reading Parquet."""
+"""The driver over a whole run in this process: no JVM, and Arrow for reading Parquet alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -15,7 +14,7 @@ from minicluster.verify.evidence.run import Problem, Run, Start, without_content
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import Timeline
-from minicluster.verify.histories.traced_run import History, StoredRows, TracedRun
+from minicluster.verify.histories.traced_run import History, Rows, TracedRun
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
@@ -23,7 +22,7 @@ from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
 from minicluster.verify.rules.rule import Rule
 
-Tables = Mapping[str, Iterable[Mapping[str, Any]] | StoredRows]
+Tables = Mapping[str, Rows]
 
 
 def judge_whole(run: Run, rules: Sequence[Rule], own_histories: Sequence[History] = ()) -> Judged:
@@ -70,18 +69,18 @@ def judge_in_memory(
 
 def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
     """The rows of a run's trace by table, and a problem for each that cannot be read."""
-    from minicluster.verify.evidence.trace_tables import STORED, TableRows, read_table
+    from minicluster.verify.evidence.packed_rows import PackedRows
+    from minicluster.verify.evidence.trace_tables import DamagedTable, read_packed
 
-    tables: dict[str, Iterable[Mapping[str, Any]] | StoredRows] = {}
+    tables: dict[str, Rows] = {}
     problems: list[Problem] = []
     written = (run.header and run.header.written) or {}
     for table, file in run.trace.items():
         as_written = f"trace/{table}.parquet" in written
-        content, why = read_table(file, table, as_written=as_written)
-        if content is None:
-            problems.append(Problem(evidence=Evidence.TRACE, why=str(why), table=table))
-        else:
-            tables[table] = TableRows(content) if table in STORED else content.to_pylist()
+        try:
+            tables[table] = PackedRows(read_packed(file, table, as_written=as_written))
+        except DamagedTable as error:
+            problems.append(Problem(evidence=Evidence.TRACE, why=str(error), table=table))
     return tables, problems
 
 

@@ -8,7 +8,7 @@ are no table of a run: one line, exit code 65.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from minicluster.trace import COMMON, INT32_COLUMNS, OPTIONAL_COLUMNS, REQUIRED, TABLES
+from minicluster.verify.evidence.packed_rows import Packed, pack
 from minicluster.verify.evidence.run_header import NotARun
 
 _INT32_MAX = 2**31 - 1
-STORED = frozenset(("replica_log",))  # tables as large as the logs
-_PIECE = 10_000  # rows that are Python's at a time
+_PIECE = 10_000  # rows that are read at a time
 ARROW_TYPES = {
     "int": pa.int64(),
     "str": pa.string(),
@@ -59,52 +59,67 @@ def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     return None
 
 
-def read_table(file: Path, table: str, *, as_written: bool) -> tuple[pa.Table | None, str | None]:
-    """The rows of a table, or the reason why they cannot be read.
+class DamagedTable(Exception):
+    """A table of the trace cannot be read; the message is the reason."""
+
+
+def read_table(file: Path, table: str, *, as_written: bool) -> Iterator[pa.Table]:
+    """The rows of a table, some at a time.
 
     Shapes:  as_written: the file's digest is the run's, so its texts need no check.
-    Errors:  NotARun for a number beyond its column's range.
+    Errors:  DamagedTable, also behind rows that could be read; NotARun for a number beyond its
+             column's range.
+    """
+    first = 0
+    for read in _pieces_of(file):
+        try:
+            read.validate(full=True)
+            for name in OPTIONAL_COLUMNS.get(table, ()):
+                if name not in read.column_names:
+                    read = read.append_column(name, pa.nulls(read.num_rows))
+            columns = {
+                name: read[name].cast(ARROW_TYPES[kind]) for name, kind in TABLES[table].items()
+            }
+            columns |= {name: read[name].cast(pa.int64()) for name in ("vt", "seq")}
+        except pa.ArrowException as error:
+            raise DamagedTable(_unreadable(file, error)) from None
+        for name in REQUIRED[table]:
+            if columns[name].null_count:
+                row = pc.index(pc.is_null(columns[name]), True).as_py()
+                raise DamagedTable(f"{file}: {name} is null in row {first + row}")
+        for name in INT32_COLUMNS & columns.keys():
+            _check_range(file, name, columns[name])
+        if not as_written:
+            for name, kind in TABLES[table].items():
+                row = _no_json(columns[name]) if kind == "json" else None
+                if row is not None:
+                    raise DamagedTable(f"{file}: {name} is no JSON in row {first + row}")
+        yield pa.table(columns)
+        first += read.num_rows
+
+
+def _pieces_of(file: Path) -> Iterator[pa.Table]:
+    """The file as it is, some rows at a time: all of them may be some gigabytes.
+
+    Errors:  DamagedTable.
     """
     try:
         with parquet.ParquetFile(file) as opened:  # a dataset would start threads for each table
-            read = opened.read(use_threads=False)
-        read.validate(full=True)
-        for name in OPTIONAL_COLUMNS.get(table, ()):
-            if name not in read.column_names:
-                read = read.append_column(name, pa.nulls(read.num_rows))
-        columns = {name: read[name].cast(ARROW_TYPES[kind]) for name, kind in TABLES[table].items()}
-        columns |= {name: read[name].cast(pa.int64()) for name in ("vt", "seq")}
+            for batch in opened.iter_batches(_PIECE, use_threads=False):
+                yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as error:
-        return None, _unreadable(file, error)
-    for name in REQUIRED[table]:
-        if columns[name].null_count:
-            row = pc.index(pc.is_null(columns[name]), True).as_py()
-            return None, f"{file}: {name} is null in row {row}"
-    for name in INT32_COLUMNS & columns.keys():
-        _check_range(file, name, columns[name])
-    if not as_written:
-        for name, kind in TABLES[table].items():
-            row = _no_json(columns[name]) if kind == "json" else None
-            if row is not None:
-                return None, f"{file}: {name} is no JSON in row {row}"
-    return pa.table(columns), None
+        raise DamagedTable(_unreadable(file, error)) from None
 
 
-class TableRows:
-    """The rows of a table, which Arrow holds: a row of Python's own is ten times as large."""
+def read_packed(file: Path, table: str, *, as_written: bool) -> list[Packed]:
+    """The rows of a table, packed.
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table.combine_chunks()
-        self._orders: dict[tuple[str, ...], pa.Array] = {}
-
-    def in_order(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows by some columns, nulls last; equal ones stay in the table's order."""
-        order = self._orders.get(tuple(columns))
-        if order is None:
-            keys = [(name, "ascending") for name in columns]
-            order = self._orders[tuple(columns)] = pc.sort_indices(self._table, sort_keys=keys)
-        for start in range(0, len(order), _PIECE):
-            yield from self._table.take(order.slice(start, _PIECE)).to_pylist()
+    Errors:  as ``read_table``.
+    """
+    pieces: list[Packed] = []
+    for some in read_table(file, table, as_written=as_written):
+        pieces += pack(some)
+    return pieces
 
 
 def _fits(arrow_type: pa.DataType, kind: str) -> bool:

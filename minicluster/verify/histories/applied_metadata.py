@@ -128,11 +128,13 @@ def applied_states(run: TracedRun, judge: Judge) -> None:
             if state.step.leaves_a_state:
                 epochs = by_epoch.setdefault(place, {})
                 epochs.setdefault(state.partition_epoch, []).append(state)
+    first_epochs = {place: min(epochs) for place, epochs in by_epoch.items()}
     for row in run.rows("partition_event"):
         if row["kind"] not in _APPLIES:
             continue
-        known, epoch = by_epoch.get((row["topic_id"], row["part"])), row["partition_epoch"]
-        if not known or epoch is None or epoch < min(known):
+        place, epoch = (row["topic_id"], row["part"]), row["partition_epoch"]
+        known = by_epoch.get(place)
+        if known is None or epoch is None or epoch < first_epochs[place]:
             continue
         committed = _committed_by(run, known.get(epoch, []), row["seq"])
         step = AppliedState(

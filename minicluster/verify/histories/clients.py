@@ -22,9 +22,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
+from heapq import merge
+from operator import attrgetter, itemgetter
 
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.replica_logs import last_processes
@@ -64,14 +66,12 @@ class TopicNames:
 
     def __init__(self, partition_events: Iterable[Row]) -> None:
         self._names: dict[str, str | None] = {}  # by topic id
-        self._ids: dict[str, list[str]] = {}  # by name
+        self._ids: dict[str, dict[str, None]] = {}  # by name
         first: dict[tuple[str, str, int, int], int] = {}
         for row in partition_events:
             topic_id, name = row["topic_id"], row["topic"]
             self._names.setdefault(topic_id, name)
-            ids = self._ids.setdefault(name, [])
-            if topic_id not in ids:
-                ids.append(topic_id)
+            self._ids.setdefault(name, {})[topic_id] = None
             first.setdefault((topic_id, name, row["part"], row["broker"]), row["seq"])
         # Of names that several topics had: by name, partition and broker, one after the other.
         self._since: dict[tuple[str, int, int], list[tuple[int, str]]] = {}
@@ -83,7 +83,7 @@ class TopicNames:
 
     def ids_of(self, name: str | None) -> list[str]:
         """The ids of the topics that ever had a name."""
-        return [] if name is None else self._ids.get(name, [])
+        return [] if name is None else list(self._ids.get(name, ()))
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic."""
@@ -119,11 +119,12 @@ class Excuses:
     def __init__(self, run: TracedRun) -> None:
         self._losses = run.context(losses)
         self._epochs: dict[tuple[str, int, int, str], int] = {}  # of records that replicas held
-        for row in run.each("replica_log") if self._losses else ():
+        for row in run.rows("replica_log") if self._losses else ():
             value, epoch = row["value_id"], row["leader_epoch"]
             if value is None or epoch is None:
                 continue
-            if (row["topic_id"], row["part"]) not in self._losses:
+            loss = self._losses.get((row["topic_id"], row["part"]))
+            if loss is None or row["offset"] < loss.kept:
                 continue
             record = row["topic_id"], row["part"], row["offset"], value
             self._epochs[record] = max(epoch, self._epochs.get(record, epoch))
@@ -464,9 +465,9 @@ class Placed:
     excuse: str | None
 
 
-def acknowledged(run: TracedRun) -> list[Placed]:
-    """Context: the records that were acknowledged for all in-sync replicas, to any client."""
-    records = [
+def acknowledged(run: TracedRun) -> Iterator[Placed]:
+    """The records that were acknowledged for all in-sync replicas, to any client, in order."""
+    to_clients = (
         Placed(
             response.row["seq"], response.topic_id, response.topic, response.row["part"],
             response.row["offset"], response.row["value"], response.row["broker"],
@@ -474,10 +475,20 @@ def acknowledged(run: TracedRun) -> list[Placed]:
         )
         for response in run.context(received)
         if response.row["f"] == "send" and response.row["acks"] == ALL_REPLICAS
-    ]  # fmt: skip
-    records += _acknowledged_to_own_client(run)
-    records.sort(key=lambda record: record.seq)
-    return records
+    )  # fmt: skip
+    own = _acknowledged_to_own_client(run)
+    return merge(to_clients, own, key=attrgetter("seq"))
+
+
+def topics_of_acks(run: TracedRun) -> dict[tuple[str, int], list[tuple[int, str]]]:
+    """Context: the topics of which a partition acknowledged, by its name, each from which event."""
+    topics: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for row in run.rows("partition_event"):
+        if row["kind"] == "ack":
+            since = topics.setdefault((row["topic"], row["part"]), [])
+            if not since or since[-1][1] != row["topic_id"]:
+                since.append((row["seq"], row["topic_id"]))
+    return topics
 
 
 def is_numbered(row: Row) -> bool:
@@ -493,11 +504,8 @@ def _acknowledged_to_own_client(run: TracedRun) -> Iterator[Placed]:
     the name.
     """
     excused = run.context(excuses)
-    acks: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for row in run.rows("partition_event"):
-        if row["kind"] == "ack":
-            acks.setdefault((row["topic"], row["part"]), []).append((row["seq"], row["topic_id"]))
-    for row in run.rows("history"):
+    acks = run.context(topics_of_acks)
+    for row in run.rows("history", by="complete_seq"):
         if row["f"] != "send" or row["type"] != "ok" or row["acks"] != ALL_REPLICAS:
             continue
         offset, seq = row["offset"], row["complete_seq"]
@@ -525,7 +533,7 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
     events = iter(run.rows("partition_event"))
     event = next(events, None)
     epochs: dict[Place, int] = {}
-    for record in run.context(acknowledged):
+    for record in acknowledged(run):
         while event is not None and event["seq"] < record.seq:
             if event["kind"] == "become_leader" and event["leader_epoch"] is not None:
                 begun = event["topic_id"], event["part"]
@@ -578,14 +586,20 @@ class ValuesAtOffsets:
     def __init__(self, window: int | None = None) -> None:
         self.window = window
         self._digests: dict[tuple[str, int, int], int] = {}
+        # The first key of a dictionary from which many were deleted takes long to find.
+        self._in_turn: deque[tuple[str, int, int]] = deque()
         self._forgotten: dict[Place, int] = {}  # the highest offset whose digest was dropped
 
     def add(self, topic_id: str, partition: int, offset: int, value: str) -> bool:
         """A value is known at an offset; True if it is not the first one that was known there."""
         key, digest = (topic_id, partition, offset), hash(value)
-        known = self._digests.setdefault(key, digest)
+        known = self._digests.get(key)
+        if known is None:
+            known = self._digests[key] = digest
+            if self.window is not None:
+                self._in_turn.append(key)
         if self.window is not None and len(self._digests) > self.window:
-            oldest = next(iter(self._digests))
+            oldest = self._in_turn.popleft()
             del self._digests[oldest]
             place = oldest[:2]
             self._forgotten[place] = max(oldest[2], self._forgotten.get(place, -1))
@@ -603,12 +617,11 @@ def values_at_offsets(run: TracedRun, judge: Judge) -> None:
     """Each value that clients know at an offset, beside all others there."""
     values = ValuesAtOffsets()
     differing: set[tuple[str, int, int]] = set()
-    placed = list(_placed_for_good(run))
-    for record in placed:
+    for record in _placed_for_good(run):
         place = record.topic_id, record.partition, record.offset
         if record.excuse is None and record.value is not None and values.add(*place, record.value):
             differing.add(place)
-    for record in placed:
+    for record in _placed_for_good(run):
         if record.value is not None:
             step = ValueAtOffset(
                 broker=record.broker,
@@ -633,7 +646,7 @@ def _placed_for_good(run: TracedRun) -> Iterator[Placed]:
                 row["seq"], response.topic_id, response.topic, row["part"], row["offset"],
                 row["value"], row["broker"], is_numbered(row), response.excuse,
             )  # fmt: skip
-    for record in run.context(acknowledged):
+    for record in acknowledged(run):
         if record.numbered is False:
             yield record
 

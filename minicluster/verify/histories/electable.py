@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from heapq import merge
 
 from minicluster.verify.histories.held_logs import HeldLogs
 from minicluster.verify.histories.timeline import CommittedPartition
@@ -138,17 +138,25 @@ class _Partition:
 
 def _events(run: TracedRun) -> Iterator[tuple[int, int, CommittedPartition | Row]]:
     """Commits of partitions and events of replicas, by their events; (number, rank, what)."""
+    events = ((row["seq"], -1, row) for row in run.rows("partition_event"))
+    # A replica's event comes before a commit of that number.
+    return merge(events, run.context(commits_of_partitions), key=lambda event: event[:2])
+
+
+def commits_of_partitions(run: TracedRun) -> list[tuple[int, int, CommittedPartition]]:
+    """Context: the committed states of partitions, by the events that committed them, and offset.
+
+    Without the last ones, of which the trace does not show when they were committed.
+    """
     committed = run.context(commits)
-    both: list[tuple[int, int, Any]] = []
-    for states in run.timeline.partitions.values():
-        for state in states:
-            seq = committed.seq_of(state.offset) if state.step.leaves_a_state else None
-            if seq is not None:
-                both.append((seq, state.offset, state))
-    for row in run.rows("partition_event"):
-        both.append((row["seq"], -1, row))
-    both.sort(key=lambda event: event[:2])  # a replica's event comes before a commit of that number
-    yield from both
+    states = [
+        (seq, state.offset, state)
+        for states in run.timeline.partitions.values()
+        for state in states
+        if state.step.leaves_a_state and (seq := committed.seq_of(state.offset)) is not None
+    ]
+    states.sort(key=lambda state: state[:2])
+    return states
 
 
 def _fold(run: TracedRun, judge: Judge | None) -> Losses:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from heapq import merge
 
 from minicluster.verify.histories.replica_logs import logs_at_end
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
@@ -87,9 +88,9 @@ def leaders_after_failures(run: TracedRun, judge: Judge) -> None:
     if not failures:
         return
     directories = FailedDirectories(judge)
-    failures_and_events = [(row["seq"], 0, row) for row in failures]
-    failures_and_events += [(row["seq"], 1, row) for row in run.rows("partition_event")]
-    for _, is_event, row in sorted(failures_and_events, key=lambda event: event[:2]):
+    failed = ((row["seq"], 0, row) for row in failures)
+    events = ((row["seq"], 1, row) for row in run.rows("partition_event"))
+    for _, is_event, row in merge(failed, events, key=lambda event: event[:2]):
         if is_event:
             directories.on_partition_event(row)
         else:

@@ -66,11 +66,35 @@ class OffsetSet:
     shown: int | None
 
 
+class OffsetsInOrder:
+    """What has set the offset of a group and partition, in the order of the events."""
+
+    def __init__(self, offsets: list[OffsetSet]) -> None:
+        self.all = sorted(offsets, key=attrgetter("seq"))
+        self._named = [known for known in self.all if known.offset is not None]
+        self._deleted = [known.seq for known in self.all if known.offset == NO_OFFSET]
+
+    def last_before(self, event: int) -> OffsetSet | None:
+        """What set the offset last before an event."""
+        place = bisect_left(self.all, event, key=attrgetter("seq"))
+        return self.all[place - 1] if place else None
+
+    def next_after(self, event: int) -> int | None:
+        """To what the offset was set next after an event; None: never."""
+        place = bisect_right(self._named, event, key=attrgetter("seq"))
+        return self._named[place].offset if place < len(self._named) else None
+
+    def deleted_before(self, event: int) -> int | None:
+        """The last event before another that deleted the offset; None: there is none."""
+        place = bisect_left(self._deleted, event)
+        return self._deleted[place - 1] if place else None
+
+
 class OffsetsOfGroups:
     """What has set the offset of each group and partition, in the order of the events."""
 
     def __init__(self, run: TracedRun) -> None:
-        self.by_partition: dict[GroupPartition, list[OffsetSet]] = defaultdict(list)
+        self._sets: dict[GroupPartition, list[OffsetSet]] = defaultdict(list)
         ends = _ends_of_transactions(run)
         for response in run.context(returned):
             row = response.row
@@ -89,14 +113,13 @@ class OffsetsOfGroups:
                 # The coordinator keeps offsets by name, so the deletion is of each topic of it.
                 for topic_id in names.ids_of(row["topic"]):
                     self._add(row, topic_id, row["seq"], NO_OFFSET, row["seq"])
-        for offsets in self.by_partition.values():
-            offsets.sort(key=attrgetter("seq"))
+        self.by_partition = {key: OffsetsInOrder(sets) for key, sets in self._sets.items()}
 
     def _add(
         self, row: Row, topic_id: str, sent: int | None, offset: int | None, shown: int | None
     ) -> None:
         key = row["group_id"], topic_id, row["part"]
-        self.by_partition[key].append(OffsetSet(row["seq"], sent, offset, shown))
+        self._sets[key].append(OffsetSet(row["seq"], sent, offset, shown))
 
 
 def _ends_of_transactions(run: TracedRun) -> dict[tuple[Any, Any], list[Row]]:
@@ -173,32 +196,27 @@ def fetched_offsets(run: TracedRun, judge: Judge) -> None:
         row = response.row
         if row["f"] != "committed" or row["send_seq"] is None:
             continue
-        known = offsets.get((row["group_id"], response.topic_id, row["part"]), [])
-        before = bisect_left(known, row["send_seq"], key=attrgetter("seq"))
-        if before and _is_promised(known, known[before - 1], row):
-            after = (later.offset for later in known[before:] if later.seq > row["send_seq"])
+        known = offsets.get((row["group_id"], response.topic_id, row["part"]))
+        last = None if known is None else known.last_before(row["send_seq"])
+        if known is not None and last is not None and _is_promised(known, last, row):
             lost_at = lost.lost_at(row["group_id"])
             step = FetchedOffset(
                 broker=row["broker"],
                 offset=row["offset"],
-                last_set=known[before - 1].offset,
-                next_set=next((offset for offset in after if offset is not None), None),
-                is_lost=lost_at is not None and known[before - 1].seq < lost_at,
+                last_set=last.offset,
+                next_set=known.next_after(row["send_seq"]),
+                is_lost=lost_at is not None and last.seq < lost_at,
             )
             judge.take(step, -1, response.topic or "", row["part"])
 
 
-def _is_promised(known: list[OffsetSet], last: OffsetSet, row: Row) -> bool:
+def _is_promised(known: OffsetsInOrder, last: OffsetSet, row: Row) -> bool:
     """The offset had been acknowledged by then, for this kind of fetch, and was not deleted."""
     if last.shown is None or last.shown >= row["send_seq"]:
         return False
     if last.shown != last.seq and not row["stable"]:
         return False  # set in a transaction, which other fetches need not see
-    until = bisect_left(known, row["seq"], key=attrgetter("seq"))
-    deleted = (
-        offset_set.seq for offset_set in reversed(known[:until]) if offset_set.offset == NO_OFFSET
-    )
-    deleted_at = next(deleted, None)
+    deleted_at = known.deleted_before(row["seq"])
     return deleted_at is None or last.sent is None or deleted_at <= last.sent
 
 

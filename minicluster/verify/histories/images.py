@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any
 
 from minicluster.metadata.errors import ReplayError
@@ -129,9 +130,10 @@ def publications(run: TracedRun, judge: Judge) -> None:
     empty, may_be_empty = IndependentFold().digest(), run.promises.empty_images
     processes: dict[tuple[int, Any], _Process] = {}
     high_watermark: int | None = None
-    marks = [row for row in run.rows("raft_event") if row["kind"] == "hw"]
-    for row in sorted([*run.rows("publish"), *marks], key=lambda row: row["seq"]):
-        if "image_hash" not in row:
+    published = ((row["seq"], 0, row) for row in run.rows("publish"))
+    marks = ((row["seq"], 1, row) for row in run.rows("raft_event") if row["kind"] == "hw")
+    for _, is_mark, row in merge(published, marks, key=lambda event: event[:2]):
+        if is_mark:
             mark = row["offset"]
             if mark is not None and (high_watermark is None or mark > high_watermark):
                 high_watermark = mark

@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from heapq import merge
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from minicluster.verify.histories.electable import commits
+from minicluster.verify.histories.electable import commits_of_partitions
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,
     FetchState,
@@ -203,6 +205,7 @@ class IsrChanges:
         if process is None or process.incarnation != incarnation:
             process = processes[broker] = _Process(incarnation)
         if kind in _CHANGES:
+            row = dict(row)
             self._on_change(process, kind, row)
             process.change = row
         process.isr, process.is_deleted = row.get("isr"), kind == "delete"
@@ -306,20 +309,23 @@ def isr_changes(run: TracedRun, judge: Judge) -> None:
 # --- afterwards only ------------------------------------------------------------------------------
 
 
+class _LeaderIsr(NamedTuple):
+    """What the last event of a partition's leaders shows."""
+
+    broker: int
+    leader_epoch: int
+    maximal_isr: Ids
+
+
 def _commits_and_leaders(run: TracedRun) -> Iterator[CommittedPartition | Row]:
     """Commits of partitions and events of leaders, by their events; a leader's comes first."""
-    committed = run.context(commits)
-    entries: list[tuple[int, int, Any]] = []
-    for states in run.timeline.partitions.values():
-        for state in states:
-            event = committed.seq_of(state.offset) if state.step.leaves_a_state else None
-            if event is not None:
-                entries.append((event, state.offset, state))
-    for row in run.rows("partition_event"):
-        if row["maximal_isr"] is not None:
-            entries.append((row["seq"], -1, row))
-    entries.sort(key=lambda entry: entry[:2])
-    for _, _, what in entries:
+    events = (
+        (row["seq"], -1, row)
+        for row in run.rows("partition_event")
+        if row["maximal_isr"] is not None
+    )
+    both: Iterator[Any] = merge(events, run.context(commits_of_partitions), key=itemgetter(0, 1))
+    for _, _, what in both:
         yield what
 
 
@@ -331,23 +337,24 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
     is known afterwards only.
     """
     committed: dict[Place, CommittedPartition] = {}
-    leaders: dict[Place, Row] = {}
+    leaders: dict[Place, _LeaderIsr] = {}
     for what in _commits_and_leaders(run):
         if isinstance(what, CommittedPartition):
             place, after = (what.topic_id, what.partition), what.after
             committed[place] = what
             leader = leaders.get(place)
-            if leader is None or leader["broker"] != after.leader:
+            if leader is None or leader.broker != after.leader:
                 continue
-            if leader["leader_epoch"] == what.leader_epoch:
+            if leader.leader_epoch == what.leader_epoch:
                 commit = CommitBesideLeader(
-                    leader=after.leader, isr=after.isr, maximal_isr=tuple(leader["maximal_isr"])
+                    leader=after.leader, isr=after.isr, maximal_isr=leader.maximal_isr
                 )
                 judge.take(commit, what.offset, what.topic, what.partition)
             continue
         place = what["topic_id"], what["part"]
-        leaders[place] = what
         state, broker = committed.get(place), what["broker"]
+        maximal_isr = tuple(what["maximal_isr"])
+        leaders[place] = _LeaderIsr(broker, what["leader_epoch"], maximal_isr)
         leads = (
             state is not None
             and state.leader_epoch == what["leader_epoch"]
@@ -357,7 +364,7 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
             event=what["seq"],
             broker=broker,
             isr=tuple(what["isr"]),
-            maximal_isr=tuple(what["maximal_isr"]),
+            maximal_isr=maximal_isr,
             in_flight=what["kind"] not in _NOTHING_IN_FLIGHT,
             committed_isr=state.after.isr if state is not None and leads else None,
             committed_at=-1 if state is None else state.offset,
@@ -373,9 +380,10 @@ def _proposals(events: Iterable[Row]) -> list[Row]:
         if row["kind"] not in _CHANGES:
             continue
         replica = (row["topic_id"], row["part"]), row["broker"]
-        change, changes[replica] = changes.get(replica), row
+        change = changes.get(replica)
+        changes[replica] = {column: row[column] for column in _OF_A_PROPOSAL}
         if row["kind"] == "isr_pending" and (change is None or not _is_repeated(change, row)):
-            proposals.append(row)
+            proposals.append(dict(row))
     return proposals
 
 
@@ -385,10 +393,10 @@ def proposed_replicas(run: TracedRun, judge: Judge) -> None:
     proposals = _proposals(run.rows("partition_event"))
     if not proposals:
         return
-    entries = [(row["seq"], 0, row) for row in proposals]
-    entries += [(row["seq"], 1, row) for row in run.rows("publish")]
+    proposed = ((row["seq"], 0, row) for row in proposals)
+    published = ((row["seq"], 1, row) for row in run.rows("publish"))
     images: dict[int, int] = {}
-    for _, is_publish, row in sorted(entries, key=lambda entry: entry[:2]):
+    for _, is_publish, row in merge(proposed, published, key=lambda entry: entry[:2]):
         if is_publish:
             images[row["node"]] = row["offset"]
             continue

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from minicluster.verify.histories.batches import Copies, epoch_starts
@@ -378,13 +379,13 @@ def appended_copies(run: TracedRun, judge: Judge) -> None:
     """All batches that nodes ever appended, by their offsets, also those truncated later."""
     copies = Copies(judge, _appended_copy)
     appends = [
-        row
+        (row["offset"], row["epoch"], row["crc"], row["node"])
         for row in run.rows("raft_event")
         if row["kind"] == "append" and None not in (row["offset"], row["epoch"], row["crc"])
     ]
-    appends.sort(key=lambda row: row["offset"])
-    for row in appends:
-        copies.on_copy(row["node"], row["epoch"], row["offset"], row["crc"])
+    appends.sort(key=itemgetter(0))
+    for offset, epoch, crc, node in appends:
+        copies.on_copy(node, epoch, offset, crc)
     copies.finish()
 
 

@@ -16,8 +16,10 @@ many as the records in the logs, so nothing is kept for each of them.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from minicluster.verify.histories.electable import Losses, losses
@@ -98,10 +100,11 @@ class FinalLog:
 def ended_logs(run: TracedRun) -> list[Row]:
     """Context: the first row of each log that a broker had as it ended, or at the end."""
     first: dict[tuple[object, ...], Row] = {}
-    for row in run.each("replica_log"):
+    for row in run.rows("replica_log"):
         if row["at"] == "end":
             log = row["seq"], row["broker"], row["incarnation"], row["topic_id"], row["part"]
-            first.setdefault(log, row)
+            if log not in first:
+                first[log] = dict(row)
     return list(first.values())
 
 
@@ -141,13 +144,13 @@ class _HighWatermarks:
     """The high watermark of each replica at each event of its broker."""
 
     def __init__(self, run: TracedRun) -> None:
-        self._events: dict[tuple[Place, int], list[int]] = {}
-        self._marks: dict[tuple[Place, int], list[int]] = {}
+        self._events: dict[tuple[Place, int], array[int]] = defaultdict(lambda: array("q"))
+        self._marks: dict[tuple[Place, int], array[int]] = defaultdict(lambda: array("q"))
         for row in run.rows("partition_event"):
             if row["hw_new"] is not None:
                 key = (row["topic_id"], row["part"]), row["broker"]
-                self._events.setdefault(key, []).append(row["seq"])
-                self._marks.setdefault(key, []).append(row["hw_new"])
+                self._events[key].append(row["seq"])
+                self._marks[key].append(row["hw_new"])
 
     def are_above(self, row: Row) -> bool:
         """A record is below the last one before the event of its row."""
@@ -208,14 +211,15 @@ def idempotent_records(run: TracedRun, judge: Judge) -> None:
     }
     if not numbered:
         return
-    rows = [
-        row
-        for row in run.each("replica_log")
-        if row["at"] == "end" and (row["topic"], row["part"], row["value_id"]) in numbered
-    ]
     lost = run.context(losses)
-    copies = Counter(_copy_of(row) for row in rows if _excuse(lost, row) is None)
-    for row in rows:
+
+    def rows() -> Iterator[Row]:
+        for row in run.rows("replica_log"):
+            if row["at"] == "end" and (row["topic"], row["part"], row["value_id"]) in numbered:
+                yield row
+
+    copies = Counter(_copy_of(row) for row in rows() if _excuse(lost, row) is None)
+    for row in rows():
         step = IdempotentRecord(
             broker=row["broker"],
             offset=row["offset"],

@@ -18,8 +18,9 @@ the appends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.fetch_states import (
@@ -129,15 +130,22 @@ class WrittenByLeader:
 class _Replica:
     """A replica of a broker, and of its last process.
 
-    Shapes:  last_kind: of its last event. last: the last event of this process.
+    Shapes:  last_kind: of its last event. last: of the last event of this process.
     """
 
     __slots__ = ("highest_epoch", "incarnation", "last", "last_kind")
 
     def __init__(self, incarnation: str | None, last_kind: str | None) -> None:
         self.incarnation, self.last_kind = incarnation, last_kind
-        self.last: Row | None = None
+        self.last: _Last | None = None
         self.highest_epoch: int | None = None
+
+
+class _Last(NamedTuple):
+    kind: str
+    log_end: int | None
+    leader_epoch: int | None
+    partition_epoch: int | None
 
 
 class Replicas:
@@ -173,7 +181,9 @@ class Replicas:
                 self._on_leader(place, row)
         elif kind in _BEGINS:
             self._on_begun(replica, row)
-        replica.last, replica.last_kind = row, kind
+        replica.last_kind = kind
+        epochs = row.get("leader_epoch"), row.get("partition_epoch")
+        replica.last = _Last(kind, row.get("leo"), *epochs)
         if kind == "delete" and all(other.last_kind == "delete" for other in replicas.values()):
             self._on_gone(place)
 
@@ -196,8 +206,8 @@ class Replicas:
                 partition_epoch=epoch,
                 leader_epoch=row["leader_epoch"],
                 highest_before=highest,
-                partition_epoch_before=last.get("partition_epoch"),
-                leader_epoch_before=last.get("leader_epoch"),
+                partition_epoch_before=last.partition_epoch,
+                leader_epoch_before=last.leader_epoch,
             )
             self._take(step, row)
         if epoch is not None and (highest is None or epoch > highest):
@@ -238,12 +248,11 @@ class Replicas:
 
     def _on_begun(self, replica: _Replica, row: Row) -> None:
         last, last_kind = replica.last, replica.last_kind
-        held_log = last is not None and last["kind"] != "delete"
         step = ReplicaBegun(
             broker=row["broker"],
             log_end=row["leo"],
             is_new=last_kind is None or last_kind == "delete",
-            log_end_before=last["leo"] if last is not None and held_log else None,
+            log_end_before=None if last is None or last.kind == "delete" else last.log_end,
         )
         self._take(step, row)
 
@@ -317,16 +326,17 @@ def truncations(run: TracedRun, judge: Judge) -> None:
 @history(WrittenByLeader, reads=("partition_event",))
 def writers(run: TracedRun, judge: Judge) -> None:
     """Each append of a leader, beside all others of its leader epoch, also the later ones."""
-    appends = [
-        row
-        for row in run.rows("partition_event")
-        if row["kind"] == "append" and row["maximal_isr"] is not None
-    ]
+
+    def appends() -> Iterator[Row]:
+        for row in run.rows("partition_event"):
+            if row["kind"] == "append" and row["maximal_isr"] is not None:
+                yield row
+
     brokers: dict[tuple[str, int, int], set[int]] = {}
-    for row in appends:
+    for row in appends():
         key = row["topic_id"], row["part"], row["leader_epoch"]
         brokers.setdefault(key, set()).add(row["broker"])
-    for row in appends:
+    for row in appends():
         key = row["topic_id"], row["part"], row["leader_epoch"]
         step = WrittenByLeader(event=row["seq"], broker=row["broker"], alone=len(brokers[key]) == 1)
         judge.take(step, -1, row["topic"], row["part"])

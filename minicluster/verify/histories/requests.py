@@ -18,7 +18,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.protocol import records as r
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
@@ -201,12 +201,23 @@ class ListedOffset:
 # --- what several of them need --------------------------------------------------------------------
 
 
-def writers(run: TracedRun) -> dict[int, list[Row]]:
+class Writer(NamedTuple):
+    """A request that wrote records."""
+
+    request: int
+    api: str
+    sender: int
+    content: str
+
+
+def writers(run: TracedRun) -> dict[int, list[Writer]]:
     """Context: the requests that wrote the record at each offset of the metadata log."""
-    by_offset: dict[int, list[Row]] = {}
+    by_offset: dict[int, list[Writer]] = {}
     for row in run.rows("rpc"):
-        for offset in row["records_written"] or ():
-            by_offset.setdefault(offset, []).append(row)
+        if row["records_written"]:
+            writer = Writer(row["id"], row["api"], row["src"], row["request"])
+            for offset in row["records_written"]:
+                by_offset.setdefault(offset, []).append(writer)
     return by_offset
 
 
@@ -229,8 +240,9 @@ class ReplicaEpochs:
             if epoch is None or row["kind"] not in _WITH_EPOCH:
                 continue
             events, epochs = self._epochs.setdefault((topic_id, part, broker), ([], []))
-            events.append(row["seq"])
-            epochs.append(epoch)
+            if not epochs or epochs[-1] != epoch:
+                events.append(row["seq"])
+                epochs.append(epoch)
             if row["kind"] == "become_leader":
                 key, end = (topic_id, part, broker, epoch), row["leo"]
                 known = self._began.get(key)
@@ -308,18 +320,18 @@ def handled_requests(run: TracedRun, judge: Judge) -> None:
 @history(RequestedChange, RequestedElection, reads=("rpc",))
 def requested_changes(run: TracedRun, judge: Judge) -> None:
     """Records of partitions with the requests that wrote them."""
-    for offset, rows in run.context(writers).items():
+    for offset, wrote in run.context(writers).items():
         for state in run.timeline.written_at(offset):
-            for row in rows:
+            for writer in wrote:
                 step: Any = None
-                if row["api"] == "AlterPartition":
+                if writer.api == "AlterPartition":
                     step = RequestedChange(partition=state.step)
-                elif row["api"] == "ElectLeaders" and state.step.is_unclean:
-                    kind = body(row["request"]).get("electionType")
+                elif writer.api == "ElectLeaders" and state.step.is_unclean:
+                    kind = body(writer.content).get("electionType")
                     # UNCLEAN is 1, PREFERRED 0; version 0 knows the preferred election only.
                     step = RequestedElection(
                         partition=state.step,
-                        request=row["id"],
+                        request=writer.request,
                         is_preferred=kind is not None and kind != 1,
                     )
                 if step is not None:
@@ -340,9 +352,10 @@ def ended_recoveries(run: TracedRun, judge: Judge) -> None:
                 continue
             if state.step.sets.recovery != RECOVERED:
                 continue
-            wrote: list[Row] = run.context(writers).get(state.offset, [])
+            wrote = run.context(writers).get(state.offset, [])
             leader = state.before.leader
-            for api, sender in [(row["api"], row["src"]) for row in wrote] or [(None, None)]:
+            senders: list[tuple[str | None, int | None]] = [(by.api, by.sender) for by in wrote]
+            for api, sender in senders or [(None, None)]:
                 step = EndedRecovery(
                     leader=leader, api=api, sender=sender, leader_waits=leader in waiting
                 )
@@ -358,12 +371,12 @@ def unfencings(run: TracedRun, judge: Judge) -> None:
                 continue
             if not state.was_registered or not state.was_fenced or state.fenced:
                 continue
-            for row in run.context(writers).get(state.offset, ()):
+            for writer in run.context(writers).get(state.offset, ()):
                 step = Unfencing(
                     broker=state.broker,
-                    api=row["api"],
-                    sender=row["src"],
-                    caught_up_to=body(row["request"]).get("currentMetadataOffset"),
+                    api=writer.api,
+                    sender=writer.sender,
+                    caught_up_to=body(writer.content).get("currentMetadataOffset"),
                     registered_at=state.registered_at,
                 )
                 judge.take(step, state.offset)
@@ -373,14 +386,16 @@ def unfencings(run: TracedRun, judge: Judge) -> None:
 def topic_requests(run: TracedRun, judge: Judge) -> None:
     """Requests that create or delete topics, with the operations of the records that they wrote."""
     wanted = [
-        row for row in run.rows("rpc") if row["api"] in _CREATE_OR_DELETE and row["records_written"]
+        (row["id"], row["src"], row["records_written"])
+        for row in run.rows("rpc")
+        if row["api"] in _CREATE_OR_DELETE and row["records_written"]
     ]
     known = dict(_topic_records(run)) if wanted else {}
-    for row in wanted:
-        written = [offset for offset in row["records_written"] if offset in known]
+    for request, sender, offsets in wanted:
+        written = [offset for offset in offsets if offset in known]
         if written:
             ends = {known[offset][0] for offset in written}
-            step = TopicRequest(request=row["id"], sender=row["src"], operations=len(ends))
+            step = TopicRequest(request=request, sender=sender, operations=len(ends))
             name = next((known[offset][1] for offset in written if known[offset][1]), "")
             judge.take(step, max(written), name)
 

@@ -12,13 +12,13 @@ It goes through the rows once, in the order of their events, with the state of o
 time. What several need of a run is worked out once, on first use: ``timeline``, ``losses``, ….
 A history that reads no table of the trace is told of plain logs as well.
 
-``replica_log`` has a row for each record of each replica, so it is as large as the logs: it is gone
-through by ``each`` and ``by_record``, which hold some of its rows at a time.
+A table is as large as what its cluster did, so drivers hold it packed, and a history keeps no rows
+but small values: a row that is kept keeps thousands beside it (``dict(row)`` does not).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -35,11 +35,19 @@ T = TypeVar("T")
 _OF_A_RECORD = ("topic_id", "part", "offset")
 
 
-@runtime_checkable
-class StoredRows(Protocol):
-    """The rows of a table that are made as they are asked for, each time again."""
+class Rows(Protocol):
+    """The rows of a table, through which one may go any number of times."""
 
-    def in_order(self, columns: Sequence[str]) -> Iterable[Row]:
+    def __iter__(self) -> Iterator[Row]: ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class Stored(Rows, Protocol):
+    """Rows that are made as they are asked for, each time again."""
+
+    def in_order(self, columns: Sequence[str]) -> Rows:
         """All rows by some columns; those that are equal there stay in the table's order."""
         ...
 
@@ -55,7 +63,7 @@ class TracedRun:
     def __init__(
         self,
         evidence: Run,
-        tables: Mapping[str, Iterable[Row] | StoredRows],
+        tables: Mapping[str, Rows],
         timeline: Timeline,
         promises: Promises,
         cleaned: Collection[tuple[str, int]] = (),
@@ -66,7 +74,7 @@ class TracedRun:
         self.cleaned = cleaned
         self.problems: list[Problem] = []
         self._tables = tables
-        self._sorted: dict[str, list[Row]] = {}
+        self._sorted: dict[tuple[str, str], Rows] = {}
         self._contexts: dict[Callable[[TracedRun], Any], Any] = {}
 
     @property
@@ -80,17 +88,15 @@ class TracedRun:
         start = self.evidence.start
         return 0 if start is None else start.end_offset - 1
 
-    def rows(self, table: str) -> list[Row]:
-        """The rows of a table by their events; those of one event stay in the table's order."""
-        rows = self._sorted.get(table)
-        if rows is None:
-            rows = list(self.each(table))
-            self._sorted[table] = rows
-        return rows
+    def rows(self, table: str, by: str = "seq") -> Rows:
+        """The rows of a table by their events; those of one event stay in the table's order.
 
-    def each(self, table: str) -> Iterable[Row]:
-        """The same rows one after the other, not held where the driver has them stored."""
-        return self._in_order(table, ("seq",))
+        Shapes:  by: another column for their order, nulls last.
+        """
+        rows = self._sorted.get((table, by))
+        if rows is None:
+            rows = self._sorted[table, by] = self._in_order(table, (by,))
+        return rows
 
     def by_record(self, table: str) -> Iterator[list[Row]]:
         """The rows of each offset of each partition together, by their events.
@@ -101,9 +107,9 @@ class TracedRun:
         for _, of_record in groupby(rows, lambda row: [row[name] for name in _OF_A_RECORD]):
             yield list(of_record)
 
-    def _in_order(self, table: str, columns: Sequence[str]) -> Iterable[Row]:
+    def _in_order(self, table: str, columns: Sequence[str]) -> Rows:
         rows = self._tables.get(table, ())
-        if isinstance(rows, StoredRows):
+        if isinstance(rows, Stored):
             return rows.in_order(columns)
         # A topic's id may be null: its rows come last, as in Arrow's order.
         return sorted(rows, key=lambda row: [(row[name] is None, row[name]) for name in columns])

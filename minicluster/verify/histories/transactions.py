@@ -400,7 +400,7 @@ def _judge_passed(
     for key, offsets in run.context(offsets_of_groups).by_partition.items():
         shown = [
             known.offset
-            for known in offsets
+            for known in offsets.all
             if known.shown is not None and known.offset is not None
         ]
         if shown:

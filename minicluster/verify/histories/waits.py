@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from heapq import merge
 
 from minicluster.trace import CLIENT_ROWS_MAX
 from minicluster.verify.histories.controlled_shutdowns import shutdowns
@@ -125,7 +126,7 @@ def isr_changes_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
     """
     open_ms: dict[int, int] = {}
     processes: dict[int, str | None] = {}
-    for row in sorted(run.rows("rpc"), key=lambda row: row["send_seq"]):
+    for row in run.rows("rpc", by="send_seq"):
         broker, sent_ms, process = row["src"], row["sent_ms"], row["src_incarnation"]
         if row["connection"] is not None or sent_ms is None:
             continue
@@ -142,14 +143,15 @@ def _leaders_of_the_quorum(run: TracedRun, waits: LongestWaits) -> None:
     subject = Subject()
     waits.case(Awaited.ELECTED, subject)
     leader: int | None = None
-    ended = [
-        row
+    events = ((row["seq"], 0, row) for row in run.rows("raft_event"))
+    ended = (
+        (row["seq"], 1, row)
         for row in run.rows("fault")
         if row["phase"] == "start" and row["action"] in _ENDS_PROCESS
-    ]
+    )
     waits.begin(Awaited.ELECTED, subject, 0)
-    for row in sorted([*run.rows("raft_event"), *ended], key=lambda row: row["seq"]):
-        if "targets" in row:
+    for _, is_end, row in merge(events, ended, key=lambda event: event[:2]):
+        if is_end:
             if leader in json.loads(row["targets"] or "[]"):
                 leader = None
         elif row["kind"] == "elected":

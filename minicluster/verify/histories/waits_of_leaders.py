@@ -20,8 +20,11 @@ they end where the deletion is committed.
 from __future__ import annotations
 
 import json
-from collections import deque
+from bisect import bisect_right
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from operator import itemgetter
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
@@ -47,26 +50,44 @@ class _Leader:
         self.high_watermark = 0
         self.since_seq = -1  # the event by which it became the leader
         self.uncommitted: deque[tuple[int, int]] = deque()  # log end, time
-        self.advanced: deque[tuple[int, int]] = deque(maxlen=_MARKS_KEPT)  # high watermark, time
+        self._advanced: list[tuple[int, int]] = []  # high watermarks, rising, with their times
+        self._acknowledged: OrderedDict[int, None] = OrderedDict()  # last offsets of batches
 
-        self.acknowledged: deque[int] = deque(maxlen=_MARKS_KEPT)  # last offsets of batches
+    def advance(self, high_watermark: int, at_ms: int) -> None:
+        """The high watermark has risen."""
+        self.high_watermark = high_watermark
+        self._advanced.append((high_watermark, at_ms))
+        if len(self._advanced) >= 2 * _MARKS_KEPT:
+            del self._advanced[:-_MARKS_KEPT]
 
     def passed_ms(self, offset: int) -> int | None:
         """When the high watermark passed an offset; None if it has not, or nothing shows it."""
-        return next((since_ms for end, since_ms in self.advanced if end > offset), None)
+        kept_from = max(0, len(self._advanced) - _MARKS_KEPT)
+        place = bisect_right(self._advanced, offset, lo=kept_from, key=itemgetter(0))
+        return self._advanced[place][1] if place < len(self._advanced) else None
+
+    def acknowledges(self, offset: int) -> bool:
+        """A batch, by its last offset, is acknowledged; False: not for the first time."""
+        if offset in self._acknowledged:
+            return False
+        self._acknowledged[offset] = None
+        if len(self._acknowledged) > _MARKS_KEPT:
+            self._acknowledged.popitem(last=False)
+        return True
 
 
 def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
     """Note what waits at leaders."""
     leaders: dict[Place, _Leader] = {}
     names: dict[str, str] = {}  # by topic id
+    topic_ids: dict[str | None, dict[str, None]] = {}  # by name, one after the other
     subjects: dict[str, set[Subject]] = {}  # of topics that are not deleted, by their ids
     acknowledgements = _Acknowledgements(waits)
-    rows = [
-        *run.rows("partition_event"), *_timed_out(run.rows("rpc")), *_deleted_topics(run)
-    ]  # fmt: skip
+    timed_out = sorted(_timed_out(run.rows("rpc")), key=itemgetter("seq"))
+    deletions = sorted(_deleted_topics(run), key=itemgetter("seq"))
     deleted: set[str] = set()
-    for row in sorted(rows, key=lambda row: row["seq"]):
+    rows = merge(run.rows("partition_event"), timed_out, deletions, key=itemgetter("seq"))
+    for row in rows:
         kind, at_ms, topic_id = row["kind"], row["vt"], row["topic_id"]
         if kind == _DELETED:
             deleted.add(topic_id)
@@ -80,7 +101,7 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
         if kind == _TIMED_OUT:
             if row["topic"] is None:  # Produce from version 13 on names the id
                 subject = subject._replace(topic=names.get(topic_id))
-            led = _led(leaders, subject, topic_id)
+            led = _led(leaders, subject, topic_ids.get(subject.topic, ()), topic_id)
             # A request that was handled before this leadership waited for another one's high
             # watermark, so those of this one do not show that its response is late.
             leads = led is not None and row["handle_seq"] > led.since_seq
@@ -88,6 +109,7 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
             acknowledgements.time_out(subject, passed_ms, at_ms)
             continue
         names[topic_id] = row["topic"]
+        topic_ids.setdefault(row["topic"], {})[topic_id] = None
         subjects.setdefault(topic_id, set()).add(subject)
         acknowledgements.until(broker, at_ms)
         if kind == "isr_pending":
@@ -108,24 +130,25 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
             waits.drop(Awaited.COMMITTED, subject)
         elif row["maximal_isr"] is not None:
             _on_leader(waits, leader, row)
-            if kind == "ack":
-                # A batch that a producer sends again is acknowledged again, however late.
-                if row["offset"] not in leader.acknowledged:
-                    acknowledgements.add(subject, leader.passed_ms(row["offset"]), at_ms)
-                leader.acknowledged.append(row["offset"])
+            # A batch that a producer sends again is acknowledged again, however late.
+            if kind == "ack" and leader.acknowledges(row["offset"]):
+                acknowledgements.add(subject, leader.passed_ms(row["offset"]), at_ms)
     acknowledgements.end()
 
 
 def _led(
-    leaders: Mapping[Place, _Leader], subject: Subject, topic_id: str | None
+    leaders: Mapping[Place, _Leader],
+    subject: Subject,
+    topic_ids: Iterable[str],
+    topic_id: str | None,
 ) -> _Leader | None:
     """What a broker leads: of the topic's id, or where only a name is known of its newest topic."""
-    led = [
-        leader
-        for (known_id, _), leader in leaders.items()
-        if leader.subject == subject and topic_id in (None, known_id)
-    ]
-    return led[-1] if led else None
+    led = None
+    for known_id in topic_ids:
+        leader = leaders.get((known_id, subject.partition or 0))
+        if leader is not None and leader.subject == subject and topic_id in (None, known_id):
+            led = leader
+    return led
 
 
 def _on_leader(waits: LongestWaits, leader: _Leader, row: Row) -> None:
@@ -135,8 +158,7 @@ def _on_leader(waits: LongestWaits, leader: _Leader, row: Row) -> None:
         waits.drop(Awaited.COMMITTED, subject)
         return
     if row["hw_new"] is not None and row["hw_new"] > leader.high_watermark:
-        leader.high_watermark = row["hw_new"]
-        leader.advanced.append((row["hw_new"], at_ms))
+        leader.advance(row["hw_new"], at_ms)
         while leader.uncommitted and leader.uncommitted[0][0] <= row["hw_new"]:
             leader.uncommitted.popleft()
     if (

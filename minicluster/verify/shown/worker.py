@@ -20,6 +20,7 @@ from minicluster.log.errors import LogError
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, decode_record
 from minicluster.verify.evidence.operations import Entry, OperationDivider
+from minicluster.verify.evidence.packed_rows import Packed, PackedRows
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import CommittedStates, Timeline
 from minicluster.verify.histories.traced_run import TracedRun
@@ -41,7 +42,6 @@ from minicluster.verify.spark.evidence_rows import (
     Phase,
     batch_of,
     by_phase,
-    rows_of,
 )
 
 QUORUM_LEADERS, CLIENT_OPERATIONS = "quorum_leaders", "client_operations"
@@ -124,7 +124,7 @@ class _Showing:
         self._entries: list[Entry] = []
         self._batch = self._ends = -1
         self._leaders: set[Row] = set()
-        self._trace: dict[str, list[Mapping[str, Any]]] = {}
+        self._trace: dict[str, list[Packed]] = {}
 
     @property
     def is_full(self) -> bool:
@@ -150,7 +150,7 @@ class _Showing:
                     self._take_batches(rows)
                 case Phase.TRACE:
                     for row in rows:
-                        self._trace.setdefault(row[SUBJECT], []).extend(rows_of(row[RECORD]))
+                        self._trace.setdefault(row[SUBJECT], []).append(pickle.loads(row[RECORD]))
         except (LogError, ProtocolError) as error:
             raise DamagedWhileShown(f"{self.run}: {error}") from None
 
@@ -245,7 +245,8 @@ class _Showing:
         run = self._heading.run
         if self._table == CLIENT_OPERATIONS and run is not None and run.is_run and not self.share:
             timeline = self._states if isinstance(self._states, Timeline) else Timeline()
-            traced = TracedRun(run, self._trace, timeline, promises_of(run.rules))
+            tables = {table: PackedRows(pieces) for table, pieces in self._trace.items()}
+            traced = TracedRun(run, tables, timeline, promises_of(run.rules))
             self._rows += operations.client_operations(traced)
         while self._rows:
             yield self.taken()

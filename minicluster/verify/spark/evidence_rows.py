@@ -9,7 +9,7 @@ bytes as they lie on disk: no row has a list in it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
@@ -88,7 +88,7 @@ class Phase(IntEnum):
     BATCH    one batch of a controller's log: its header, all of it if it is a control batch
     END      the first committed batch, and those with which snapshots end: likewise
     SNAPSHOT one snapshot beside a log: its bytes
-    TRACE    some rows of one table of the trace, as Arrow writes them
+    TRACE    some rows of one table of the trace (``packed_rows.Packed``), pickled
     ZNODES   some rows of the log of ZooKeeper, pickled
     ======== ==================================================================================
     """
@@ -325,14 +325,6 @@ def in_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield rows[start : start + size]
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """Some rows of a table of the trace."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
 EventRow = tuple[Any, ...]
 NODE, OFFSET, BATCH, ENDS, SUBJECT, RECORD, TIME = map(
     TIMED_SCHEMA.names.index, ("node", "offset", "batch", "ends", "subject", "record", "time")
@@ -355,15 +347,3 @@ def batch_of(content: bytes) -> RecordBatch:
     """A batch of a row: its header, the records of a control batch behind it."""
     length = (len(content) - LENGTH_END).to_bytes(4, "big")
     return RecordBatch.decode(content[:8] + length + content[LENGTH_END:], lenient=True)
-
-
-def table_of(content: bytes) -> pa.Table:
-    """The table that ``to_bytes`` has written."""
-    with pa.ipc.open_stream(content) as reader:
-        return reader.read_all()
-
-
-def rows_of(content: bytes) -> list[Mapping[str, Any]]:
-    """The rows of that table."""
-    rows: list[Mapping[str, Any]] = table_of(content).to_pylist()
-    return rows

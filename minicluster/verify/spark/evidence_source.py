@@ -28,9 +28,10 @@ from minicluster.log.segment import PlacedBatch, read_batches, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.verify.evidence.file_systems import at_hand, below, opened
 from minicluster.verify.evidence.long_logs import LongLogs, MustBeHeld, Piece, Unsure, plan_logs
+from minicluster.verify.evidence.packed_rows import Packed
 from minicluster.verify.evidence.reading import check_batch, read_run
 from minicluster.verify.evidence.run import LogFacts, Problem, Run, without_contents
-from minicluster.verify.evidence.trace_tables import read_table
+from minicluster.verify.evidence.trace_tables import DamagedTable, read_packed
 from minicluster.verify.model import Evidence
 from minicluster.verify.spark.evidence_rows import (
     Heading,
@@ -38,11 +39,10 @@ from minicluster.verify.spark.evidence_rows import (
     RowWriter,
     Target,
     in_chunks,
-    to_bytes,
 )
 
 HELD_LOG_BYTES = 1 << 20  # of each controller; longer logs are read in pieces
-_TRACE_ROWS = 2_000  # of one table in one row of evidence
+_ZNODE_ROWS = 2_000  # in one row of evidence
 
 
 @dataclass(frozen=True)
@@ -214,26 +214,25 @@ class EvidenceReader:
         if len(writer):
             yield writer.taken()
 
-    def _traced(self, run: Run) -> tuple[Run, list[tuple[str, bytes]]]:
+    def _traced(self, run: Run) -> tuple[Run, list[tuple[str, Packed]]]:
         """The rows of its trace, and the run with a problem for each table that is damaged."""
-        rows: list[tuple[str, bytes]] = []
+        rows: list[tuple[str, Packed]] = []
         problems: list[Problem] = []
         written = (run.header and run.header.written) or {}
         for table in self._request.tables:
             if table not in run.trace:
                 continue
             as_written = f"trace/{table}.parquet" in written
-            content, why = read_table(run.trace[table], table, as_written=as_written)
-            if content is None:
-                problem = Problem(evidence=Evidence.TRACE, why=str(why), table=table)
-                problems.append(problem)
+            try:
+                pieces = read_packed(run.trace[table], table, as_written=as_written)
+            except DamagedTable as error:
+                problems.append(Problem(evidence=Evidence.TRACE, why=str(error), table=table))
                 continue
-            for start in range(0, content.num_rows, _TRACE_ROWS):
-                rows.append((table, to_bytes(content.slice(start, _TRACE_ROWS))))
+            rows += ((table, piece) for piece in pieces)
         return replace(run, problems=(*run.problems, *problems)), rows
 
     def _events(
-        self, run: Run, item: Item, writer: RowWriter, rows: Sequence[tuple[str, bytes]]
+        self, run: Run, item: Item, writer: RowWriter, rows: Sequence[tuple[str, Packed]]
     ) -> Iterator[None]:
         """Write a run, with a pause after each of its parts."""
         start = run.start
@@ -278,11 +277,11 @@ class EvidenceReader:
                 ordinal += 1
             yield
             _add_snapshots(writer, log.node, log.snapshots, fold)
-        for table, content in rows:
-            writer.add(Phase.TRACE, content, (0,), place=ordinal, subject=table)
+        for table, piece in rows:
+            writer.add(Phase.TRACE, pickle.dumps(piece), (0,), place=ordinal, subject=table)
             ordinal += 1
             yield
-        for some in in_chunks(run.znodes, _TRACE_ROWS):
+        for some in in_chunks(run.znodes, _ZNODE_ROWS):
             writer.add(Phase.ZNODES, pickle.dumps(tuple(some)), (0,), place=ordinal)
             ordinal += 1
             yield

@@ -2,7 +2,7 @@
 
 A task gets the rows of some shares of runs, one share after the other, each in order. The records
 of a log are folded as they come, so that memory is bounded by the cluster that the log describes.
-The trace of a run is held while it is judged, and its largest tables as Arrow has them.
+The trace of a run is held while it is judged, packed as its readers have packed it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from minicluster.verify.evidence.committed_log import committed_log
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.operations import Entry, Operation, OperationDivider
 from minicluster.verify.evidence.operations import History as Operations
+from minicluster.verify.evidence.packed_rows import Packed, PackedRows
 from minicluster.verify.evidence.run import NodeLog, Problem, Run, Start
-from minicluster.verify.evidence.trace_tables import STORED, TableRows
 from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.images import Images, images
 from minicluster.verify.histories.partitions import Change, Sets
 from minicluster.verify.histories.snapshots import SnapshotFile
 from minicluster.verify.histories.timeline import Timeline
-from minicluster.verify.histories.traced_run import History, StoredRows, TracedRun
+from minicluster.verify.histories.traced_run import History, TracedRun
 from minicluster.verify.judging import Judge, Tally
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
@@ -55,8 +55,6 @@ from minicluster.verify.spark.evidence_rows import (
     RecordsOfBatch,
     batch_of,
     by_phase,
-    rows_of,
-    table_of,
 )
 from minicluster.verify.spark.progress import Meter
 
@@ -181,8 +179,7 @@ class _Judging:
         self._batches: dict[int, list[RecordBatch]] = {}
         self._committed: list[RecordBatch] = []
         self._snapshots: dict[tuple[int, str], bytes | None] = {}
-        self._tables: dict[str, list[Mapping[str, Any]]] = {}
-        self._stored: dict[str, list[pa.Table]] = {}
+        self._tables: dict[str, list[Packed]] = {}
         self._znodes: list[Any] = []
 
     @property
@@ -221,7 +218,7 @@ class _Judging:
                         self._snapshots[row[NODE], row[SUBJECT]] = row[RECORD]
                 case Phase.TRACE:
                     for row in rows:
-                        self._take_trace(row[SUBJECT], row[RECORD])
+                        self._tables.setdefault(row[SUBJECT], []).append(pickle.loads(row[RECORD]))
                 case Phase.ZNODES:
                     for row in rows:
                         self._znodes += pickle.loads(row[RECORD])
@@ -245,12 +242,6 @@ class _Judging:
         )
         if self._fold is None and not self._is_held:
             self._decoder = _Decoder(self._log.partitions.sets_of)
-
-    def _take_trace(self, table: str, content: bytes) -> None:
-        if table in STORED:
-            self._stored.setdefault(table, []).append(table_of(content))
-        else:
-            self._tables.setdefault(table, []).extend(rows_of(content))
 
     def _load(self, row: EventRow) -> None:
         assert self._heading.start is not None
@@ -399,9 +390,7 @@ class _Judging:
         assert run is not None
         if self.share == 0 or self._folds:
             with temporary_folder("judged") as folder:
-                tables: dict[str, Iterable[Mapping[str, Any]] | StoredRows] = {**self._tables}
-                for table, pieces in self._stored.items():
-                    tables[table] = TableRows(pa.concat_tables(pieces))
+                tables = {table: PackedRows(pieces) for table, pieces in self._tables.items()}
                 traced = TracedRun(
                     self._evidence(folder), tables, self._timeline, promises_of(run.rules)
                 )

@@ -27,7 +27,7 @@ from minicluster.verify.evidence.file_systems import at_hand
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.trace_tables import ARROW_TYPES as TRACE_TYPES
-from minicluster.verify.evidence.trace_tables import read_table
+from minicluster.verify.evidence.trace_tables import DamagedTable, read_table
 from minicluster.verify.spark.data_source import Wanted
 from minicluster.verify.spark.evidence_rows import DamagedWhileShown, sql_of
 from minicluster.verify.spark.evidence_source import (
@@ -119,9 +119,15 @@ class TableReader(EvidenceReader, DataSourceReader):
         if self._table in run.trace:
             written = (run.header and run.header.written) or {}
             as_written = f"trace/{self._table}.parquet" in written
-            content, _ = read_table(run.trace[self._table], self._table, as_written=as_written)
-            for batch in () if content is None else content.to_batches(max_chunksize=2_000):
-                yield [batch.column(name) for name in self._schema.names[1:]]
+            try:
+                pieces = list(
+                    read_table(run.trace[self._table], self._table, as_written=as_written)
+                )
+            except DamagedTable:
+                return
+            for piece in pieces:
+                for batch in piece.to_batches(max_chunksize=2_000):
+                    yield [batch.column(name) for name in self._schema.names[1:]]
         elif self._table in ZNODE_COLUMNS:
             rows = list(run.znode_rows(self._table))
             schema = pa.schema(list(self._schema)[1:])
