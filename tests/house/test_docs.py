@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from minicluster import MiniCluster
 from minicluster.broker.kafka_apis import APIS
@@ -21,6 +22,7 @@ from tests.house.short_table import as_property
 from tests.house.write_docs import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
+CLUSTER_TESTS = ROOT / "tests" / "kafka" / "cluster_tests" / "classes.yaml"
 QUICK = {name: parts for name, parts in PAGES.items() if name != "reference/conformance.md"}
 
 
@@ -101,3 +103,13 @@ def test_the_pages_link_to_files_that_exist() -> None:
     for page in pages:
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_page_of_clients_counts_the_tests_of_apache_kafka_that_are_listed() -> None:
+    listed = yaml.safe_load(CLUSTER_TESTS.read_text(encoding="utf-8"))
+    page = " ".join((DOCS / "reference" / "clients.md").read_text(encoding="utf-8").split())
+    assert f"plays {len(listed)} classes of Apache Kafka's own tests" in page
+    holds = sum(each["holds"] for each in listed.values())
+    assert f"{holds} tests hold" in page
+    section = page.partition("## Apache Kafka's own tests")[2].partition("## ")[0]
+    assert holds == sum(map(int, re.findall(r"\| (\d+) \|", section)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from minicluster import MiniCluster
@@ -42,7 +42,6 @@ UNSERVED = {
     "create.topic.policy.class.name": "a policy of topics",
     "alter.config.policy.class.name": "a policy of configs",
     "remote.log.storage.system.enable": "tiered storage",
-    "unstable.api.versions.enable": "versions of APIs that are not stable",
 }
 
 
@@ -51,11 +50,12 @@ def said(**values: object) -> None:
     print(json.dumps(values), flush=True)
 
 
-def unserved(config: Mapping[str, str]) -> str | None:
+def unserved(configs: Iterable[Mapping[str, str]]) -> str | None:
     """What this project does not serve and the test sets, None for a test that can be played."""
-    for name, what in UNSERVED.items():
-        if config.get(name, "false") not in ("false", ""):
-            return f"{what} ({name})"
+    for config in configs:
+        for name, what in UNSERVED.items():
+            if config.get(name, "false") not in ("false", ""):
+                return f"{what} ({name})"
     return None
 
 
@@ -99,9 +99,25 @@ def start_unclean(cluster: MiniCluster, node_id: str) -> None:
     start(cluster, node_id)
 
 
+def publish(cluster: MiniCluster) -> None:
+    """Wait until each broker shows all that is committed now."""
+    running = inside(cluster)
+    committed = running.committed.offset
+    publishers = [process.publisher for process in running.processes.values()]
+    cluster.wait_until(
+        lambda: all(p is None or p.offset >= committed for p in publishers), within="30s"
+    )
+
+
 def epoch(cluster: MiniCluster, node_id: str) -> int:
     """The epoch of a broker."""
     return cluster.node(int(node_id)).broker_epoch
+
+
+def leader_epoch(cluster: MiniCluster, name: str) -> int:
+    """The leader epoch of a partition, such as orders-0."""
+    topic, _, index = name.rpartition("-")
+    return cluster.topic(topic)[int(index)].leader_epoch
 
 
 def replica_log(cluster: MiniCluster, node_id: str, name: str) -> ReplicaLog:
@@ -152,7 +168,9 @@ COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "stop": stop,
     "start": start,
     "start-unclean": start_unclean,
+    "publish": publish,
     "epoch": epoch,
+    "leader-epoch": leader_epoch,
     "end": end,
     "roll": roll,
     "cleaned": cleaned,
@@ -163,7 +181,7 @@ def main(text: str) -> None:
     """Serve until the input ends."""
     warnings.simplefilter("ignore")
     shape = json.loads(text)
-    left_out = unserved(shape["config"])
+    left_out = unserved((shape["config"], *shape["node_configs"].values()))
     if left_out is not None:
         said(left_out=left_out)
         return

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections import Counter
@@ -18,6 +21,7 @@ from tests.java import compile_java, java_command
 from tests.kafka.jars import test_jars_folder
 
 CHECKOUT = Path(__file__).parents[3]
+JARS = f"{test_jars_folder()}/*"
 STAND_IN = sorted((Path(__file__).parent / "java").glob("*.java"))
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 EACH_WITHIN = "120s"
@@ -65,13 +69,19 @@ def full_name(name: str) -> str:
     return _class_names()[name]
 
 
+@cache
+def _stand_in() -> Path:
+    """The classes that stand before Kafka's, compiled once in a process."""
+    folder = Path(tempfile.mkdtemp(prefix="kafka-cluster-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return compile_java(*STAND_IN, classes=folder, class_path=[JARS])
+
+
 def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]:
     """Play the tests of some classes, one after the other.
 
     Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit.
     """
-    jars = f"{test_jars_folder()}/*"
-    classes = compile_java(*STAND_IN, classes=folder / "classes", class_path=[jars])
     reports = folder / "reports"
     system = {
         "org.slf4j.simpleLogger.defaultLogLevel": "error",
@@ -81,7 +91,7 @@ def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]
         "cluster.checkout": CHECKOUT,
         "cluster.log": folder / "cluster.log",
     }
-    launcher = java_command(LAUNCHER, class_path=[classes, jars], heap="768m")
+    launcher = java_command(LAUNCHER, class_path=[_stand_in(), JARS], heap="768m")
     command = [
         launcher[0],
         *(f"-D{name}={value}" for name, value in system.items()),

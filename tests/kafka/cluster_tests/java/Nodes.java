@@ -1,11 +1,13 @@
 package org.apache.kafka.common.test.junit;
 
+import static java.util.concurrent.CompletableFuture.completedFuture;
 import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import java.lang.reflect.Method;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +30,8 @@ import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
@@ -67,14 +71,24 @@ final class Nodes {
 
     /**
      * Waits until brokers have applied all of the controller's log (ensureConsistentKRaftMetadata)
-     * end at once, for the stubs of both say 0.
+     * begin by a look at its end, which cluster.py answers when they have; the stubs of both say 0.
      */
     ControllerServer controller(int id, int port) {
         KafkaConfig config = config(id, "controller", port);
         SocketServer sockets = sockets(config, port);
         KafkaRaftManager<?> log = mock(KafkaRaftManager.class, RETURNS_DEEP_STUBS);
+        Controller controller = node(Controller.class, Map.of(
+            "findAllTopicIds", i -> completedFuture(cluster.listings().stream()
+                .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId))),
+            "findTopicIds", i -> completedFuture(cluster.listings().stream()
+                .filter(topic -> i.<Collection<String>>getArgument(1).contains(topic.name()))
+                .collect(Collectors.toMap(
+                    TopicListing::name, topic -> ResultOrError.of(topic.topicId()))))));
         return node(ControllerServer.class, Map.of(
-            "config", i -> config, "socketServer", i -> sockets, "raftManager", i -> log));
+            "controller", i -> controller, "config", i -> config, "socketServer", i -> sockets, "raftManager", i -> {
+                cluster.ensureConsistentMetadata();
+                return log;
+            }));
     }
 
     KafkaBroker broker(int id, int port) {
@@ -83,13 +97,16 @@ final class Nodes {
         KRaftMetadataCache cache = metadataCache();
         SharedServer applied = mock(SharedServer.class, RETURNS_DEEP_STUBS);
         BrokerLifecycleManager life = node(BrokerLifecycleManager.class, Map.of(
+            "initialUnfenceFuture", i -> completedFuture(null),
             "brokerEpoch", i -> cluster.ask("epoch " + id).asLong()));
         LogManager logs = logs(id);
         GroupCoordinator groups = node(
             GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", i -> configsOfOffsets()));
         ReplicaManager replicas = node(ReplicaManager.class, Map.of(
             "metadataCache", i -> cache,
-            "onlinePartition", i -> Option.apply(partition(id, i.getArgument(0)))));
+            "logManager", i -> logs,
+            "onlinePartition", i -> described(i.getArgument(0)).isEmpty() ? Option.empty()
+                : Option.apply(partition(id, i.getArgument(0)))));
         Map<String, Answer<?>> known = new HashMap<>();
         known.put("config", i -> config);
         known.put("boundPort", i -> port);
@@ -167,7 +184,8 @@ final class Nodes {
             "liveLogDirs", i -> CollectionConverters.asScala(
                 List.of(cluster.logDirectory(id).toFile())).toSeq(),
             "getLog$default$2", i -> false,
-            "getLog", i -> Option.apply(log(id, i.getArgument(0))),
+            "getLog", i -> described(i.getArgument(0)).isEmpty() ? Option.empty()
+                : Option.apply(log(id, i.getArgument(0))),
             "cleaner", i -> cleaner));
     }
 
@@ -186,6 +204,8 @@ final class Nodes {
         cluster.countUncleanElections();
         UnifiedLog log = log(brokerId, partition);
         return node(Partition.class, Map.of(
+            "leaderReplicaIdOpt", i -> leads ? Option.apply(brokerId) : Option.empty(),
+            "getLeaderEpoch", i -> cluster.leaderEpoch(partition),
             "leaderLogIfLocal", i -> leads ? Option.apply(log) : Option.empty()));
     }
 
@@ -217,8 +237,9 @@ final class Nodes {
     private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition)
         throws InterruptedException {
         return cluster.describe(topic).stream().flatMap(d -> d.partitions().stream())
-            .filter(p -> p.partition() == partition && OtherProcess.hasLeader(p))
-            .map(p -> new LeaderAndIsr(p.leader().id(), 0,
+            .filter(p -> p.partition() == partition)
+            .map(p -> new LeaderAndIsr(OtherProcess.leaderOf(p),
+                cluster.leaderEpoch(new TopicPartition(topic, partition)),
                 p.isr().stream().map(Node::id).toList(), LeaderRecoveryState.RECOVERED, 0))
             .findFirst();
     }

@@ -35,12 +35,14 @@ import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.common.GroupVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
@@ -49,8 +51,8 @@ import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
 import org.apache.kafka.test.TestUtils;
 
 /** A cluster as cluster.py starts it: addresses come from there, and an admin client asks. */
-final class OtherProcess implements ClusterInstance {
-    static final int FIRST_CONTROLLER = 3000;
+public final class OtherProcess implements ClusterInstance {
+    public static final int FIRST_CONTROLLER = 3000;
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long WITHIN_MS = 30_000;
@@ -63,9 +65,12 @@ final class OtherProcess implements ClusterInstance {
         "transaction.state.log.replication.factor", "1",
         "transaction.state.log.min.isr", "1",
         "transaction.state.log.num.partitions", "5",
-        "group.initial.rebalance.delay.ms", "0");
+        "group.initial.rebalance.delay.ms", "0",
+        "log.cleaner.dedupe.buffer.size", "2097152");
 
     private final ClusterConfig config;
+    private final Set<Integer> brokerNumbers;
+    private final Map<String, String> defaults;
     private final Map<Integer, KafkaBroker> brokers = new TreeMap<>();
     private final Map<Integer, KafkaBroker> alive = new TreeMap<>();
     private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
@@ -77,7 +82,15 @@ final class OtherProcess implements ClusterInstance {
     private boolean stopped;
 
     OtherProcess(ClusterConfig config) {
+        this(config, numbers(0, config.numBrokers()), OF_TEST_KIT);
+    }
+
+    /** Brokers with these ids; the defaults are configs where the test sets no others. */
+    public OtherProcess(
+        ClusterConfig config, Set<Integer> brokerNumbers, Map<String, String> defaults) {
         this.config = config;
+        this.brokerNumbers = new TreeSet<>(brokerNumbers);
+        this.defaults = defaults;
         MetricsRegistry ofNodes = KafkaYammerMetrics.defaultRegistry();
         ofNodes.removeMetric(UNCLEAN_ELECTIONS);
         uncleanElections = ofNodes.newMeter(UNCLEAN_ELECTIONS, "elections", TimeUnit.SECONDS);
@@ -103,7 +116,7 @@ final class OtherProcess implements ClusterInstance {
         }
         Nodes nodes = new Nodes(this);
         List<Integer> ports = brokerBoundPorts();
-        for (int id : brokerNumbers()) brokers.put(id, nodes.broker(id, ports.get(id)));
+        for (int id : brokerNumbers) brokers.put(id, nodes.broker(id, ports.get(brokers.size())));
         alive.putAll(brokers);
         ports = controllerBoundPorts();
         for (int id : controllerNumbers())
@@ -116,7 +129,7 @@ final class OtherProcess implements ClusterInstance {
         Map<String, String> all = serverProperties();
         Map<String, Short> levels = new TreeMap<>();
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
-        shape.set("broker_ids", JSON.valueToTree(brokerNumbers()));
+        shape.set("broker_ids", JSON.valueToTree(brokerNumbers));
         shape.set("controller_ids", JSON.valueToTree(controllerNumbers()));
         shape.set("config", JSON.valueToTree(all));
         shape.set("node_configs", JSON.valueToTree(config.perServerOverrideProperties()));
@@ -126,7 +139,7 @@ final class OtherProcess implements ClusterInstance {
     }
 
     Map<String, String> serverProperties() {
-        Map<String, String> all = new LinkedHashMap<>(OF_TEST_KIT);
+        Map<String, String> all = new LinkedHashMap<>(defaults);
         if (config.numDisksPerBroker() > 1)
             all.put("log.dirs", IntStream.range(0, config.numDisksPerBroker())
                 .mapToObj(index -> "d" + index).collect(Collectors.joining(",")));
@@ -148,6 +161,8 @@ final class OtherProcess implements ClusterInstance {
 
     @Override
     public void shutdownBroker(int id) {
+        // TestUtils.shutdownServers, at the end of a test: the process ends as a whole.
+        if (Thread.currentThread().getName().startsWith("scala-execution-context")) return;
         if (alive.remove(id) == null) return;
         long epoch = ask("epoch " + id).asLong();
         ask("stop " + id);
@@ -185,6 +200,10 @@ final class OtherProcess implements ClusterInstance {
         }
     }
 
+    int leaderEpoch(TopicPartition partition) {
+        return ask("leader-epoch " + partition).asInt();
+    }
+
     /** Bring the meter of the controllers up to date, which tests read after a leader changed. */
     void countUncleanElections() {
         uncleanElections.mark(ask("unclean-elections").asLong() - uncleanElections.count());
@@ -202,10 +221,6 @@ final class OtherProcess implements ClusterInstance {
     }
 
     // What it is.
-
-    private Set<Integer> brokerNumbers() {
-        return numbers(0, config.numBrokers());
-    }
 
     Set<Integer> controllerNumbers() {
         return numbers(FIRST_CONTROLLER, config.numControllers());
@@ -264,22 +279,29 @@ final class OtherProcess implements ClusterInstance {
     // What Kafka waits for by a look into its brokers' caches. cluster.py answers when it is ready.
 
     @Override public void waitForReadyBrokers() { }
-    @Override public void ensureConsistentMetadata() { }
+
+    @Override
+    public void ensureConsistentMetadata() {
+        ask("publish");
+    }
 
     @Override
     public void ensureConsistentMetadata(
-        Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) { }
+        Collection<KafkaBroker> brokers, Collection<ControllerServer> controllers) {
+        ensureConsistentMetadata();
+    }
 
     @Override
     public void waitTopicDeletion(String topic) throws InterruptedException {
         until(() -> describe(topic).isEmpty(), topic + " is not deleted");
+        ensureConsistentMetadata();
     }
 
     @Override
     public void waitTopicCreation(String topic, int count) throws InterruptedException {
-        until(() -> describe(topic).map(TopicDescription::partitions)
-            .filter(all -> all.size() == count && all.stream().allMatch(OtherProcess::hasLeader))
-            .isPresent(), topic + " is not created");
+        until(() -> describe(topic).filter(d -> d.partitions().size() == count).isPresent(),
+            topic + " is not created");
+        ensureConsistentMetadata();
     }
 
     private static void until(Callable<Boolean> holds, String what) throws InterruptedException {
@@ -327,7 +349,8 @@ final class OtherProcess implements ClusterInstance {
         }
     }
 
-    static boolean hasLeader(TopicPartitionInfo partition) {
-        return partition.leader() != null && !partition.leader().isEmpty();
+    static int leaderOf(TopicPartitionInfo partition) {
+        Node leader = partition.leader();
+        return leader == null || leader.isEmpty() ? LeaderAndIsr.NO_LEADER : leader.id();
     }
 }
