@@ -69,11 +69,16 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class AdminOperation(Operation):
-    """A request to the active controller, or to a node that is named."""
+    """A request to the active controller, to a broker, or to a node that is named.
+
+    Shapes:  of_brokers: controllers do not handle it.
+    """
 
     request: Any
     version: int
     to: int | None = None
+    of_brokers: bool = False
+    client_id: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,6 +168,7 @@ class Directory:
     """The look-ups of nodes in the committed metadata; None where there is no such node."""
 
     active_controller: Callable[[], int | None]
+    running_broker: Callable[[], int | None]
     leader: Callable[[str, int], int | None]
 
 
@@ -208,9 +214,13 @@ class Client(ClusterActor):
     # Administration.
 
     def _admin(self, operation: AdminOperation) -> None:
-        node = self.directory.active_controller() if operation.to is None else operation.to
+        node, why = operation.to, ""
+        if node is None and operation.of_brokers:
+            node, why = self.directory.running_broker(), "no broker runs"
+        elif node is None:
+            node, why = self.directory.active_controller(), "no controller is active"
         if node is None:
-            self._again(operation, "no controller is active")
+            self._again(operation, why)
             return
         self.network.request(
             src=CLIENT_ID,
@@ -219,6 +229,7 @@ class Client(ClusterActor):
             version=operation.version,
             caller=self,
             context=operation,
+            client_id=operation.client_id,
             timeout_ms=max(1, min(REQUEST_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 

@@ -414,6 +414,21 @@ class Cluster:
                     active.append((followed.epoch, followed.leader_id))
         return max(active)[1] if active else None
 
+    def running_broker_id(self) -> int | None:
+        """A broker that runs, an unfenced one where there is one; None while none runs."""
+        running = [
+            node_id
+            for node_id in self.broker_ids
+            if (process := self.processes.get(node_id)) is not None and not process.paused
+        ]
+        cluster = self.image.cluster
+        unfenced = [
+            node_id
+            for node_id in running
+            if (broker := cluster.broker(node_id)) is not None and not broker.fenced
+        ]
+        return next(iter(unfenced or running), None)
+
     def _controller_of_zookeeper(self) -> int | None:
         """The broker in /controller."""
         from minicluster.zookeeper.znodes.cluster import decode_controller

@@ -77,7 +77,11 @@ class RunningCluster(ClusterRoles):
             self.recorder.follower = self.live_checks = of_znodes
         followers += self.checks
         self.inlet.connect(self.rt.spawn(MetadataSink, "metadata-sink", followers, self.committed))
-        directory = Directory(active_controller=self.active_controller_id, leader=self.leader_id)
+        directory = Directory(
+            active_controller=self.active_controller_id,
+            running_broker=self.running_broker_id,
+            leader=self.leader_id,
+        )
         self.rt.spawn(Client, "client", self.network, self.recorder, directory)
         client = self.rt.actor("client")
         assert isinstance(client, Client)

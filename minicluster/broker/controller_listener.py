@@ -17,7 +17,7 @@ from typing import Any
 
 from minicluster.broker.api_state import NO_CONTROLLER, ApiState
 from minicluster.broker.requests.api_versions import api_versions
-from minicluster.broker.requests.describe_cluster import describe_controllers
+from minicluster.broker.requests.describe_cluster import BROKERS, describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import (
     reject_acls,
@@ -96,3 +96,14 @@ def controller_versions(rules: Rules) -> Mapping[int, range]:
         *CONTROLLER_APIS,
     }
     return advertised_versions(rules, served)
+
+
+def is_for_controllers(request: Any, rules: Rules) -> bool:
+    """True for a request that a controller handles; any other is one for brokers.
+
+    DescribeCluster says in the request of whom it is: each listener describes its own kind of node
+    (KIP-919).
+    """
+    if isinstance(request, m.DescribeClusterRequest) and request.endpoint_type == BROKERS:
+        return False
+    return type(request) not in _API_KEYS and request.api_key in controller_versions(rules)

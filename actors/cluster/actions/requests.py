@@ -11,6 +11,7 @@ from minicluster.actors.cluster.client import AdminOperation, Operation
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
+from minicluster.broker.controller_listener import is_for_controllers
 from minicluster.durations import format_duration
 from minicluster.errors import NoResponse, RequestRejected, UserError
 from minicluster.protocol import ErrorCode, encode
@@ -21,6 +22,7 @@ from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
 
 COMMITTED_WITHIN_MS = 5_000
+CLIENT_NAME = "minicluster"
 
 
 def admin(
@@ -31,6 +33,9 @@ def admin(
     within: Duration = ADMIN_WITHIN,
 ) -> Any:
     """Send any request to the active controller, or to one node, and give its response.
+
+    Without ``to``, what controllers do not handle goes to a running broker: so do DescribeCluster
+    of brokers (``endpoint_type`` 1), Metadata and DescribeGroups.
 
     Shapes:  a request whose ``timeout_ms`` is 0 by default, as that of DeleteTopics, may take as
              long as ``within``: Kafka's controller rejects it at once, and no client sends it so.
@@ -59,8 +64,16 @@ def send(
         encode(request, version)
     except (ProtocolError, ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
+    of_brokers = cluster.mode != ZOOKEEPER and not is_for_controllers(request, cluster.rules)
+    is_combined = not set(cluster.broker_ids).isdisjoint(cluster.controller_ids)
     operation = AdminOperation(
-        deadline_ms=cluster.now_ms + within_ms, request=request, version=version, to=to
+        deadline_ms=cluster.now_ms + within_ms,
+        request=request,
+        version=version,
+        to=to,
+        of_brokers=of_brokers,
+        # A node that is both takes what has a client.id as its broker.
+        client_id=CLIENT_NAME if of_brokers and is_combined else "",
     )
     with cluster.rt.exclusive():
         cluster.own_client.deliver(operation)
@@ -68,7 +81,8 @@ def send(
     if operation.response is None:
         why = operation.failure or "no response"
         limit = format_duration(within_ms)
-        node = "controller" if to is None else f"response of node {to}"
+        role = "broker" if of_brokers else "controller"
+        node = role if to is None else f"response of node {to}"
         verb = "responded" if to is None else "came"
         raise NoResponse(f"{what}: no {node} {verb} within {limit} ({why})")
     return operation.response

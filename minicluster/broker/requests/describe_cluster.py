@@ -10,8 +10,8 @@ from minicluster.metadata.authorized_operations import NOT_REQUESTED, ON_CLUSTER
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
-_BROKERS, _CONTROLLERS = 1, 2
-_TYPES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
+BROKERS, _CONTROLLERS = 1, 2  # kinds of endpoints
+_TYPES = {BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 _NAMES_ENDPOINT_TYPE = 1
 
 
@@ -23,7 +23,7 @@ def describe_cluster(
     Errors:  UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE: a broker lists no controllers.
     Source:  AuthHelper.computeDescribeClusterResponse.
     """
-    rejection = _reject_endpoint_type(request, _BROKERS, version)
+    rejection = _reject_endpoint_type(request, BROKERS, version)
     if rejection is not None:
         return rejection
     brokers = tuple(
