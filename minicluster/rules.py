@@ -107,6 +107,8 @@ class Rules:
     config_value_length_max: int = 32_767
     # The placer's errors mention cordoned log directories (4.3).
     placement_errors_mention_cordoned: bool = True
+    # A broker rejects a cordoned.log.dirs that names directories which it does not have (4.3).
+    cordoned_dirs_must_exist: bool = True
     # The refusal of a second incarnation explains how it resolves itself (4.x).
     duplicate_registration_message_has_advice: bool = True
     # UpdateFeatures raises kraft.version as well, once every voter's directory is known (4.x).
@@ -376,6 +378,7 @@ Rules.KAFKA_3_9 = Rules(
     reassignment_needs_all_replicas=True,
     config_value_length_max=0,
     placement_errors_mention_cordoned=False,
+    cordoned_dirs_must_exist=False,
     registered_controllers_have_configs=False,
     unknown_features_are_rejected=False,
     groups_have_configs=False,

@@ -233,6 +233,8 @@ class Cluster:
             own = of_nodes.get(node_id, self.config).with_settings(settings)
             rack = settings.get(BROKER_RACK)
             of_nodes[node_id] = own if rack is None else replace(own, rack=str(rack))
+        for node_id in self.broker_ids:
+            of_nodes.get(node_id, self.config).check_as_broker(self.rules)
 
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""

@@ -21,6 +21,7 @@ from minicluster.errors import UserError, instead
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.supported_features import UNSTABLE
 from minicluster.quorum.settings import FETCH_MAX_WAIT_MS
+from minicluster.rules import Rules
 from minicluster.scenario.bounds import (
     DIGITS_MAX,
     DIRECTORIES_MAX,
@@ -157,13 +158,21 @@ class ClusterConfig:
                 f"config: {METADATA_LOG_DIR}: {new.metadata_log_dir!r} is none of {LOG_DIRS} "
                 f"({', '.join(new.log_dirs)}); leave it out for a directory of its own"
             )
-        own = {**static, LOG_DIRS: ",".join(new.log_dirs)}
+        return new
+
+    def check_as_broker(self, rules: Rules) -> None:
+        """Reject what a broker would not start with; a node that is a controller alone does.
+
+        Errors:  UserError.
+        """
+        if not rules.cordoned_dirs_must_exist:
+            return
+        own = {**self.static, LOG_DIRS: ",".join(self.log_dirs)}
         try:
             check_cordoned(BrokerLevels({}, {}, own))
         except InvalidConfig as rejection:
             why = rejection.message.removeprefix("requirement failed: ")
             raise UserError(f"config: {why}") from None
-        return new
 
     @property
     def imbalance_check_interval_ms(self) -> int:

@@ -105,11 +105,15 @@ def broker_config_synonyms(name: str) -> tuple[str, ...]:
 
 
 def validate_broker_configs(
-    new: Mapping[str, str], broker: BrokerLevels, *, per_broker: bool
+    new: Mapping[str, str],
+    broker: BrokerLevels,
+    *,
+    per_broker: bool,
+    cordoned_dirs_must_exist: bool = True,
 ) -> None:
     """Check all dynamic configs that a broker, or the whole cluster, is to have.
 
-    Shapes:  broker has the values of now.
+    Shapes:  broker has the values of now; cordoned_dirs_must_exist: of ``Rules``.
     Errors:  InvalidConfig.
     """
     keys = broker_configs().keys
@@ -136,6 +140,8 @@ def validate_broker_configs(
         else BrokerLevels(broker.dynamic, new, broker.static)
     )
     _check_together(changed)
+    if cordoned_dirs_must_exist:
+        check_cordoned(changed)
     _check_threads(broker, changed)
 
 
@@ -183,7 +189,6 @@ def _check_together(levels: BrokerLevels) -> None:
             "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
             "equal to 1"
         )
-    check_cordoned(levels)
 
 
 def check_cordoned(levels: BrokerLevels) -> None:

@@ -81,6 +81,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "reassignment_needs_all_replicas": (f"{_RELEASES}reassignment_needs_all_replicas",),
     "config_value_length_max": (f"{_RELEASES}config_value_length_max",),
     "placement_errors_mention_cordoned": (f"{_RELEASES}placement_errors_mention_cordoned",),
+    "cordoned_dirs_must_exist": (
+        "tests/scenario/test_cordoned_directories.py::"
+        "test_a_release_without_cordoned_directories_does_not_look_at_them",
+    ),
     "full_batches_are_fatal": (f"{_RELEASES}full_batches_are_fatal",),
     "unknown_features_are_rejected": (
         "tests/controller/test_update_features.py::"

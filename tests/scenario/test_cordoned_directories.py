@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
+from minicluster.cli import run
 from minicluster.errors import RequestRejected, UserError
 
 
@@ -71,3 +73,33 @@ def test_the_properties_file_cordons_until_a_dynamic_config_says_otherwise() -> 
 def test_a_cluster_does_not_start_with_a_cordoned_directory_that_it_lacks() -> None:
     with pytest.raises(UserError, match="Missing entries : d7"):
         MiniCluster(brokers=1, config={"log.dirs": "d0,d1", "cordoned.log.dirs": "d1,d7"})
+
+
+def test_a_controller_alone_does_not_look_at_cordoned_directories() -> None:
+    """Its log directories take no replicas. Source: KafkaConfig.validateCordonedLogDirs."""
+    lacking = {"cordoned.log.dirs": "d7"}
+    with pytest.raises(UserError, match="Missing entries : d7"):
+        MiniCluster(brokers=2, node_configs={2: lacking})
+    with pytest.raises(UserError, match="Missing entries : d7"):
+        MiniCluster(broker_ids=[1], controller_ids=[1], node_configs={1: lacking})
+    with MiniCluster(brokers=1, controllers=1, seed=1, node_configs={101: lacking}) as cluster:
+        assert cluster.create_topic("a", replicas=1).exists
+
+
+def test_a_release_without_cordoned_directories_does_not_look_at_them() -> None:
+    config = {"cordoned.log.dirs": "d7"}
+    with MiniCluster(brokers=1, controllers=1, rules="kafka-3.9", seed=1, config=config) as cluster:
+        assert cluster.create_topic("a", replicas=1).exists
+        # Another check is the first, as it is on a controller of 4.3 below metadata.version 4.3.
+        with pytest.raises(RequestRejected, match=r"requires metadata\.version"):
+            cluster.set_config("cordoned.log.dirs", "d8", broker=1)
+
+
+def test_check_reads_the_directories_of_a_file_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cordoned.yaml"
+    path.write_text(
+        "cluster: {config: {cordoned.log.dirs: d1, log.dirs: 'd0,d1'}}\nsteps: [{do: heal}]\n"
+    )
+    assert run(["check", str(path)]) == 0, capsys.readouterr().err

@@ -128,7 +128,12 @@ def _check(state: ApiState, resource: Any, incremental: bool) -> None:
         new = {config.name: config.value for config in configs}
         if incremental:
             new = _changed(state, name, configs)
-        validate_broker_configs(new, state.broker_levels, per_broker=bool(name))
+        validate_broker_configs(
+            new,
+            state.broker_levels,
+            per_broker=bool(name),
+            cordoned_dirs_must_exist=state.rules.cordoned_dirs_must_exist,
+        )
     elif kind not in (TOPIC, CLIENT_METRICS) and not (
         kind == GROUP and state.rules.groups_have_configs
     ):
