@@ -270,9 +270,9 @@ class ErrorAnswer(Answer):
     ) -> Given | None:
         keep, topic = self.requests.keeps(node), m.MetadataRequest.MetadataRequestTopic
         wanted = [
-            topic(name=one.name, topic_id=one.topic_id)
-            for one in response.topics
-            if keep(Place(one.name, one.topic_id))
+            topic(name=requested.name, topic_id=requested.topic_id)
+            for requested in response.topics
+            if keep(Place(requested.name, requested.topic_id))
         ]
         if not wanted:
             return None
@@ -473,28 +473,28 @@ class Answers:
             return None
         for answer in list(self.present):
             if answer.requests.covers(exchange):
-                found = answer.on_request(request, exchange, node)
-                if isinstance(found, Passed) and found.change is None:
+                outcome = answer.on_request(request, exchange, node)
+                if isinstance(outcome, Passed) and outcome.change is None:
                     self._count(answer)
-                elif found is not None:
-                    self._hit(answer, exchange, found.what)
-                    return found if isinstance(found, Passed) else _carried(found, exchange)
+                elif outcome is not None:
+                    self._hit(answer, exchange, outcome.what)
+                    return outcome if isinstance(outcome, Passed) else _carried(outcome, exchange)
         return None
 
     def on_response(self, exchange: Exchange, response: Any, node: Receiver | None) -> Given | None:
         """A node has responded; None without a response: to a Produce with acks=0."""
         change, exchange.change = exchange.change, None
         if change is not None:
-            given: Given | None = change(response)
-            return None if given is None else _carried(given, exchange)
+            substitute: Given | None = change(response)
+            return None if substitute is None else _carried(substitute, exchange)
         if exchange.src > OWN_CLIENT:
             return None
         for answer in list(self.present):
             if answer.requests.covers(exchange):
-                given = answer.on_response(response, exchange, node)
-                if given is not None:
-                    self._hit(answer, exchange, given.what)
-                    return _carried(given, exchange)
+                substitute = answer.on_response(response, exchange, node)
+                if substitute is not None:
+                    self._hit(answer, exchange, substitute.what)
+                    return _carried(substitute, exchange)
         return None
 
     def _hit(self, answer: Answer, exchange: Exchange, what: str) -> None:
@@ -507,9 +507,9 @@ class Answers:
             self.on_over(answer)
 
 
-def _carried(given: Given, exchange: Exchange) -> Given:
+def _carried(substitute: Given, exchange: Exchange) -> Given:
     """As a connection carries it: an error ends one without responses, as Kafka does."""
     is_unanswered = isinstance(exchange.request, m.ProduceRequest) and not exchange.request.acks
-    if is_unanswered and given.response is not None:
-        return replace(given, response=None, end=End.CLOSE)
-    return given
+    if is_unanswered and substitute.response is not None:
+        return replace(substitute, response=None, end=End.CLOSE)
+    return substitute

@@ -86,10 +86,12 @@ def metadata_converted(
     """A batch of the metadata log or of a snapshot, on the time of day and with real addresses."""
     time_ms = shift.moved(batch.max_timestamp)
     if batch.is_control:
-        messages = [one.message for one in control_records(batch)]
-        if not any(isinstance(one, VotersRecord | SnapshotHeaderRecord) for one in messages):
+        messages = [control.message for control in control_records(batch)]
+        if not any(
+            isinstance(message, VotersRecord | SnapshotHeaderRecord) for message in messages
+        ):
             return shifted(batch, shift)
-        converted = [_control(one, shift, addresses) for one in messages]
+        converted = [_control(message, shift, addresses) for message in messages]
         return control_batch(batch.base_offset, batch.leader_epoch, time_ms, converted)
     records = batch.metadata_records
     placed = [_placed(record, addresses) for record in records]
@@ -132,7 +134,7 @@ def _endpoints(
     if node_id not in addresses:
         return tuple(endpoints)
     host, port = addresses[node_id]
-    return tuple(replace(one, host=host, port=port) for one in endpoints)
+    return tuple(replace(endpoint, host=host, port=port) for endpoint in endpoints)
 
 
 def coordinator_converted(batch: RecordBatch, shift: TimeShift, types: RecordTypes) -> RecordBatch:
@@ -142,13 +144,13 @@ def coordinator_converted(batch: RecordBatch, shift: TimeShift, types: RecordTyp
         return shifted(batch, shift)
     records = tuple(
         Record(
-            one.offset,
-            one.timestamp + by_ms if one.timestamp != NO_TIMESTAMP else NO_TIMESTAMP,
-            one.key,
-            _value(one, shift, types),
-            one.headers,
+            record.offset,
+            record.timestamp + by_ms if record.timestamp != NO_TIMESTAMP else NO_TIMESTAMP,
+            record.key,
+            _value(record, shift, types),
+            record.headers,
         )
-        for one in batch.records
+        for record in batch.records
     )
     return packed(_later(batch, by_ms, records=records), batch.codec)
 
@@ -162,9 +164,9 @@ def _value(record: Record, shift: TimeShift, types: RecordTypes) -> bytes | None
         return record.value
     value: Any = read.value
     times = {
-        name: shift.moved(found)
+        name: shift.moved(offset)
         for name in _TIMES_OF_COORDINATORS
-        if isinstance(found := getattr(value, name, None), int) and found > 0
+        if isinstance(offset := getattr(value, name, None), int) and offset > 0
     }
     if not times:
         return record.value

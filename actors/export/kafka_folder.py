@@ -277,7 +277,7 @@ class _Writer:
         """Write the metadata log and the snapshots of a controller."""
         paths = [path for path in source.rglob("*") if path.is_file()]
         # Snapshots come first: the levels at the end of the log are the last.
-        for path in sorted(paths, key=lambda one: (one.suffix == LOG_SUFFIX, one)):
+        for path in sorted(paths, key=lambda file: (file.suffix == LOG_SUFFIX, file)):
             name = f"{source.name}/{path.relative_to(source).as_posix()}"
             content = read_bytes(path)
             if path.suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
@@ -334,5 +334,5 @@ class _Writer:
             producers = decode_producers(content)
         except InvalidBatch as error:
             raise LogError(f"{path}: {error}") from None
-        moved = (one.at(self._shift.moved(one.last_timestamp)) for one in producers)
+        moved = (producer.at(self._shift.moved(producer.last_timestamp)) for producer in producers)
         return encode_producers(moved)

@@ -186,9 +186,11 @@ class ReplicaManager(Shell):
         cached = () if session is None else list(session.partitions.values())
         return [
             Place(
-                one.topic, None if one.topic_id == ZERO_UUID else one.topic_id, one.data.partition
+                partition.topic,
+                None if partition.topic_id == ZERO_UUID else partition.topic_id,
+                partition.data.partition,
             )
-            for one in cached
+            for partition in cached
         ]
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:

@@ -231,7 +231,7 @@ class Shell(ClusterActor):
             timeout_ms=timeout_ms,
         )
         if expires_ms is not None and self.clock.drifts:
-            self._drifting = [one for one in self._drifting if one[0].open]
+            self._drifting = [drifting for drifting in self._drifting if drifting[0].open]
             self._drifting.append((exchange, expires_ms))
 
     def _respond(self, respond: fx.Respond) -> None:

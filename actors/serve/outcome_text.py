@@ -85,5 +85,5 @@ def _notes(cluster: RunningCluster, number: int, since: int) -> Iterator[str]:
 def _listed(ids: Iterable[Any]) -> str:
     """Ids, also those of groups or links."""
     return ", ".join(
-        f"[{_listed(one)}]" if isinstance(one, tuple | list) else str(one) for one in ids
+        f"[{_listed(named)}]" if isinstance(named, tuple | list) else str(named) for named in ids
     )

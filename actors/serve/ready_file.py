@@ -158,7 +158,7 @@ def serving_at(address: str) -> ReadyFile:
     Errors:  UserError where there is none; NotOne if others serve.
     """
     return _only(
-        lambda one: one.has_address(address), f"{address}: no cluster of yours serves there"
+        lambda cluster: cluster.has_address(address), f"{address}: no cluster of yours serves there"
     )
 
 
@@ -170,7 +170,9 @@ def serving_from(directory: Path) -> ReadyFile:
     Errors:  UserError where none serves; NotOne if others do, or several are meant.
     """
     started = str(directory.resolve())
-    return _only(lambda one: one.directory == started, f"no cluster was started in {started}")
+    return _only(
+        lambda cluster: cluster.directory == started, f"no cluster was started in {started}"
+    )
 
 
 def serving_into(runs: Path) -> ReadyFile:
@@ -179,7 +181,7 @@ def serving_into(runs: Path) -> ReadyFile:
     Errors:  UserError where none serves; NotOne if others do, or several are meant.
     """
     kept = str(runs.resolve())
-    return _only(lambda one: one.runs == kept, f"no cluster leaves its run in {kept}")
+    return _only(lambda cluster: cluster.runs == kept, f"no cluster leaves its run in {kept}")
 
 
 def _only(is_meant: Callable[[ReadyFile], bool], none: str) -> ReadyFile:

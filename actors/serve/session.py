@@ -169,7 +169,7 @@ class Session:
 
         def done(outcome: Outcome) -> Response:
             if len(self.played) < STEPS_MAX:
-                insort(self.played, step, key=lambda one: one.number)
+                insort(self.played, step, key=lambda played: played.number)
             text = outcome_text(self.cluster, step, outcome, sequence)
             return Response(text=text, step=step.number, at_ms=at_ms)
 

@@ -122,7 +122,9 @@ class Prompt:
                     "rows are vertical" if self._vertical else "rows are tables where they fit"
                 )
             case "\\d", []:
-                self._print(Rows(("view", "rows"), [(one.name, one.about) for one in SHOWN_VIEWS]))
+                self._print(
+                    Rows(("view", "rows"), [(view.name, view.about) for view in SHOWN_VIEWS])
+                )
             case "\\d", [view]:
                 self._describe(view)
             case _:

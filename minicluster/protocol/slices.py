@@ -100,7 +100,7 @@ def _whole_topics(topics: Sequence[Any], name: str) -> list[Any]:
         of_topic[0]
         if len(of_topic) == 1
         else replace(
-            of_topic[0], **{name: tuple(item for one in of_topic for item in getattr(one, name))}
+            of_topic[0], **{name: tuple(item for part in of_topic for item in getattr(part, name))}
         )
         for of_topic in parts.values()
     ]

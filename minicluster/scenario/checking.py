@@ -556,7 +556,7 @@ def _count(expression: Expression, scenario: Scenario) -> int | None:
             return 1
         case Call("broker" | "controller", _, _):
             return 1
-        case Nodes(members) if all(isinstance(one, Word) for one in members):
+        case Nodes(members) if all(isinstance(member, Word) for member in members):
             return len(set(members))
     return None
 
@@ -564,8 +564,8 @@ def _count(expression: Expression, scenario: Scenario) -> int | None:
 def _only_node(nodes: Any) -> int | None:
     """The one node that an argument names by its number, None where it may be another."""
     names = {
-        str(one) if isinstance(one, int) else getattr(one.expression, "text", "")
-        for one in nodes or ()
+        str(node) if isinstance(node, int) else getattr(node.expression, "text", "")
+        for node in nodes or ()
     }
     (name,) = names if len(names) == 1 else ("",)
     return int(name) if name.isdecimal() else None

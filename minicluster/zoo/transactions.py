@@ -151,14 +151,14 @@ def _s47(
     original: Original, partition: Partition, batch: RecordBatch, how: AppendCheck
 ) -> BatchMetadata | None:
     try:
-        found: BatchMetadata | None = original(partition, batch, how)
+        batch_metadata: BatchMetadata | None = original(partition, batch, how)
     except ReplicaError as refusal:
         if batch.is_control or refusal.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             raise
         if refusal.error == ErrorCode.INVALID_PRODUCER_EPOCH:
             partition.hit("S47")
         return None
-    return found
+    return batch_metadata
 
 
 @plant(leadership.reset_remote_replicas, "s48_index_lost")

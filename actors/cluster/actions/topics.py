@@ -148,11 +148,13 @@ def reassignments(
     response = send(cluster, what, request, read_duration(within, f"{what}: within"))
     raise_if_rejected(what, response.error_code, response.error_message)
     return {
-        f"{topic.name}-{one.partition_index}": Reassignment(
-            replicas=one.replicas, adding=one.adding_replicas, removing=one.removing_replicas
+        f"{topic.name}-{partition.partition_index}": Reassignment(
+            replicas=partition.replicas,
+            adding=partition.adding_replicas,
+            removing=partition.removing_replicas,
         )
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
