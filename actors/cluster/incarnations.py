@@ -235,3 +235,6 @@ def _take_away(cluster: Cluster, what: tuple[Process | None, str]) -> None:
             record_logs(cluster, process.node_id, "crash" if halted else "end")
             end_process(cluster, process.node_id)
             cluster.note(EXIT, [process.node_id], "note", halted)
+            if process.starts_again:
+                cluster.note("restart", [process.node_id], "start")
+                start_process(cluster, process.node_id)

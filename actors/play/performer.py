@@ -195,8 +195,12 @@ class Performer:
         for node in cluster.node_ids:
             if node not in cluster.processes:
                 processes.restart(cluster, node)
-            elif cluster.processes[node].paused:
+                continue
+            process = cluster.processes[node]
+            if process.paused:
                 processes.resume(cluster, node)
+            # Else a shutdown that could not end before would take the node away from now on.
+            process.starts_again = process.shuts_down_since_ms is not None
         for broker in unregistered_brokers(cluster):
             processes.restart(cluster, broker)
         for client in list(cluster.paused_clients):
@@ -222,7 +226,7 @@ def _has_selector(action: Action) -> bool:
 
 
 def _plain(nodes: Any) -> Any:
-    return [_plain(one) for one in nodes] if isinstance(nodes, tuple) else nodes
+    return [_plain(node) for node in nodes] if isinstance(nodes, tuple) else nodes
 
 
 def created_by(steps: Iterable[Step]) -> Callable[[int], Iterable[str]]:

@@ -128,6 +128,47 @@ def test_a_controlled_shutdown_hands_over_first_and_is_remembered(cluster: MiniC
     assert not leader.in_controlled_shutdown
 
 
+def test_a_restart_behind_a_controlled_shutdown_begins_from_a_clean_end(
+    cluster: MiniCluster,
+) -> None:
+    """The next incarnation names the epoch of a clean end, by which it keeps its ELRs (KIP-966)."""
+    cluster.create_topic("orders", partitions=3, min_isr=2)
+    broker = cluster.brokers[0]
+    epoch, incarnation = broker.broker_epoch, inside(cluster).processes[broker.id].incarnation
+    cluster.controlled_shutdown(broker)
+    cluster.restart(broker)
+    assert inside(cluster).processes[broker.id].incarnation == incarnation  # not killed
+    cluster.wait_until(lambda: broker.broker_epoch > epoch, within="30s")
+    cluster.wait_until(lambda: not broker.is_fenced, within="30s")
+    again = inside(cluster).processes[broker.id].broker
+    assert again is not None and again.lifecycle.config.previous_broker_epoch == epoch
+
+
+def test_a_restart_kills_a_broker_whose_controlled_shutdown_is_stuck(cluster: MiniCluster) -> None:
+    cluster.create_topic("orders", min_isr=2)  # it runs, and may not just stop
+    broker = cluster.brokers[0]
+    epoch = broker.broker_epoch
+    cluster.cut(broker, cluster.controllers)
+    cluster.controlled_shutdown(broker)
+    cluster.run_for("3s")
+    assert broker.is_running
+    cluster.heal()
+    cluster.restart(broker)
+    cluster.wait_until(lambda: broker.broker_epoch > epoch, within="30s")
+    again = inside(cluster).processes[broker.id].broker
+    assert again is not None and again.lifecycle.config.previous_broker_epoch == -1
+
+
+def test_a_broker_that_is_killed_while_it_shuts_down_stays_down(cluster: MiniCluster) -> None:
+    cluster.create_topic("orders", min_isr=2)
+    broker = cluster.brokers[0]
+    cluster.controlled_shutdown(broker)
+    cluster.restart(broker)
+    cluster.kill(broker)
+    cluster.run_for("10s")
+    assert not broker.is_running
+
+
 def test_a_paused_broker_is_fenced_and_resumes_where_it_was(cluster: MiniCluster) -> None:
     broker = cluster.brokers[0]
     epoch = broker.broker_epoch

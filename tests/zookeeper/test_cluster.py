@@ -268,3 +268,17 @@ def test_leaders_go_back_if_too_many_are_away(percentage: int) -> None:
         cluster.wait_until(orders[0].fully_in_sync, within="30s")
         cluster.run_for("10s")
         assert (orders[0].leader == preferred) is (percentage == 10)
+
+
+def test_a_restart_behind_a_controlled_shutdown_begins_from_a_clean_end() -> None:
+    with MiniCluster(mode="zookeeper", seed=3) as cluster:
+        orders = cluster.create_topic("orders", partitions=3, min_isr=2)
+        broker = cluster.brokers[0]
+        incarnation = inside(cluster).processes[broker.id].incarnation
+        cluster.controlled_shutdown(broker)
+        cluster.restart(broker)
+        assert inside(cluster).processes[broker.id].incarnation == incarnation  # not killed
+        cluster.wait_until(
+            lambda: inside(cluster).processes[broker.id].incarnation != incarnation, within="30s"
+        )
+        cluster.wait_until(orders.fully_in_sync, within="60s")

@@ -52,7 +52,10 @@ class Kill(Action):
 
 @dataclass(frozen=True, slots=True)
 class Restart(Action):
-    """Start nodes again, as new incarnations; one that runs is killed first."""
+    """Start nodes again, as new incarnations; one that runs is killed first.
+
+    One whose controlled shutdown began in the last two seconds ends it, and then starts.
+    """
 
     node: Nodes
 
