@@ -85,7 +85,7 @@ class LiveReplicas:
     """
 
     def __init__(self, judge: Judge, in_log: Callable[[Place], bool]) -> None:
-        self._logs = HeldLogs(judge)
+        self._logs = HeldLogs(judge, in_log)
         self._replicas = Replicas(judge, in_log)
         self._isr_changes = IsrChanges(judge)
         self.kept_by = self._logs.kept_by

@@ -39,6 +39,23 @@ def fetch_states(row: Row) -> FetchStates | None:
     return None if text is None else _parsed(text)
 
 
+def waits_for(row: Row, *, is_in_log: bool) -> tuple[int, ...] | None:
+    """The members of its maximal ISR for whom a leader waits, but itself; None: not recorded.
+
+    On ZooKeeper, whose partitions no metadata log has, a move takes a replica from its leader
+    before the ISR loses it (KafkaController.onPartitionReassignment). There a member of which the
+    leader knows no fetch is left out; else B2 and F8 would have it wait for a replica that it no
+    longer has. In KRaft such a member has never fetched, and the leader must wait for it.
+    """
+    followers, leader = fetch_states(row), row["broker"]
+    if followers is None:
+        return None
+    members = row["maximal_isr"]
+    return tuple(
+        member for member in members if member != leader and (member in followers or is_in_log)
+    )
+
+
 @lru_cache(maxsize=256)  # a leader repeats them from event to event
 def _parsed(text: str) -> FetchStates:
     return {int(broker): _state(*numbers) for broker, numbers in json.loads(text).items()}

@@ -16,11 +16,15 @@ Bounded by the replicas of topics that are not deleted, and by the leader epochs
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from minicluster.log.epochs import LeaderEpochs
+from minicluster.verify.histories.fetch_states import waits_for
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+
+Place = tuple[str, int]  # topic id as the trace has it, partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +122,15 @@ def _ends(epochs: tuple[tuple[int, int], ...], end: int) -> list[int]:
 class HeldLogs:
     """Takes the events of replicas one by one, as they come.
 
-    Shapes:  judge: None where only ``kept_by`` is asked.
+    Shapes:  judge: None where only ``kept_by`` is asked. in_log: whether the metadata log has a
+             partition, as far as it is known.
     """
 
-    def __init__(self, judge: Judge | None) -> None:
+    def __init__(
+        self, judge: Judge | None, in_log: Callable[[Place], bool] = lambda place: True
+    ) -> None:
         self._judge = judge
+        self._in_log = in_log
         self._logs: dict[tuple[str, int], dict[int, _Log]] = {}
         self._committed: dict[tuple[str, int], _Committed] = {}
 
@@ -163,8 +171,9 @@ class HeldLogs:
         if self._judge is None:
             return
         epoch = own.epochs.epoch_of(advanced - 1)
+        awaited = waits_for(row, is_in_log=self._in_log(place))
         lacking = []
-        for member in row["maximal_isr"]:
+        for member in row["maximal_isr"] if awaited is None else awaited:
             log = logs.get(member)
             if member == leader or log is None:
                 continue
@@ -193,6 +202,6 @@ class HeldLogs:
 @history(HighWatermarkBesideLogs, reads=("partition_event",))
 def held_logs(run: TracedRun, judge: Judge) -> None:
     """Each advance of a leader's high watermark beside the logs of its maximal ISR."""
-    logs = HeldLogs(judge)
+    logs = HeldLogs(judge, run.timeline.partitions.__contains__)
     for row in run.rows("partition_event"):
         logs.on_partition_event(row)

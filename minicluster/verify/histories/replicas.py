@@ -27,6 +27,7 @@ from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,
     FetchState,
     fetch_states,
+    waits_for,
 )
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -230,21 +231,11 @@ class Replicas:
             self._take(Acknowledged(**state, offset=row["offset"]), row)
 
     def _waited_for(self, place: Place, row: Row) -> tuple[FetchState, ...] | None:
-        """The last fetches of those for whom the leader waits.
-
-        On ZooKeeper, whose partitions no log has, a move takes a replica from its leader before the
-        ISR loses it (KafkaController.onPartitionReassignment). There a member of which the leader
-        knows no fetch is left out; else B2 and F8 would have it wait for a replica that it no
-        longer has. In KRaft such a member has never fetched, and the leader must wait for it.
-        """
-        followers, leader = fetch_states(row), row["broker"]
-        if followers is None:
+        """The last fetches of those for whom the leader waits."""
+        followers, awaited = fetch_states(row), waits_for(row, is_in_log=self._in_log(place))
+        if followers is None or awaited is None:
             return None
-        return tuple(
-            followers.get(member, NEVER_FETCHED)
-            for member in row["maximal_isr"]
-            if member != leader and (member in followers or self._in_log(place))
-        )
+        return tuple(followers.get(member, NEVER_FETCHED) for member in awaited)
 
     def _on_begun(self, replica: _Replica, row: Row) -> None:
         last, last_kind = replica.last, replica.last_kind

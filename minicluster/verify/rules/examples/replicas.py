@@ -172,6 +172,16 @@ def b2_near_left_out() -> RunBuilder:
     return _left_out("hw", hw_old=0, hw_new=8)
 
 
+@keeps(the_high_watermark_waits_for_the_maximal_isr)
+def b2_near_left_out_with_less() -> RunBuilder:
+    """On ZooKeeper the log of broker 3, in the ISR and no replica any more, ends below the new high
+    watermark."""
+    run = _left_out("append", broker=3, leo=5)
+    advance = _left_out("hw", hw_old=0, hw_new=8).rows["partition_event"]
+    run.rows["partition_event"] += [{**row, "seq": 9} for row in advance]
+    return run
+
+
 def _commit_8(run: RunBuilder) -> RunBuilder:
     """The high watermark of orders-0 goes to 8."""
     return run.partition(
