@@ -18,7 +18,11 @@ from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
 
 # B3 and F18 have a live part as well; most of their examples break the others.
 RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14")]
-ON_ZOOKEEPER = {replicas.b2_near_left_out, replicas.f8_near_left_out}
+ON_ZOOKEEPER = {
+    replicas.b2_near_left_out,
+    replicas.b2_near_left_out_with_less,
+    replicas.f8_near_left_out,
+}
 
 
 class Live:
@@ -28,7 +32,7 @@ class Live:
         self.judge = Judge("run", RULES)
         self.histories = (
             Replicas(self.judge, lambda place: in_log),
-            HeldLogs(self.judge),
+            HeldLogs(self.judge, lambda place: in_log),
             IsrChanges(self.judge),
         )
 
