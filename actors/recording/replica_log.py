@@ -42,12 +42,13 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
     """
     for listed in _logs(disk, incarnation, at):
         for batch in listed.log.batches:
-            for record in batch.records:
+            values = record_values(batch)
+            for offset, value in zip(_offsets(batch, len(values)), values, strict=True):
                 yield {
                     **listed.place,
-                    "offset": record.offset,
+                    "offset": offset,
                     "leader_epoch": batch.leader_epoch,
-                    "value_id": value_text(record.value),
+                    "value_id": value_text(value),
                 }
 
 
@@ -72,10 +73,7 @@ def replica_columns(
                 known = texts.get(batch)
                 if known is None:
                     known = texts[batch] = value_texts(record_values(batch))
-                if len(known) == batch.last_offset - batch.base_offset + 1:
-                    offsets += range(batch.base_offset, batch.last_offset + 1)
-                else:  # compaction has left gaps
-                    offsets += [record.offset for record in batch.records]
+                offsets += _offsets(batch, len(known))
                 epochs += [batch.leader_epoch] * len(known)
                 values += known
             columns = {
@@ -84,6 +82,13 @@ def replica_columns(
                 "value_id": text_column(values),
             }
             yield arrow_columns("replica_log", len(offsets), common | listed.place, columns)
+
+
+def _offsets(batch: RecordBatch, count: int) -> Sequence[int]:
+    """The offsets of a batch's records."""
+    if count == batch.last_offset - batch.base_offset + 1:
+        return range(batch.base_offset, batch.last_offset + 1)
+    return [record.offset for record in batch.records]  # compaction has left gaps
 
 
 def _pieces(batches: Iterable[RecordBatch], records_max: int) -> Iterator[list[RecordBatch]]:

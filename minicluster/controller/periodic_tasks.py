@@ -130,11 +130,14 @@ def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Decision:
     return Decision(records=tuple(records), response=len(records) >= limit)
 
 
+_NO_OP = (VersionedRecord(NoOpRecord(), 0),)  # the same one, since a day's log has 172,800
+
+
 def write_no_op(state: ClusterState, now_ms: int) -> Decision:
     """A record that changes nothing, so that the end of the log advances (KIP-835)."""
     if not state.gates.metadata_version.no_op_record_supported:
         return Decision(response=False)
-    return Decision(records=(VersionedRecord(NoOpRecord(), 0),), response=False)
+    return Decision(records=_NO_OP, response=False)
 
 
 _RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
