@@ -14,7 +14,7 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import (
-    Texts,
+    Pieces,
     records_of,
     replica_columns,
     replica_rows,
@@ -224,7 +224,7 @@ def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     from minicluster.actors.recording.trace_files import arrow_table
 
     recorder = cluster.recorder
-    common, texts = recorder.at_end(), Texts()
+    common, pieces = recorder.at_end(), Pieces()
     if table == "replica_log":
         records = sum(records_of(cluster.disks[broker_id]) for broker_id in cluster.broker_ids)
         if not recorder.lists_logs(records, "the brokers' logs at the end"):
@@ -232,7 +232,7 @@ def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     for broker_id in cluster.broker_ids:
         with recorder.found.noted(f"the rows of the logs of {broker_id}", table):
             if table == "replica_log":
-                at_end = common, texts
+                at_end = common, pieces
                 yield from replica_columns(*_logs_of(cluster, broker_id), *at_end)
             else:
                 rows = AT_END[table](cluster, broker_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,8 @@ from minicluster.replica.log_manager import ReplicaStore
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Texts = dict[RecordBatch, Sequence[bytes]]
-"""The values of batches as text; replicas share their batches."""
+Pieces = dict[tuple[RecordBatch, ...], "Mapping[str, pa.Array]"]
+"""The columns of batches in a row; replicas share their batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +53,42 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
 
 
 def replica_columns(
-    disk: Disk, incarnation: str | None, at: str, common: dict[str, Any], texts: Texts
+    disk: Disk, incarnation: str | None, at: str, common: dict[str, Any], pieces: Pieces
 ) -> Iterator[pa.Table]:
     """The same rows as columns, since a run may end with a million of them.
 
     No record is made of a batch's bytes, nor a text of its value.
 
-    Shapes:  common: the recorder's columns. texts: of batches that were read before.
+    Shapes:  common: the recorder's columns. pieces: those that were read before.
     """
-    from minicluster.actors.recording.columns import column, text_column
     from minicluster.actors.recording.trace_files import GROUP_ROWS, arrow_columns
 
     for listed in _logs(disk, incarnation, at):
         for batches in _pieces(listed.log.batches, GROUP_ROWS):
-            offsets: list[int] = []
-            epochs: list[int] = []
-            values: list[bytes] = []
-            for batch in batches:
-                known = texts.get(batch)
-                if known is None:
-                    known = texts[batch] = value_texts(record_values(batch))
-                offsets += _offsets(batch, len(known))
-                epochs += [batch.leader_epoch] * len(known)
-                values += known
-            columns = {
-                "offset": column("int", offsets),
-                "leader_epoch": column("int", epochs),
-                "value_id": text_column(values),
-            }
-            yield arrow_columns("replica_log", len(offsets), common | listed.place, columns)
+            columns = pieces.get(batches)
+            if columns is None:
+                columns = pieces[batches] = _columns(batches)
+            shared = common | listed.place
+            yield arrow_columns("replica_log", len(columns["offset"]), shared, columns)
+
+
+def _columns(batches: Iterable[RecordBatch]) -> Mapping[str, pa.Array]:
+    """The columns in which the rows of a log differ."""
+    from minicluster.actors.recording.columns import column, text_column
+
+    offsets: list[int] = []
+    epochs: list[int] = []
+    texts: list[bytes] = []
+    for batch in batches:
+        values = record_values(batch)
+        offsets += _offsets(batch, len(values))
+        epochs += [batch.leader_epoch] * len(values)
+        texts += value_texts(values)
+    return {
+        "offset": column("int", offsets),
+        "leader_epoch": column("int", epochs),
+        "value_id": text_column(texts),
+    }
 
 
 def _offsets(batch: RecordBatch, count: int) -> Sequence[int]:
@@ -91,7 +98,7 @@ def _offsets(batch: RecordBatch, count: int) -> Sequence[int]:
     return [record.offset for record in batch.records]  # compaction has left gaps
 
 
-def _pieces(batches: Iterable[RecordBatch], records_max: int) -> Iterator[list[RecordBatch]]:
+def _pieces(batches: Iterable[RecordBatch], records_max: int) -> Iterator[tuple[RecordBatch, ...]]:
     """Batches in pieces of so many records, and one batch more at most."""
     piece: list[RecordBatch] = []
     records = 0
@@ -99,10 +106,10 @@ def _pieces(batches: Iterable[RecordBatch], records_max: int) -> Iterator[list[R
         piece.append(batch)
         records += batch.count
         if records >= records_max:
-            yield piece
+            yield tuple(piece)
             piece, records = [], 0
     if piece:
-        yield piece
+        yield tuple(piece)
 
 
 def _logs(disk: Disk, incarnation: str | None, at: str) -> Iterator[_Listed]:
