@@ -108,11 +108,18 @@ def read_batches(
     while position < len(buffer):
         try:
             batch = RecordBatch.decode(buffer, position, budget=budget)
-            if batch.base_offset <= last_offset:
-                raise InvalidBatch(f"offset {batch.base_offset} comes after {last_offset}")
         except InvalidBatch as error:
             torn = _torn_tail(path, buffer, position, start, last_offset, str(error), whole)
             return SegmentContent(path, tuple(placed), torn)
+        if batch.base_offset <= last_offset:
+            # No checksum covers a base offset. A whole batch is no torn tail: dropped as one, it
+            # would take all good batches behind a wrong offset with it.
+            raise LogCorruption(
+                file=str(path),
+                position=start + position,
+                base_offset=batch.base_offset,
+                why=f"offset {batch.base_offset} comes after {last_offset}",
+            )
         if batch.size - HEADER_BYTES - RECORD_HEADER_BYTES * batch.count > limits.batch_bytes:
             raise TooLarge(
                 f"{path}: the batch at byte {start + position} has {batch.size} bytes; "
@@ -143,9 +150,14 @@ def read_piece(
             buffer = file.read(end - start)
     except OSError as error:
         raise LogError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return read_batches(
-        path, buffer, whole=whole, limits=limits, start=start, last_offset=last_offset
-    )
+    try:
+        return read_batches(
+            path, buffer, whole=whole, limits=limits, start=start, last_offset=last_offset
+        )
+    except NotALog:
+        # A whole batch further on makes it a log that is damaged, and it need not be in this piece.
+        read_segment(path, whole=whole, limits=limits)
+        raise
 
 
 def _torn_tail(

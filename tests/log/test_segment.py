@@ -16,7 +16,7 @@ from minicluster.log.checkpoint import (
 )
 from minicluster.log.directory import locate, read_metadata_log
 from minicluster.log.errors import LogCorruption, LogError, NotALog
-from minicluster.log.segment import read_segment, segment_name, write_segment
+from minicluster.log.segment import read_piece, read_segment, segment_name, write_segment
 from minicluster.protocol.records import (
     FeatureLevelRecord,
     KRaftVersionRecord,
@@ -88,6 +88,32 @@ def test_a_batch_that_repeats_offsets_is_damage(start: int, tmp_path: Path) -> N
     write_segment(path, [*some_batches(3), *again, *some_batches(2, start=20)])
     with pytest.raises(LogCorruption, match=f"offset {start} comes after 5"):
         read_segment(path)
+
+
+def test_a_wrong_base_offset_is_damage_though_all_later_offsets_are_below_it(
+    segment: Path,
+) -> None:
+    """No checksum covers a base offset; as a torn tail the good batches behind it were dropped."""
+    data = bytearray(segment.read_bytes())
+    second = some_batches()[0].size
+    data[second + 1] ^= 0x55
+    segment.write_bytes(data)
+    with pytest.raises(LogCorruption, match="offset 4 comes after"):
+        read_segment(segment)
+
+
+def test_a_piece_whose_only_batch_is_no_batch_is_damaged_where_the_file_has_others(
+    segment: Path,
+) -> None:
+    """The first piece of a long log says the same of it as who reads the whole file."""
+    data = bytearray(segment.read_bytes())
+    data[16] ^= 0xFF  # the magic of the first batch
+    segment.write_bytes(data)
+    with pytest.raises(LogCorruption) as of_the_file:
+        read_segment(segment)
+    with pytest.raises(LogCorruption) as of_the_piece:
+        read_piece(segment, 0, some_batches()[0].size, whole=True)
+    assert str(of_the_piece.value) == str(of_the_file.value)
 
 
 @pytest.mark.parametrize("noise", [b"hello", b"\x00" * 300, b"\x02" * 300, b"PK\x03\x04" * 50])
