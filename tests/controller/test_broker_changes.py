@@ -402,3 +402,16 @@ def test_C50_a_fenced_broker_that_wants_to_go_is_fenced_once_more() -> None:
     cluster.fence(1)
     records = cluster.records_of(lambda: cluster.heartbeat(1, want_shut_down=True))
     assert [record.fenced for record in records] == [1]
+
+
+def test_an_entry_that_comes_twice_has_two_results() -> None:
+    """ReplicationControlManager.electLeaders: the topics of the request are no set.
+
+    A node of Apache Kafka 4.3.0 answered so (ElectLeadersRequestData: a multi-collection).
+    """
+    cluster = Cluster()
+    cluster.start(1)
+    cluster.create("foo", (1,))
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert elect(cluster, 1, ("bar", 0), ("bar", 0)) == [unknown, unknown]
+    assert elect(cluster, 0, ("foo", 0), ("foo", 0)) == [ErrorCode.ELECTION_NOT_NEEDED] * 2

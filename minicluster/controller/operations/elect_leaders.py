@@ -60,13 +60,12 @@ def elect_leaders(
             needed = [(i, e) for i, e in tried if e.error is not ErrorCode.ELECTION_NOT_NEEDED]
             results.append(_topic_result(topic.name, needed))
     else:
-        once = dict.fromkeys((t.topic, t.partitions) for t in request.topic_partitions)
-        for name, partitions in once:
+        for wanted in request.topic_partitions:
             results_by_index = [
-                (index, _elect_named(state, name, index, election_type, records))
-                for index in partitions
+                (index, _elect_named(state, wanted.topic, index, election_type, records))
+                for index in wanted.partitions
             ]
-            results.append(_topic_result(name, results_by_index))
+            results.append(_topic_result(wanted.topic, results_by_index))
     reject_too_many_records(len(records))
     return Decision(
         records=tuple(records),
