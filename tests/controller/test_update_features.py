@@ -100,6 +100,19 @@ def test_records_have_the_order_of_a_hash_map_after_the_safety_records_of_elr() 
     assert names == [GROUPS, TRANSACTIONS, ELR]
 
 
+def test_the_minima_of_brokers_go_in_the_order_of_kafkas_own_hash_table() -> None:
+    """ConfigurationControlManager.maybeGenerateElrSafetyRecords: brokersWithConfigs."""
+    cluster = Cluster()
+    cluster.start(0, 1, 2)
+    for broker in ("0", "1", "2"):
+        cluster.set_config(BROKER, broker, MIN_ISR, "2")
+    before = cluster.end
+    assert update(cluster, (ELR, 1)).error_code == ErrorCode.NONE
+    written = [cluster.log[offset].record for offset in range(before, cluster.end)]
+    removed = [r.resource_name for r in written if isinstance(r, ConfigRecord) and r.value is None]
+    assert removed == ["2", "0", "1"]
+
+
 def test_allow_downgrade_of_version_0_has_no_effect() -> None:
     """QuorumController reads upgrade_type alone, which version 0 does not carry."""
     cluster = Cluster()

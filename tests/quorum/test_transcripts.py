@@ -13,7 +13,7 @@ FILES = sorted((Path(__file__).parent.parent / "data" / "quorum-transcripts").gl
 
 
 def test_the_transcripts_are_here() -> None:
-    assert len(FILES) == 12
+    assert len(FILES) == 15
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".jsonl.gz"))

@@ -75,7 +75,8 @@ def test_misuse_of_a_kind_is_misuse(args: list[str], capsys: pytest.CaptureFixtu
 
 
 def controller_lines() -> list[dict[str, Any]]:
-    text = gzip.decompress(SHORTEST["controller"].read_bytes()).decode()
+    path = DATA / "controller-transcripts" / "kafka-4.3.0-mv-4.3-IV0-elr-seed-25.jsonl.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
     return [json.loads(line) for line in text.splitlines()[:40]]
 
 

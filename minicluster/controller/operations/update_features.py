@@ -250,7 +250,8 @@ def _unsupported(state: ClusterState, feature: str, level: int) -> str:
     if problem:
         return problem
     brokers, controllers = state.image.cluster.brokers, state.image.cluster.controllers
-    for broker_id in timeline_order(brokers, int):
+    # Each is put there again when it is unfenced, which can be when the table grows.
+    for broker_id in timeline_order([*brokers, *brokers], int):
         offer = _offered(brokers[broker_id].features, feature)
         problem = _outside(f"Broker {broker_id}", level, offer)
         if problem:
@@ -302,8 +303,10 @@ def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
     configs = state.image.configs
     if configs.value(BROKER, CLUSTER_DEFAULT, MIN_ISR) is None:
         records.append(cluster_min_isr_record(state.settings.static_min_isr))
-    for kind, name in configs.resources():
-        if kind == BROKER and name != CLUSTER_DEFAULT and configs.value(kind, name, MIN_ISR):
+    brokers = [int(n) for kind, n in configs.resources() if kind == BROKER and n != CLUSTER_DEFAULT]
+    for broker_id in timeline_order(brokers, int):
+        name = str(broker_id)
+        if configs.value(BROKER, name, MIN_ISR):
             removed = ConfigRecord(
                 resource_type=BROKER, resource_name=name, name=MIN_ISR, value=None
             )

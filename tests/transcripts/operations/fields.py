@@ -8,10 +8,12 @@ from typing import Any
 _KNOWN_FIELDS = """
     allow_replication_factor_change assignments broker_epoch broker_id broker_ids cluster_id
     configs cordoned_log_dirs count current_metadata_offset directories election_type feature id
-    incarnation_id leader_epoch leader_recovery_state log_dirs name new_isr_with_epochs
+    incarnation_id leader_epoch leader_recovery_state log_dirs max_version_level name
+    new_isr_with_epochs
     num_partitions offline_log_dirs operation partition_epoch partition_index partition_indexes
     partitions previous_broker_epoch rack replicas replication_factor resource_name resource_type
-    topic topic_id topic_name topic_partitions topics validate_only value version want_fence
+    topic topic_id topic_name topic_partitions topics updates upgrade_type validate_only value
+    version want_fence
     want_shut_down
 """
 KNOWN_FIELDS = frozenset(_KNOWN_FIELDS.split())

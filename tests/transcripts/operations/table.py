@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.transcripts.operations import brokers, partitions, topics
+from tests.transcripts.operations import brokers, features, partitions, topics
 from tests.transcripts.operations.results import Result
 from tests.transcripts.replayed_controller import Json, ReplayedController
 
@@ -26,4 +26,5 @@ OPERATIONS: dict[str, Operation] = {
     "incremental_alter_configs": topics.on_incremental_alter_configs,
     "unregister_broker": brokers.on_unregister_broker,
     "assign_replicas_to_dirs": brokers.on_assign_replicas_to_dirs,
+    "update_features": features.on_update_features,
 }

@@ -1,0 +1,31 @@
+"""Transcript operations of features."""
+
+from __future__ import annotations
+
+from minicluster.controller.deciding.decision import KRaftVersion
+from minicluster.controller.operations.update_features import FAILED, update_features
+from minicluster.protocol import messages as m
+from tests.transcripts.operations.results import Result, error_name, result_of
+from tests.transcripts.replayed_controller import Json, ReplayedController
+
+
+def on_update_features(controller: ReplayedController, line: Json) -> Result:
+    request = line["request"]
+    Request = m.UpdateFeaturesRequest
+    decision = update_features(
+        controller.state,
+        Request(
+            feature_updates=tuple(
+                Request.FeatureUpdateKey(**update) for update in request["updates"]
+            ),
+            validate_only=request["validate_only"],
+        ),
+        2,
+        KRaftVersion(level=1),
+        line["now_ms"],
+    )
+    response = decision.response
+    result = result_of(decision, error_name(response.error_code))
+    if response.error_message is not None:
+        result.message = response.error_message.removeprefix(FAILED)
+    return result
