@@ -18,7 +18,7 @@ from minicluster.durations import format_duration as shown_duration
 from minicluster.errors import UserError, instead
 from minicluster.protocol.topics import (
     GROUP_METADATA_TOPIC,
-    SHARE_GROUP_STATE_TOPIC,
+    INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
 )
 from minicluster.scenario.actions.action import Action, arguments_of
@@ -275,7 +275,6 @@ _OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "
 _PARTITIONS_OF = {
     GROUP_METADATA_TOPIC: "offsets.topic.num.partitions",
     TRANSACTION_STATE_TOPIC: "transaction.state.log.num.partitions",
-    SHARE_GROUP_STATE_TOPIC: "share.coordinator.state.topic.num.partitions",
 }
 
 
@@ -286,7 +285,7 @@ class _Topics:
         self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
         self._replicas: dict[str, int] = {}  # of topics that nobody else changes
         self._brokers = scenario.brokers
-        self._internal: dict[str, int | None] = {}
+        self._internal: dict[str, int | None] = dict.fromkeys(INTERNAL_TOPICS)
         for topic, name in _PARTITIONS_OF.items():
             text = str(scenario.config.get(name, broker_configs().keys[name].default))
             self._internal[topic] = int(text) if text.isdecimal() else None
