@@ -10,6 +10,7 @@ import pytest
 
 from minicluster.actors.play.campaign import play_seed
 from minicluster.actors.play.observations import KNOWN
+from minicluster.actors.play.player import play
 from minicluster.cli import run
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import to_yaml
@@ -106,3 +107,30 @@ def test_a_level_without_brokers_on_zookeeper_gets_one_line(
     assert run(["chaos", *words]) == 64
     message = capsys.readouterr().err
     assert why in message and message.count("\n") == 1
+
+
+def test_a_controller_that_wakes_after_its_session_writes_nothing_in_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """Seed 510, shrunk: nobody else was elected meanwhile, so the check of the epoch would pass."""
+    scenario = parse_scenario(
+        """
+name: a paused controller
+cluster:
+  seed: 510
+  mode: zookeeper
+  inter_broker_protocol: "3.9"
+  config:
+    zookeeper.session.timeout.ms: 12000
+    replica.lag.time.max.ms: 10000
+    leader.imbalance.check.interval.seconds: 23
+steps:
+- {do: create_topic, name: alpha, min_isr: 2}
+- {at: 10400ms, do: kill, node: broker(3)}
+- {at: 14s, do: pause, node: broker(1), lasting: 12s}
+- {at: 21400ms, do: partition, groups: [[broker(2), broker(3)], [broker(1), 201]], lasting: 7s}
+- {at: 35s, do: liveness, bound: 3m}
+"""
+    )
+    played = play(scenario, runs=tmp_path)
+    assert played.failure is None, played.failure

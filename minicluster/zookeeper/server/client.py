@@ -74,6 +74,7 @@ class ZooKeeperClient:
         self._in_flight: dict[int, tuple[_Batch, int] | None] = {}  # None: ping or connect
         self._unsent: list[tuple[_Batch, int]] = []
         self._connecting = False
+        self._has_expired = False  # and there is no new session yet
         self._received_ms = 0
         self.closed = False
 
@@ -83,7 +84,16 @@ class ZooKeeperClient:
         return self._connect(now_ms)
 
     def submit(self, key: Any, requests: tuple[Request, ...], now_ms: int) -> list[Effect]:
-        """Send requests at once, in order."""
+        """Send requests at once, in order.
+
+        Until there is a new session they fail, as on a client of Kafka's whose session has expired:
+        its new one begins only once the controller has taken notice. If they waited for it, what a
+        controller was about when it lost its office would be written in the new session, and while
+        no other is elected the check of the epoch would let it pass (K2).
+        Source:  KafkaController's StateChangeHandler.beforeInitializingSession.
+        """
+        if self._has_expired:
+            return [Results(key, (Result(Code.SESSIONEXPIRED),) * len(requests))]
         batch = _Batch(key, requests)
         self._unsent += [(batch, place) for place in range(len(requests))]
         return self._flush()
@@ -136,7 +146,7 @@ class ZooKeeperClient:
         if session == 0:
             return self._expired(now_ms)
         new = session != self.session
-        self.session = session
+        self.session, self._has_expired = session, False
         opened = [SessionOpened(session)] if new else []
         timer = SetTimer(TIMER, now_ms + self._timeout_ms // 3)
         return [*opened, *self._flush(), timer]
@@ -144,7 +154,7 @@ class ZooKeeperClient:
     def _expired(self, now_ms: int) -> list[Effect]:
         if self.session == 0:
             return []  # known already
-        self.session = 0
+        self.session, self._has_expired = 0, True
         sent = [request for request in self._in_flight.values() if request is not None]
         waiting = sent + self._unsent
         self._in_flight.clear()

@@ -1,0 +1,69 @@
+"""A client of ZooKeeper, and what becomes of its requests when its session has expired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.effects import Effect, Send
+from minicluster.zookeeper.server.client import (
+    Results,
+    SessionExpired,
+    SessionOpened,
+    ZooKeeperClient,
+)
+from minicluster.zookeeper.server.messages import (
+    ZooKeeperConnectRequest,
+    ZooKeeperConnectResponse,
+    ZooKeeperOperationRequest,
+)
+from minicluster.zookeeper.server.operations import Code, GetData, Result
+
+SERVER, TIMEOUT_MS = 201, 6_000
+EXPIRED = Result(Code.SESSIONEXPIRED)
+
+
+def sent(effects: list[Effect], kind: type) -> Any:
+    """The only request of a kind, with its correlation id."""
+    [send] = [e for e in effects if isinstance(e, Send) and isinstance(e.request, kind)]
+    return send
+
+
+def connected(client: ZooKeeperClient, effects: list[Effect], session: int) -> list[Effect]:
+    """The server responds to the request for a session; 0: there is no such session any more."""
+    connect = sent(effects, ZooKeeperConnectRequest)
+    return client.on_response(connect.correlation_id, ZooKeeperConnectResponse(session), 0)
+
+
+def started() -> ZooKeeperClient:
+    client = ZooKeeperClient(server=SERVER, timeout_ms=TIMEOUT_MS)
+    assert SessionOpened(7) in connected(client, client.start(0), 7)
+    return client
+
+
+def test_a_request_before_the_first_session_waits_for_it() -> None:
+    client = ZooKeeperClient(server=SERVER, timeout_ms=TIMEOUT_MS)
+    begun = client.start(0)
+    assert client.submit("read", (GetData("/controller"),), 0) == []
+    assert sent(connected(client, begun, 7), ZooKeeperOperationRequest).request.session == 7
+
+
+def test_requests_of_an_expired_session_fail_and_none_is_sent_in_the_next_one() -> None:
+    """Else a controller that has lost its office would write in its new session (K2)."""
+    client = started()
+    in_flight = client.submit("first", (GetData("/a"),), 0)
+    sent(in_flight, ZooKeeperOperationRequest)
+    silent = client.on_timer("zookeeper-session", TIMEOUT_MS)
+    gone = connected(client, silent, 0)
+    failed = Results("first", (EXPIRED,))
+    assert [e for e in gone if isinstance(e, Results | SessionExpired)] == [
+        failed,
+        SessionExpired(),
+    ]
+    # What the failure made the controller ask for next fails as well.
+    two = (GetData("/a"), GetData("/b"))
+    assert client.submit("next", two, TIMEOUT_MS) == [Results("next", (EXPIRED,) * 2)]
+    opened = connected(client, gone, 8)
+    assert SessionOpened(8) in opened
+    assert not [e for e in opened if isinstance(e, Send)]
+    later = sent(client.submit("later", (GetData("/a"),), TIMEOUT_MS), ZooKeeperOperationRequest)
+    assert later.request.session == 8
