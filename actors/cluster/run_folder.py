@@ -221,7 +221,7 @@ def _logs_of(cluster: Cluster, broker_id: int) -> tuple[Disk, str | None, str]:
 
 def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
-    from minicluster.actors.recording.trace_files import arrow_table
+    from minicluster.actors.recording.trace_files import END_ROWS, arrow_table
 
     recorder = cluster.recorder
     common, pieces = recorder.at_end(), Pieces()
@@ -236,7 +236,7 @@ def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
                 yield from replica_columns(*_logs_of(cluster, broker_id), *at_end)
             else:
                 rows = AT_END[table](cluster, broker_id)
-                while piece := [common | row for row in islice(rows, recorder.piece_rows)]:
+                while piece := [common | row for row in islice(rows, END_ROWS)]:
                     yield arrow_table(table, piece)
 
 

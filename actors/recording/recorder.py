@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 KEPT_FOR_PEOPLE = 400
 FOLD_AT = 20_000  # events
-FOLD_EVENTS = 400  # at a time, since the actor that records the last one waits: some 10 ms
+FOLD_EVENTS = 200  # at a time, since the actor that records the last one waits: some 5 ms
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 20_000  # of each table, and a piece or two more
-PIECE_ROWS = 200  # that move at a time, while an actor waits: some 10 ms for requests
+PIECE_ROWS = 100  # that move at a time, while an actor waits: some 5 ms for requests
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
@@ -113,7 +113,7 @@ class Recorder:
     def bound_for_hours(self, bytes_on_disk: int) -> None:
         """Take little memory, for a cluster that clients use for long: its run has no hash."""
         self.hashed = False
-        self.fold_at, self.rows_in_memory = 5 * FOLD_EVENTS, 10 * PIECE_ROWS
+        self.fold_at, self.rows_in_memory = 10 * FOLD_EVENTS, 20 * PIECE_ROWS
         self.shelf.bytes_max = bytes_on_disk
         self.log_rows_max, self.own_records_max = LOG_ROWS_MAX, OWN_RECORDS_MAX
 

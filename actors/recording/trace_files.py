@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # An actor waits while a group becomes a file: some 10 ms.
 GROUP_ROWS = 10_000
 GROUP_BYTES = 4 * 1024 * 1024  # of columns in memory; a row may have any size
+END_ROWS = 1_000  # of the end of a run, for which no actor waits, at a time
 
 UNSETTLED_MAX = 2_000  # rows that are in memory as well, since they may still change
 
@@ -248,8 +249,8 @@ def write_table(
         while piece := list(islice(left, piece_rows)):
             written.add(arrow_table(table, piece))
         for content in last:
-            for first in range(0, content.num_rows, piece_rows):
-                written.add(content.slice(first, piece_rows))
+            for first in range(0, content.num_rows, END_ROWS):
+                written.add(content.slice(first, END_ROWS))
         written.finish()
     return written.rows
 
