@@ -5,10 +5,12 @@ All runs are judged in one job. The tests read verdicts, cases, reasons and head
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from minicluster import MiniCluster
@@ -21,6 +23,7 @@ from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import LiveJudge, Report, Verdict, verify
+from minicluster.verify.reporting.causes import Chains
 
 pytestmark = pytest.mark.spark
 
@@ -237,6 +240,34 @@ def test_the_live_judge_sees_the_election_that_loses_what_was_acknowledged(
     for row in inside(cluster).recorder.table("partition_event"):
         judge.on_partition_event(row)
     assert "F1" in {finding.rule for finding in judge.findings}
+
+
+def test_a_lost_record_has_its_moment_and_what_led_to_the_loss(tmp_path: Path) -> None:
+    """Its acknowledgement, with what disturbed the cluster then, and the election that lacks it."""
+    with MiniCluster(seed=7, faults=["S32"], online=False) as cluster:
+        killed_leader(cluster)
+        report = verify(cluster.save(tmp_path / "run"), engine="process")
+    lost = [finding for finding in report.findings if finding.rule == "F1"]
+    run = report.sources[0].read()
+    assert run is not None and len(lost) == LOST
+    events = pq.read_table(run.trace["partition_event"]).to_pylist()
+    [elected] = [
+        row
+        for row in events
+        if (row["kind"], row["broker"], row["leo"]) == ("become_leader", lost[0].broker, 10)
+    ]
+    chains = Chains(run, lost)
+    for finding in lost:
+        assert chains.moment(finding) == elected["vt"]
+        told = [cause.text for cause in chains.of(finding)]
+        offset = re.search(r"offset (\d+)", finding.message)
+        assert offset is not None
+        acknowledged, election = (
+            next(place for place, text in enumerate(told) if re.search(words, text))
+            for words in (f"node 1 orders-0 ack .* offset={offset[1]}$", "become_leader .* leo=10")
+        )
+        assert acknowledged < told.index("kill 1") < election
+        assert any(text.startswith("cut ") for text in told[:acknowledged])
 
 
 @pytest.mark.parametrize("story", [clean_restart, unclean_loss])

@@ -102,12 +102,18 @@ class Chains:
         named = _REQUEST.search(finding.message)
         return None if named is None else self.story.requests.get(int(named[1]))
 
-    def _event(self, finding: Finding) -> Event | None:
-        """The event of the trace that a finding names by its number, or by an offset."""
+    def _events_of(self, finding: Finding) -> tuple[Event, ...]:
+        """The events of the trace that a finding names by a number, or by an offset."""
         named = _EVENT.search(finding.message)
         if named is None:
-            return self._by_finding.get(finding)
-        return self._events.get(int(named[1]))
+            return self._by_finding.get(finding, ())
+        event = self._events.get(int(named[1]))
+        return () if event is None else (event,)
+
+    def _event(self, finding: Finding) -> Event | None:
+        """The event by which a finding holds."""
+        events = self._events_of(finding)
+        return events[-1] if events else None
 
     def moment(self, finding: Finding) -> int | None:
         """The moment of a finding, None where nothing shows it."""
@@ -133,10 +139,12 @@ class Chains:
         if at_ms is None:
             return []
         causes = [*self._records(finding, at_ms), *self._brokers(finding, at_ms)]
-        if (event := self._event(finding)) is not None:
+        for event in self._events_of(finding):
             causes.append(Cause(event.at_ms, -1, "event", " ".join(event.text.split())))
         if self.clock.is_timed and not self.clock.is_wall:
             causes += self._around(finding, request, at_ms)
+            for event in self._events_of(finding)[:-1]:
+                causes += self._disturbed(event.at_ms)
         return sorted(set(causes))
 
     def _records(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
@@ -188,11 +196,15 @@ class Chains:
         if steps and (performed := steps[-1].performed) is not None:
             text = f"step {steps[-1].number}: {steps[-1].text}"
             yield Cause(performed.at_ms, -1, "step", text)
-        for disturbance in story.disturbances:
+        yield from self._disturbed(at_ms)
+
+    def _disturbed(self, at_ms: int) -> Iterator[Cause]:
+        """The disturbances at a moment, and the planted faults that acted shortly before."""
+        for disturbance in self.story.disturbances:
             ends = disturbance.end_ms
             if disturbance.start_ms <= at_ms and (ends is None or ends >= at_ms):
                 yield Cause(disturbance.start_ms, -1, "disturbance", disturbance.text)
-        for hit_ms, text in story.hits:
+        for hit_ms, text in self.story.hits:
             if at_ms - NEAR_MS <= hit_ms <= at_ms:
                 yield Cause(hit_ms, -1, "fault", text)
 
