@@ -115,8 +115,9 @@ def epoch(cluster: MiniCluster, node_id: str) -> int:
 
 
 def leader_epoch(cluster: MiniCluster, name: str) -> int:
-    """The leader epoch of a partition, such as orders-0."""
+    """The leader epoch of a partition, such as orders-0, of which a broker has told already."""
     topic, _, index = name.rpartition("-")
+    cluster.wait_until(lambda: cluster.image.topics.named(topic) is not None, within="30s")
     return cluster.topic(topic)[int(index)].leader_epoch
 
 

@@ -21,6 +21,7 @@ import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
@@ -95,6 +96,7 @@ final class Nodes {
         KafkaConfig config = config(id, "broker", port);
         SocketServer sockets = sockets(config, port);
         KRaftMetadataCache cache = metadataCache();
+        KafkaApis apis = node(KafkaApis.class, Map.of("metadataCache", i -> cache));
         SharedServer applied = mock(SharedServer.class, RETURNS_DEEP_STUBS);
         BrokerLifecycleManager life = node(BrokerLifecycleManager.class, Map.of(
             "initialUnfenceFuture", i -> completedFuture(null),
@@ -114,6 +116,7 @@ final class Nodes {
         known.put("groupCoordinator", i -> groups);
         known.put("metadataCache", i -> cache);
         known.put("replicaManager", i -> replicas);
+        known.put("dataPlaneRequestProcessor", i -> apis);
         known.put("logManager", i -> logs);
         known.put("raftManager", i -> quorum());
         known.put("lifecycleManager", i -> life);
