@@ -355,7 +355,7 @@ class ZkBroker(Shell):
     # ZooKeeper's results.
 
     def _submit_of_controller(self, effect: cx.RequestZooKeeper) -> None:
-        self.perform(self.session.submit(CONTROLLER, effect.requests, self.now()))
+        self.perform(self.session.submit(CONTROLLER, effect.requests, self.now(), may_wait=False))
 
     def _submit_of(self, lane: ProcessLane, requests: tuple[Any, ...]) -> None:
         self.perform(self.session.submit(lane, requests, self.now()))

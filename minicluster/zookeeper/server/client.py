@@ -83,16 +83,19 @@ class ZooKeeperClient:
         self._received_ms = now_ms
         return self._connect(now_ms)
 
-    def submit(self, key: Any, requests: tuple[Request, ...], now_ms: int) -> list[Effect]:
+    def submit(
+        self, key: Any, requests: tuple[Request, ...], now_ms: int, *, may_wait: bool = True
+    ) -> list[Effect]:
         """Send requests at once, in order.
 
-        Until there is a new session they fail, as on a client of Kafka's whose session has expired:
-        its new one begins only once the controller has taken notice. If they waited for it, what a
-        controller was about when it lost its office would be written in the new session, and while
-        no other is elected the check of the epoch would let it pass (K2).
+        Shapes:  may_wait: for the next session, where this one has expired; else they fail. A
+                 controller's must: Kafka begins its next session only once the controller has taken
+                 notice. If they waited, what a controller was about when it lost its office would
+                 be written in the next session, and while no other is elected the check of the
+                 epoch would let it pass (K2).
         Source:  KafkaController's StateChangeHandler.beforeInitializingSession.
         """
-        if self._has_expired:
+        if self._has_expired and not may_wait:
             return [Results(key, (Result(Code.SESSIONEXPIRED),) * len(requests))]
         batch = _Batch(key, requests)
         self._unsent += [(batch, place) for place in range(len(requests))]

@@ -47,7 +47,7 @@ def test_a_request_before_the_first_session_waits_for_it() -> None:
     assert sent(connected(client, begun, 7), ZooKeeperOperationRequest).request.session == 7
 
 
-def test_requests_of_an_expired_session_fail_and_none_is_sent_in_the_next_one() -> None:
+def test_requests_of_a_controller_whose_session_has_expired_are_not_sent_in_the_next_one() -> None:
     """Else a controller that has lost its office would write in its new session (K2)."""
     client = started()
     in_flight = client.submit("first", (GetData("/a"),), 0)
@@ -59,11 +59,13 @@ def test_requests_of_an_expired_session_fail_and_none_is_sent_in_the_next_one() 
         failed,
         SessionExpired(),
     ]
-    # What the failure made the controller ask for next fails as well.
+    # What the failure made the controller ask for next fails as well; others wait.
     two = (GetData("/a"), GetData("/b"))
-    assert client.submit("next", two, TIMEOUT_MS) == [Results("next", (EXPIRED,) * 2)]
+    failed = Results("next", (EXPIRED,) * 2)
+    assert client.submit("next", two, TIMEOUT_MS, may_wait=False) == [failed]
+    assert client.submit("other", (GetData("/c"),), TIMEOUT_MS) == []
     opened = connected(client, gone, 8)
     assert SessionOpened(8) in opened
-    assert not [e for e in opened if isinstance(e, Send)]
-    later = sent(client.submit("later", (GetData("/a"),), TIMEOUT_MS), ZooKeeperOperationRequest)
-    assert later.request.session == 8
+    assert sent(opened, ZooKeeperOperationRequest).request.request == GetData("/c")
+    later = client.submit("later", two[:1], TIMEOUT_MS, may_wait=False)
+    assert sent(later, ZooKeeperOperationRequest).request.session == 8
