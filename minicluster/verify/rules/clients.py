@@ -23,6 +23,9 @@ def acknowledged_records_are_not_lost(record: AcknowledgedRecord) -> Findings:
     """A record that was acknowledged by all in-sync replicas (acks=all), to a client of Kafka's or
     the cluster's own, is at its offset in the log of the last leader, except where an unclean
     election or the last ISR member has lost it, or where it was deleted or compacted away."""
+    # The last leader's log decides: truncation by leader epoch (KIP-101) gives every replica that
+    # log, so a record that it lacks is gone everywhere, whoever still has it now. Any other log
+    # would accuse a follower that is only behind.
     if record.replica_deleted:
         yield exempt("the last leader has deleted the replica")
     elif record.excuse is not None:
@@ -107,6 +110,8 @@ def clients_see_one_value_at_each_offset(value: ValueAtOffset) -> Findings:
         yield exempt("the offset lies further back than the values that a live check remembers")
         return
     yield CASE
+    # Readers cannot take back what they have read: an offset that shows another value later means
+    # that what was shown before was not committed, or that a committed log was cut.
     if value.differs:
         yield broken(
             f"clients received two values at offset {value.offset} (broker {value.broker})",

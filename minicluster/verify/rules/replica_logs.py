@@ -23,6 +23,8 @@ def every_isr_member_holds_what_is_committed(record: CommittedRecordOfMember) ->
         yield exempt(record.excuse)
         return
     yield CASE
+    # Any member of the ISR may be elected cleanly at any moment: what it lacks is lost then, though
+    # no election has shown it yet.
     # A log that ends further on and has nothing there begins later, or was compacted.
     lacks = record.is_held is None and record.log_end <= record.offset
     if lacks or record.is_held is False:

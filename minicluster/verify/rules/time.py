@@ -30,6 +30,8 @@ def _in_time(wait: Wait, message: str) -> Findings:
 def brokers_are_unfenced_in_time(wait: Wait) -> Findings:
     """Within two sessions and the election of a controller every broker is registered and
     unfenced."""
+    # Two sessions: a broker whose requests were lost may wait for one to end before it registers
+    # or sends a heartbeat again, and is unfenced by a heartbeat after it has caught up.
     if wait.awaited is Awaited.UNFENCED:
         yield from _in_time(wait, f"broker {wait.node} was not registered or was fenced")
 
@@ -62,6 +64,8 @@ def nodes_publish_what_is_committed_in_time(wait: Wait) -> Findings:
 def isr_changes_end_in_time(wait: Wait) -> Findings:
     """An ISR change of a leader is committed or reverted, or newer metadata ends it, within two
     request timeouts once replicas are in sync."""
+    # One change is in flight at a time. While it is, the high watermark waits for the maximal ISR,
+    # so a change that never ends stops the partition, with all of its replicas alive.
     if wait.awaited is Awaited.ISR_CHANGE_ENDED:
         yield from _in_time(wait, f"an ISR change of leader {wait.node} was pending")
 
@@ -73,6 +77,8 @@ def isr_changes_end_in_time(wait: Wait) -> Findings:
 def leaders_commit_what_they_append_in_time(wait: Wait) -> Findings:
     """While its ISR is large enough, a leader's high watermark reaches what it has appended a
     second after replicas must be in sync."""
+    # Until then a member that is gone may hold the high watermark back, rightly: it leaves the ISR
+    # only after replica.lag.time.max.ms. An ISR below its minimum holds it back as well (KIP-966).
     if wait.awaited is Awaited.COMMITTED:
         yield from _in_time(wait, f"leader {wait.node} held records above its high watermark")
 
