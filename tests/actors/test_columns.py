@@ -1,10 +1,8 @@
-"""The columns of trace tables are those that ``pyarrow.array`` makes, and load no pandas."""
+"""The columns of trace tables, from values as recorders have them."""
 
 from __future__ import annotations
 
 import enum
-import subprocess
-import sys
 from typing import Any
 
 import pyarrow as pa
@@ -52,23 +50,3 @@ def test_values_may_be_of_other_classes() -> None:
 def test_a_value_of_another_kind_is_an_error(kind: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError, OverflowError)):
         column(kind, [None, value])
-
-
-def test_a_run_is_saved_without_pandas() -> None:
-    """It takes 44 MB and 0.3 s, of an actor or of the end of ``serve``."""
-    program = (
-        "import sys, tempfile\n"
-        "from minicluster import MiniCluster\n"
-        "from minicluster.actors.cluster.mini_cluster import inside\n"
-        "with MiniCluster(seed=1) as cluster:\n"
-        "    recorder = inside(cluster).recorder\n"
-        "    recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 200, 64, 64\n"
-        "    recorder.shelf.group_rows = 64\n"
-        "    cluster.produce(cluster.create_topic('orders'), count=3)\n"
-        "    cluster.run_for('10s')\n"
-        "    assert recorder.shelf.bytes\n"
-        "    cluster.save(tempfile.mkdtemp())\n"
-        "print(sorted({'pandas', 'pyarrow', 'pyspark'} & set(sys.modules)))\n"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.stdout == "['pyarrow']\n", result.stderr
