@@ -17,6 +17,7 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of, unseen
+from minicluster.actors.recording.columns import load_arrow
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_place import check_place, check_writable, escaped_name
@@ -123,7 +124,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             with ready.at(ready_places):
                 signals.stop = session.stop
                 report.ready(cluster.open_to_clients("serve").bootstrap_servers)
-                _load_arrow()
+                load_arrow()
                 response, failure = _run(session)
         except BaseException:
             ends.close()
@@ -136,18 +137,6 @@ def serve(settings: ServeSettings, report: Report) -> Served:
         served = Served(path, response, _lacks(cluster.recorder))
         report.ended(served)
         return served
-
-
-def _load_arrow() -> None:
-    """Load what writes the trace: this thread has time for it, and neither an actor nor the end.
-
-    Arrow's own allocator keeps what each thread has ever used: 160 MB after a quarter of an hour.
-    """
-    import pyarrow as pa
-
-    importlib.import_module("pyarrow.parquet")
-    pa.set_memory_pool(pa.system_memory_pool())
-    pa.array([0])  # the first column loads pandas, for 0.3 s
 
 
 class _End:

@@ -21,11 +21,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.recording.columns import load_arrow
 from minicluster.actors.serve.serving import TRACE_BYTES
 from tests.load.handlers import HandlerTimes, watch_handlers
 
 STALL_MS = 50
-LOADED_BY_SERVE = ("minicluster.actors.nodes.coordinators", "pyarrow.parquet")
+LOADED_BY_SERVE = "minicluster.actors.nodes.coordinators"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     times = watch_handlers()
     from minicluster import MiniCluster
 
-    for module in LOADED_BY_SERVE:
-        importlib.import_module(module)
+    importlib.import_module(LOADED_BY_SERVE)
+    load_arrow()
 
     with MiniCluster(
         seed=1, runtime="threaded", listeners=True, online=not options.unjudged
