@@ -6,7 +6,6 @@ The rows of them are as many as the records: packed, they take little of what el
 from __future__ import annotations
 
 import time
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,12 @@ from minicluster.verify.handwritten.clients import holds, leads
 from minicluster.verify.handwritten.run import plain_run
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_whole
+from tests.bench.judging_cost import seconds_and_bytes
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=time.process_time)]
 
 FEW, MANY = 5_000, 20_000
+JUDGED_BY = ("F4",)
 
 
 def run_of(records: int, path: Path) -> Run:
@@ -32,25 +33,13 @@ def run_of(records: int, path: Path) -> Run:
     return read_run(run.write(path), path.name)
 
 
-def seconds_and_bytes(run: Run) -> tuple[float, int]:
-    """The processor time of a judgement, and Python's memory at its peak in another one."""
-    begun = time.process_time()
-    judged = judge_whole(run, RULES)
-    seconds = time.process_time() - begun
-    assert not judged.crashes
-    assert judged.tallies["F4"].looked_at
-    tracemalloc.start()
-    judge_whole(run, RULES)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return seconds, peak
-
-
 def test_a_record_among_many_costs_what_it_does_among_few(benchmark: Any, tmp_path: Path) -> None:
     few, many = run_of(FEW, tmp_path / "few"), run_of(MANY, tmp_path / "many")
     judge_whole(few, RULES)  # what is loaded at the first need
-    seconds_of_few, bytes_of_few = seconds_and_bytes(few)
-    seconds_of_many, bytes_of_many = benchmark.pedantic(lambda: seconds_and_bytes(many), rounds=1)
+    seconds_of_few, bytes_of_few = seconds_and_bytes(few, JUDGED_BY)
+    seconds_of_many, bytes_of_many = benchmark.pedantic(
+        lambda: seconds_and_bytes(many, JUDGED_BY), rounds=1
+    )
     benchmark.extra_info["seconds"] = [seconds_of_few, seconds_of_many]
     benchmark.extra_info["megabytes"] = [bytes_of_few / 1e6, bytes_of_many / 1e6]
     print(benchmark.extra_info)

@@ -22,10 +22,12 @@ from minicluster.verify.handwritten.log import cluster
 from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, as_json
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_whole
+from tests.bench.judging_cost import seconds_and_bytes
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=time.process_time)]
 
 FEW, MANY = 600, 2_400
+JUDGED_BY = ("F1", "F8", "H1", "F7", "G12")
 GROUPS = ("g", "h", "i", "j")
 ROWS_PER_RECORD = 6 + 6 * len(GROUPS) + 3
 
@@ -65,21 +67,6 @@ def run_of(records: int, path: Path) -> Run:
     return read_run(run.write(path), path.name)
 
 
-def seconds_and_bytes(run: Run) -> tuple[float, int]:
-    """The processor time of a judgement, and Python's memory at its peak in another one."""
-    begun = time.process_time()
-    judged = judge_whole(run, RULES)
-    seconds = time.process_time() - begun
-    assert not judged.crashes
-    for rule in ("F1", "F8", "H1", "F7", "G12"):
-        assert judged.tallies[rule].looked_at, rule
-    tracemalloc.start()
-    judge_whole(run, RULES)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return seconds, peak
-
-
 def bytes_of_rows(run: Run) -> int:
     """What the rows of the trace take as Python has them."""
     tracemalloc.start()
@@ -99,8 +86,8 @@ def test_a_small_record_among_many_costs_what_it_does_among_few(
 ) -> None:
     few, many = run_of(FEW, tmp_path / "few"), run_of(MANY, tmp_path / "many")
     judge_whole(few, RULES)  # what is loaded at the first need
-    seconds_of_few, _ = seconds_and_bytes(few)
-    seconds_of_many, peak = benchmark.pedantic(lambda: seconds_and_bytes(many), rounds=1)
+    seconds_of_few, _ = seconds_and_bytes(few, JUDGED_BY)
+    seconds_of_many, peak = benchmark.pedantic(lambda: seconds_and_bytes(many, JUDGED_BY), rounds=1)
     growth, part = seconds_of_many / seconds_of_few, peak / bytes_of_rows(many)
     benchmark.extra_info.update(seconds=[seconds_of_few, seconds_of_many], part_of_the_rows=part)
     print(benchmark.extra_info)
