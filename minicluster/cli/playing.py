@@ -198,17 +198,18 @@ def _play(
             place.publish(played.path)  # whatever becomes of its verification
             with shown_verification(shown) as show:
                 report = verify(played.path, on_progress=show)
-        written = leave_report(played.path, report)
+        has_page = leave_report(played.path, report)
         left = place.publish(played.path)
         page = place.uri(played.path / PAGE)
-        written &= junit is None or write_report(junit, report.to_junit())
+        has_junit = junit is None or write_report(junit, report.to_junit())
         show_report(report, form, every_rule, by_subject=is_demo and not every_rule)
         _complain_about(played, place, left, is_reported=form == TEXT)
     if form == TEXT:
         print_line(f"run     {left}")
-        print_line(f"report  {page}")
+        if has_page:
+            print_line(f"report  {page}")
         print_line(f"repeat  {command_name()} replay {left}")
-    return report.exit_code if written else EXIT_FILES
+    return report.exit_code if has_page and has_junit else EXIT_FILES
 
 
 def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: bool) -> int:

@@ -154,6 +154,17 @@ def test_a_held_report_shows_the_whole_story_when_the_folder_of_its_run_is_gone(
     assert "1 more like it: orders-0, broker" in text
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_half_a_page_is_not_left_on_a_full_disk(report: Report, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.symlink_to("/dev/full")
+
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        report.leave(tmp_path)
+
+    assert raised.value.filename == str(page) and list(tmp_path.iterdir()) == []
+
+
 def test_the_page_shows_what_was_done(page: str) -> None:
     steps = dict(re.findall(r'<tr class="(\w*)" id="step-(\d)">', page))
     assert "not_applicable" in steps, "the step that was not reached"

@@ -98,6 +98,22 @@ def test_a_session_that_cannot_be_reached_is_one_clear_line() -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_a_java_that_does_not_start_tells_its_last_reason(tmp_path: Path) -> None:
+    """Lines that begin with a tab are of a traceback, its "... 32 more" as well."""
+    java = tmp_path / "java"
+    java.write_text(
+        """#!/bin/sh
+        printf 'Exception in main\\n\\tat A.b\\nCaused by: too few files\\n\\t... 32 more\\n'
+        """
+    )
+    java.chmod(0o755)
+    started = jvm.Jvm(java, version=25)
+
+    with pytest.raises(jvm.SparkUnavailable, match="did not start: Caused by: too few files$"):
+        started.connection()
+    started.close()
+
+
 def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

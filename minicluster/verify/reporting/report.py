@@ -53,12 +53,15 @@ class Report(ReportData):
             raise NotValid(self)
 
     def leave(self, run: Path) -> None:
-        """Write the page and the JSON into a run folder, which is where they place the run."""
+        """Write the page and the JSON into a run folder, which is where they place the run.
+
+        Errors:  OSError with the file that cannot be written; half a file is not left.
+        """
         placed = self
         if len(self.runs) == 1:
             placed = replace(self, runs=(replace(self.runs[0], path=str(run)),))
-        (run / PAGE).write_text(placed.to_html(), encoding="utf-8")
-        (run / DATA).write_text(placed.to_json() + "\n", encoding="utf-8")
+        _write(run / PAGE, placed.to_html())
+        _write(run / DATA, placed.to_json() + "\n")
 
     def places(self) -> list[str]:
         """Where the run folders and the pages lie, one line for each that is there."""
@@ -118,3 +121,11 @@ class Report(ReportData):
         )
         print_report(console, self, width=width, every_rule=every_rule)
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:  # of a write, such as on a full disk, it names no file
+        file.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(file)) from None

@@ -191,7 +191,7 @@ class Jvm:
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
-        messages = [line for line in lines if line and not line.startswith("\tat ")]
+        messages = [line for line in lines if line and not line.startswith("\t")]
         return messages[-1] if messages else "it printed nothing"
 
 
