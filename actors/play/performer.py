@@ -199,8 +199,10 @@ class Performer:
             process = cluster.processes[node]
             if process.paused:
                 processes.resume(cluster, node)
-            # Else a shutdown that could not end before would take the node away from now on.
-            process.starts_again = process.shuts_down_since_ms is not None
+            # Else a shutdown that could not end before, or a registration that has too little of
+            # its time left (initial.broker.registration.timeout.ms), would take the node away.
+            registers = process.broker is not None and not process.broker.lifecycle.registered
+            process.starts_again = registers or process.shuts_down_since_ms is not None
         for broker in unregistered_brokers(cluster):
             processes.restart(cluster, broker)
         for client in list(cluster.paused_clients):
