@@ -109,7 +109,7 @@ def test_a_java_that_does_not_start_tells_its_last_reason(tmp_path: Path) -> Non
     java.chmod(0o755)
     started = jvm.Jvm(java, version=25)
 
-    with pytest.raises(jvm.SparkUnavailable, match="did not start: Caused by: too few files$"):
+    with pytest.raises(jvm.SparkUnavailable, match=r"did not start: Caused by: too few files$"):
         started.connection()
     started.close()
 
