@@ -10,7 +10,6 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.values import value_text, value_texts
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
-from minicluster.log.record_scan import record_values
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
 
@@ -42,7 +41,7 @@ def replica_rows(disk: Disk, incarnation: str | None, at: str) -> Iterator[dict[
     """
     for listed in _logs(disk, incarnation, at):
         for batch in listed.log.batches:
-            values = record_values(batch)
+            values = batch.values()
             for offset, value in zip(_offsets(batch, len(values)), values, strict=True):
                 yield {
                     **listed.place,
@@ -80,7 +79,7 @@ def _columns(batches: Iterable[RecordBatch]) -> Mapping[str, pa.Array]:
     epochs: list[int] = []
     texts: list[bytes] = []
     for batch in batches:
-        values = record_values(batch)
+        values = batch.values()
         offsets += _offsets(batch, len(values))
         epochs += [batch.leader_epoch] * len(values)
         texts += value_texts(values)

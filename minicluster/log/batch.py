@@ -11,7 +11,7 @@ Source:   spec of the format: DefaultRecordBatch, DefaultRecord, ControlRecordTy
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,8 @@ from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
 from minicluster.log.format.framing import (
-    framed_values,
-    read_bytes,
+    fields_of_records,
     read_headers,
-    read_varint,
     value_frames,
     write_bytes,
     write_varint,
@@ -212,11 +210,6 @@ class RecordBatch:
                 self._records = self._decode_records()
         return self._records
 
-    @property
-    def records_in_memory(self) -> tuple[Record, ...] | None:
-        """Its records where nobody has to decode them."""
-        return self._records
-
     def unpacked_body(self) -> bytes:
         """The bytes of its records, without compression.
 
@@ -243,13 +236,33 @@ class RecordBatch:
         if self.is_control:
             return ()
         if self._metadata_records is None:
-            values: Iterable[bytes] | None = None
-            if self._records is None and not self.attributes & CODEC_MASK:
-                values = framed_values(self.unpacked_body(), self.count)
-            if values is None:
-                values = (record.value or b"" for record in self.records)
-            self._metadata_records = tuple(map(decode_record, values))
+            self._metadata_records = tuple(map(decode_record, self.values()))
         return self._metadata_records
+
+    def values(self) -> list[bytes]:
+        """The value of each record, empty where it has none.
+
+        Errors:  InvalidBatch, as for the records.
+        """
+        if self._records is not None:
+            return [record.value or b"" for record in self._records]
+        fields = fields_of_records(self.unpacked_body(), self.count)
+        return [value or b"" for _, _, _, value, _ in fields]
+
+    def contents(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        """The offset, timestamp, key and value of each record, of which nothing is kept: a log
+        would hold everything twice.
+
+        Errors:  InvalidBatch, as for the records.
+        """
+        if self._records is not None:
+            for record in self._records:
+                yield record.offset, record.timestamp, record.key, record.value
+            return
+        base_offset, time = self.base_offset, self._time
+        fields = fields_of_records(self.unpacked_body(), self.count)
+        for time_delta, offset_delta, key, value, _ in fields:
+            yield base_offset + offset_delta, time(time_delta), key, value
 
     # --- bytes ------------------------------------------------------------------------------
 
@@ -436,26 +449,22 @@ class RecordBatch:
         return bytes(out)
 
     def _decode_records(self) -> tuple[Record, ...]:
-        body = self.unpacked_body()
-        records, position = [], 0
-        log_append_time = self.is_log_append_time
-        for _ in range(self.count):
-            length, position = read_varint(body, position)
-            end = position + length
-            if length < 0 or end > len(body):
-                raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
-            time_delta, position = read_varint(body, position + 1)
-            offset_delta, position = read_varint(body, position)
-            key, position = read_bytes(body, position)
-            value, position = read_bytes(body, position)
-            headers, position = read_headers(body, position)
-            if position != end:
-                raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")
-            timestamp = self.max_timestamp if log_append_time else self.base_timestamp + time_delta
-            records.append(Record(self.base_offset + offset_delta, timestamp, key, value, headers))
-        if position != len(body):
-            raise InvalidBatch(f"{len(body) - position} bytes follow the batch's last record")
-        return tuple(records)
+        body, base_offset = self.unpacked_body(), self.base_offset
+        return tuple(
+            Record(
+                base_offset + offset_delta,
+                self._time(time_delta),
+                key,
+                value,
+                read_headers(body, headers_at),
+            )
+            for time_delta, offset_delta, key, value, headers_at in fields_of_records(
+                body, self.count
+            )
+        )
+
+    def _time(self, delta: int) -> int:
+        return self.max_timestamp if self.is_log_append_time else self.base_timestamp + delta
 
     # --- being a value ----------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""The fields of a record inside of a batch, zig-zag varints, and the values of records alone."""
+"""The records inside of a batch: their frames, their fields, zig-zag varints.
+
+Source:  DefaultRecord.readFrom, DefaultRecordBatch.RecordIterator.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,9 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
         byte = buffer[position]
         if byte < 0x80:  # most of them
             return (byte >> 1) ^ -(byte & 1), position + 1
+        if (second := buffer[position + 1]) < 0x80:  # most of the others
+            raw = (byte & 0x7F) | second << 7
+            return (raw >> 1) ^ -(raw & 1), position + 2
         while True:
             byte = buffer[position]
             position += 1
@@ -48,7 +54,11 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 # --- records ------------------------------------------------------------------------------------
 
 
-NUMBERS_BYTES_MAX = 12  # attributes, time, offset and a byte: too few for a time above 64 bits
+_SIGNED = tuple((byte >> 1) ^ -(byte & 1) for byte in range(128))
+"""The number that each byte of a varint is alone."""
+
+Fields = tuple[int, int, bytes | None, bytes | None, int]
+"""Of a record: the deltas of its time and offset, its key and value, where its headers begin."""
 
 
 def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
@@ -63,60 +73,40 @@ def value_frames(values: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join((prefix, frame, value, b"\0"))  # no headers
 
 
-def framed_values(body: bytes, count: int) -> list[bytes] | None:
-    """The values of records, empty where a record has none, without anything else of them.
+def fields_of_records(body: bytes, count: int) -> Iterator[Fields]:
+    """The fields of each record of a batch, as they are stored.
 
-    None if a record has headers, or a number that is longer than most: then the records themselves
-    tell what they are, or what is wrong with them. Varints are read in place: this loop is most of
-    the reading of a long log, and a fifth of what the records cost.
+    A broker does this with every record that it gets, and the reader of a long log with all of
+    them, so numbers of one byte are read in place: calls for them would take twice as long.
+
+    Errors:  InvalidBatch where the bytes do not hold so many records, and nothing else.
     """
-    values = []
-    position = 0
+    position, body_end = 0, len(body)
     try:
         for _ in range(count):
-            length = body[position]
-            position += 1
-            if length > 127:
-                second = body[position]
-                if second > 127:
-                    return None
-                length += (second << 7) - 128
-                position += 1
-            end = position + (length >> 1)
-            at = position + 1  # after the attributes
-            while body[at] > 127:  # the time
-                at += 1
-            at += 1
-            while body[at] > 127:  # the offset
-                at += 1
-            key = body[at + 1]
-            at += 2
-            if length & 1 or at - position > NUMBERS_BYTES_MAX:
-                return None
-            if key > 127:
-                second = body[at]
-                if second > 127:
-                    return None
-                key += (second << 7) - 128
-                at += 1
-            if not key & 1:
-                at += key >> 1
-            size = body[at]
-            at += 1
-            if size > 127:
-                second = body[at]
-                if second > 127:
-                    return None
-                size += (second << 7) - 128
-                at += 1
-            stop = at if size & 1 else at + (size >> 1)
-            if stop + 1 != end or body[stop] != 0:
-                return None
-            values.append(body[at:stop])
+            length, at = read_varint(body, position)
+            end = at + length
+            if length < 0 or end > body_end:
+                raise InvalidBatch(f"a record of {length} bytes does not fit into its batch")
+            at += 1  # the attributes, which mean nothing
+            byte = body[at]
+            time_delta, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
+            byte = body[at]
+            offset_delta, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
+            byte = body[at]
+            size, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
+            key = None if size < 0 else body[at : (at := at + size)]
+            byte = body[at]
+            size, at = (_SIGNED[byte], at + 1) if byte < 128 else read_varint(body, at)
+            value = None if size < 0 else body[at : (at := at + size)]
+            if (at + 1 if body[at] == 0 else skip_headers(body, at)) != end:
+                raise InvalidBatch(f"a record is not as long as its prefix, {length} bytes")
+            yield time_delta, offset_delta, key, value, at
             position = end
     except IndexError:
-        return None
-    return values if position == len(body) else None
+        raise InvalidBatch("the batch ends inside a record") from None
+    if position != body_end:
+        raise InvalidBatch(f"{body_end - position} bytes follow the batch's last record")
 
 
 def write_bytes(out: bytearray, value: bytes | None) -> None:
@@ -141,16 +131,12 @@ def read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
     return body[position : position + length], position + length
 
 
-def read_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    """The headers at a position, and the position behind them.
+def read_headers(body: bytes, position: int) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers at a position, which ``skip_headers`` has passed.
 
-    Errors:  InvalidBatch.
+    Errors:  InvalidBatch for a name that is not UTF-8.
     """
     count, position = read_varint(body, position)
-    if count == 0:
-        return (), position
-    if not 0 <= count <= len(body) - position:
-        raise InvalidBatch(f"{count} headers do not fit into a record")
     headers = []
     for _ in range(count):
         name, position = read_bytes(body, position)
@@ -159,4 +145,20 @@ def read_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | N
             headers.append(((name or b"").decode(), value))
         except UnicodeDecodeError:
             raise InvalidBatch("a header's name is not UTF-8") from None
-    return tuple(headers), position
+    return tuple(headers)
+
+
+def skip_headers(body: bytes, position: int) -> int:
+    """The position behind the headers at a position; nobody looks into a name.
+
+    Errors:  InvalidBatch.
+    """
+    count, position = read_varint(body, position)
+    if not 0 <= count <= len(body) - position:
+        raise InvalidBatch(f"{count} headers do not fit into a record")
+    for _ in range(count):
+        name, position = read_bytes(body, position)
+        if name is None:
+            raise InvalidBatch("a header has no name")
+        _, position = read_bytes(body, position)
+    return position

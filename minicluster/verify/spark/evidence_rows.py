@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from minicluster.errors import UserError
 from minicluster.log.batch import HEADER_BYTES, LENGTH_END, RecordBatch
-from minicluster.log.record_scan import record_values
 from minicluster.verify.evidence.run import LogFacts, Run
 from minicluster.verify.share import share_of
 
@@ -222,7 +221,7 @@ class RowWriter:
             self._add_timed(batch, place)
             return
         target = self._target
-        values = record_values(batch)
+        values = batch.values()
         base = batch.base_offset
         to: dict[int, tuple[list[int], list[bytes]]] = {share: ([], []) for share in target.every}
         seen_from: dict[int, tuple[int, int]] = {}
@@ -253,15 +252,15 @@ class RowWriter:
     def _add_timed(self, batch: RecordBatch, place: int) -> None:
         """Add each record of a batch with its time, a change of a partition to its share alone."""
         every = self._target.every
-        times = record_times(batch)
-        for index, (value, time) in enumerate(zip(record_values(batch), times, strict=True)):
+        for index, (offset, time, _, content) in enumerate(batch.contents()):
+            value = content or b""
             share = self._share_of(value) if value[:2] == CHANGE else _EVERY
             for to_share in every if share == _EVERY or self._target.shares == 1 else (share,):
                 self._append(
                     share=to_share,
                     phase=Phase.RECORD,
                     place=place + index,
-                    offset=batch.base_offset + index,
+                    offset=offset,
                     batch=place,
                     ends=batch.last_offset,
                     record=value,
@@ -305,15 +304,6 @@ class RowWriter:
         """The rows so far, if they are many."""
         if len(self) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
             yield self.taken()
-
-
-def record_times(batch: RecordBatch) -> Sequence[int]:
-    """The time of each record of a batch."""
-    records = batch.records_in_memory
-    if records is not None:
-        return [record.timestamp for record in records]
-    at = batch.max_timestamp if batch.is_log_append_time else batch.base_timestamp
-    return [at] * batch.count
 
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from minicluster.log.control import control_records
 from minicluster.protocol import records as r
 from minicluster.protocol.coordinator_records.described import RecordTypes, described_records
 from minicluster.protocol.json_form import to_json_text
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import decode_record
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
 
@@ -290,22 +290,10 @@ def _records(batch: RecordBatch, types: RecordTypes | None) -> Iterator[_Describ
                 description.key,
             )
         return
-    for offset, timestamp, versioned in _placed(batch):
+    for offset, timestamp, _, value in batch.contents():
+        versioned = decode_record(value or b"")
         cls = type(versioned.record)
         name = _NAMES.get(cls)
         if name is None:
             name = _NAMES[cls] = cls.__name__.removesuffix("Record")
         yield offset, timestamp, name, versioned.record, versioned.version, None
-
-
-def _placed(batch: RecordBatch) -> Iterator[tuple[int, int, VersionedRecord]]:
-    """Offset, time and record of each metadata record."""
-    decoded = batch.metadata_records
-    records = batch.records_in_memory
-    if records is not None:
-        for record, versioned in zip(records, decoded, strict=True):
-            yield record.offset, record.timestamp, versioned
-    else:  # each is a value alone, with the next offset and the time of the batch
-        time = batch.max_timestamp if batch.is_log_append_time else batch.base_timestamp
-        for offset, versioned in enumerate(decoded, batch.base_offset):
-            yield offset, time, versioned
