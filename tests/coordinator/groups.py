@@ -17,7 +17,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.records import ConfigRecord, VersionedRecord
+from minicluster.protocol.records import ConfigRecord, RemoveTopicRecord, VersionedRecord
 from minicluster.rules import Rules
 from tests.coordinator.memory_log import Log
 from tests.metadata.records import broker, feature, partition, topic, uid, version
@@ -51,6 +51,8 @@ class Groups:
         self.offset = 0
         self.log = Log(mark=None)
         self.topic_ids: dict[str, uuid.UUID] = {}
+        self._numbers: dict[str, int] = {}
+        self._created = 0
         self.counts: dict[str, int] = {}
         self._sent = 0
         self._starts = 0
@@ -103,17 +105,22 @@ class Groups:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic, or add partitions to one."""
-        number = len(self.topic_ids) + 1
         records = []
-        if name not in self.topic_ids:
-            self.topic_ids[name] = uid(number)
-            records.append(topic(name, number))
-        else:
-            number = list(self.topic_ids).index(name) + 1
+        if name not in self._numbers:
+            self._created += 1
+            self._numbers[name] = self._created
+            self.topic_ids[name] = uid(self._created)
+            records.append(topic(name, self._created))
+        number = self._numbers[name]
         before = self.counts.get(name, 0)
         records += [self._partition(number, index) for index in range(before, partitions)]
         self.counts[name] = partitions
         self.publish(*records)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; one that is created later with its name has another id."""
+        del self.counts[name]
+        self.publish(RemoveTopicRecord(topic_id=uid(self._numbers.pop(name))))
 
     def set_group_config(self, group_id: str, name: str, value: str) -> None:
         """Set a dynamic config of a group."""

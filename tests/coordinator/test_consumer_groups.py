@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -187,6 +188,85 @@ def test_a_new_topic_matches_once_the_expressions_are_matched_again() -> None:
     groups.create_topic("ordinary", 1)
     groups.heartbeat("a", 2)
     assert groups.heartbeat("a", 2).member_epoch == 2  # not within 10 s of the last match
+    groups.advance(10_001)
+    groups.heartbeat("a", 2)
+    assert groups.assignment(groups.heartbeat("a", 2)) == {"orders": [0], "ordinary": [0]}
+
+
+def resolved_topics(groups: Groups) -> set[str]:
+    """The topics that the only expression of the group matched last."""
+    group = groups.machine.state.runtime._contexts[0].shard.consumer_group("g")
+    (resolved,) = group.resolved_regexes.values()
+    return set(resolved.topics)
+
+
+def test_a_matched_topic_that_is_deleted_and_created_again_is_assigned_without_another_match() -> (
+    None
+):
+    """Its name stays matched, so the hash of the group's topics changes with each heartbeat."""
+    groups = Groups(orders=1, ordinary=1)
+    groups.heartbeat("a", 0, subscribed_topic_regex="ord.*")
+    groups.heartbeat("a", 1)
+    groups.delete_topic("orders")
+    given_up = groups.heartbeat("a", 2, owned={"orders": (0,), "ordinary": (0,)})
+    assert groups.assignment(given_up) == {"ordinary": [0]}
+    assert groups.heartbeat("a", 2, owned={"ordinary": (0,)}).member_epoch == 3
+    assert resolved_topics(groups) == {"orders", "ordinary"}
+    groups.create_topic("orders", 2)
+    assert groups.assignment(groups.heartbeat("a", 3)) == {"orders": [0, 1], "ordinary": [0]}
+
+
+def test_a_deleted_topic_starts_no_match_and_the_next_one_forgets_it() -> None:
+    groups = Groups({"group.consumer.regex.refresh.interval.ms": "60000"}, orders=1, ordinary=1)
+    groups.heartbeat("a", 0, subscribed_topic_regex="ord.*")
+    groups.heartbeat("a", 1)
+    groups.delete_topic("ordinary")
+    groups.advance(20_000)
+    groups.heartbeat("a", 2, owned={"orders": (0,)})
+    assert resolved_topics(groups) == {"orders", "ordinary"}
+    groups.advance(40_001)
+    groups.heartbeat("a", 3)
+    assert resolved_topics(groups) == {"orders"}
+    # The expression matches other topics, though those that exist are the same.
+    assert groups.heartbeat("a", 3).member_epoch == 4
+
+
+def test_a_topic_that_is_gone_before_the_next_match_raises_no_epoch() -> None:
+    groups = Groups(orders=1)
+    groups.heartbeat("a", 0, subscribed_topic_regex="ord.*")
+    groups.heartbeat("a", 1)
+    groups.create_topic("ordinary", 1)
+    groups.delete_topic("ordinary")
+    groups.advance(10_001)
+    groups.heartbeat("a", 2)
+    assert groups.heartbeat("a", 2).member_epoch == 2
+
+
+def test_an_expression_that_replaces_one_in_a_match_is_matched_with_the_next_heartbeat() -> None:
+    """Only one match is under way, and it is of the expressions that its heartbeat knew."""
+    groups = Groups(orders=1, other=1)
+    first = m.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=5_000,
+        subscribed_topic_regex="ord.*",
+        topic_partitions=(),
+    )
+    groups.send(first, 1)
+    groups.send(replace(first, member_epoch=1, subscribed_topic_regex="oth.*"), 1)
+    groups.advance(0)  # the match of ord.*, to which nobody subscribes any more
+    assert groups.assignment(groups.heartbeat("a", 1)) is None
+    assert resolved_topics(groups) == {"other"}
+    assert groups.assignment(groups.heartbeat("a", 1)) == {"other": [0]}
+
+
+def test_the_next_coordinator_matches_again_what_the_last_one_matched_before_a_new_topic() -> None:
+    groups = Groups(orders=1)
+    groups.heartbeat("a", 0, subscribed_topic_regex="ord.*")
+    groups.heartbeat("a", 1)
+    groups.create_topic("ordinary", 1)
+    groups.restart()
     groups.advance(10_001)
     groups.heartbeat("a", 2)
     assert groups.assignment(groups.heartbeat("a", 2)) == {"orders": [0], "ordinary": [0]}

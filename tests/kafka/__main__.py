@@ -9,12 +9,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kafka.jars import jars_folder, missing, spark_jars_folder, test_jars_folder
+from tests.kafka.jars import (
+    former_tests_folder,
+    jars_folder,
+    missing,
+    spark_jars_folder,
+    test_jars_folder,
+)
 from tests.maven import copy_jars
 
 POMS = {
     "pom.xml": (jars_folder(), ()),
     "tests-pom.xml": (test_jars_folder(), ()),
+    # The jar alone: what it needs is there, in a later release.
+    "former-tests-pom.xml": (former_tests_folder(), ("kafka_2.13",)),
     # Its other jars are in pyspark.
     "spark-pom.xml": (
         spark_jars_folder(),

@@ -9,6 +9,7 @@ from tests.java import java, javac
 from tests.maven import cache_folder
 
 VERSION = "4.3.0"
+FORMER_VERSION = "4.0.0"
 CONNECTOR_VERSION = "4.2.0"
 
 
@@ -35,12 +36,21 @@ def test_jars_folder() -> Path:
     return jars_folder().with_name(f"kafka-tests-{VERSION}")
 
 
+def former_tests_folder() -> Path:
+    """The folder of the last test jar with classes that no jar has any more, there or not.
+
+    Kafka 4.1 moved them to clients-integration-tests, a module that it does not publish.
+    """
+    return jars_folder().with_name(f"kafka-tests-{FORMER_VERSION}")
+
+
 def tests_missing() -> str | None:
     """The reason why Apache Kafka's own tests cannot run here, None if they can."""
     if java() is None or javac() is None:
         return "there is no Java (java and javac) on the path"
-    if not list(test_jars_folder().glob(f"kafka_*-{VERSION}-test.jar")):
-        return f"no test jars of Apache Kafka {VERSION}: python -m tests.kafka fetch"
+    for folder, version in ((test_jars_folder(), VERSION), (former_tests_folder(), FORMER_VERSION)):
+        if not list(folder.glob(f"kafka_*-{version}-test.jar")):
+            return f"no test jars of Apache Kafka {version}: python -m tests.kafka fetch"
     return None
 
 

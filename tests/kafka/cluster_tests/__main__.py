@@ -1,34 +1,50 @@
-"""``python -m tests.kafka.cluster_tests CLASS…``: what comes of the tests of some classes."""
+"""``python -m tests.kafka.cluster_tests [--class-path PATH] CLASS…``: what comes of their tests.
+
+PATH, as Java has it, is for classes that no jar of Kafka's has, such as those of its module
+clients-integration-tests, which are compiled against the jars before; their names have packages.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kafka.cluster_tests.playing import HOLDS, count_by_outcome, full_name, play
+from tests.kafka.cluster_tests.playing import HOLDS, count_by_outcome, play
 from tests.kafka.jars import tests_missing
 
 WITHIN_S = 3_600.0
 
 
-def main(names: Sequence[str]) -> int:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka.cluster_tests")
+    parser.add_argument(
+        "--class-path",
+        metavar="PATH",
+        type=lambda text: [str(Path(part).resolve()) for part in text.split(os.pathsep)],
+        default=[],
+        help="folders and jars of other classes",
+    )
+    parser.add_argument("classes", metavar="CLASS", nargs="+", help="with its package or without")
+    return parser
+
+
+def main(words: Sequence[str]) -> int:
     """Exit code 0 where no test failed."""
-    if not names:
-        print("usage: python -m tests.kafka.cluster_tests CLASS…", file=sys.stderr)
-        return 64
+    arguments = _parser().parse_args(words)
     why = tests_missing()
     if why is not None:
         print(why, file=sys.stderr)
         return 69
+    folder = Path(tempfile.mkdtemp(prefix="kafka-cluster-tests-"))
     try:
-        classes = [full_name(name) for name in names]
+        tests = play(arguments.classes, folder, within_s=WITHIN_S, class_path=arguments.class_path)
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 64
-    folder = Path(tempfile.mkdtemp(prefix="kafka-cluster-tests-"))
-    tests = play(classes, folder, within_s=WITHIN_S)
     for test in sorted(tests, key=lambda test: test.outcome):
         if test.outcome != HOLDS and "combined" not in test.message:
             print(f"{test.test}: {test.outcome}: {test.message}")

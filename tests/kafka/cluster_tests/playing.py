@@ -18,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from tests.java import compile_java, java_command
+from tests.kafka.cluster_tests import former
 from tests.kafka.jars import test_jars_folder
 
 CHECKOUT = Path(__file__).parents[3]
@@ -77,11 +78,17 @@ def _stand_in() -> Path:
     return compile_java(*STAND_IN, classes=folder, class_path=[JARS])
 
 
-def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]:
+def play(
+    names: Sequence[str], folder: Path, *, within_s: float, class_path: Sequence[str | Path] = ()
+) -> list[Played]:
     """Play the tests of some classes, one after the other.
 
-    Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit.
+    Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit;
+             class_path: where classes are that no jar has.
     """
+    class_path = [_stand_in(), *class_path, JARS]
+    if any(map(former.is_former, names)):
+        class_path = former.class_path_of(names, folder / "former", class_path)
     reports = folder / "reports"
     system = {
         "org.slf4j.simpleLogger.defaultLogLevel": "error",
@@ -91,7 +98,7 @@ def play(names: Sequence[str], folder: Path, *, within_s: float) -> list[Played]
         "cluster.checkout": CHECKOUT,
         "cluster.log": folder / "cluster.log",
     }
-    launcher = java_command(LAUNCHER, class_path=[_stand_in(), JARS], heap="768m")
+    launcher = java_command(LAUNCHER, class_path=class_path, heap="768m")
     command = [
         launcher[0],
         *(f"-D{name}={value}" for name, value in system.items()),
