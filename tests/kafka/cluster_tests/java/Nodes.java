@@ -230,7 +230,18 @@ final class Nodes {
             cluster.countUncleanElections();
             return leaderAndIsr(i.getArgument(0), i.getArgument(1));
         });
+        known.put("getPartitionReplicaEndpoints", i -> endpoints(i.getArgument(0)));
         return node(KRaftMetadataCache.class, known);
+    }
+
+    /** Where clients reach the replicas that run, once each broker knows them. */
+    private Map<Integer, Node> endpoints(TopicPartition partition) throws InterruptedException {
+        cluster.ensureConsistentMetadata();
+        return described(partition).stream().flatMap(topic -> topic.partitions().stream())
+            .filter(known -> known.partition() == partition.partition())
+            .flatMap(known -> known.replicas().stream())
+            .filter(replica -> !replica.host().isEmpty())
+            .collect(Collectors.toMap(Node::id, replica -> replica));
     }
 
     private Optional<TopicDescription> described(Object named) throws InterruptedException {
