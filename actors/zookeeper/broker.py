@@ -39,7 +39,8 @@ from minicluster.actors.zookeeper.replica_manager import (
 )
 from minicluster.broker.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.configs.effective import BrokerLevels
+from minicluster.broker.requests.alter_configs import preprocess
+from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -57,7 +58,6 @@ from minicluster.zookeeper.broker.administration.admin_requests import (
     process_admin,
 )
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
 from minicluster.zookeeper.broker.control_requests import NO_GIVEN_EPOCH
 from minicluster.zookeeper.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from minicluster.zookeeper.broker.controlled_shutdown import ControlledShutdown, LeadershipsMoved
@@ -71,7 +71,8 @@ from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, UNSERVED, refus
 from minicluster.zookeeper.broker.registration import (
     REGISTER_AGAIN,
     REGISTER_BACKOFF_MS,
-    changed_topics,
+    changed_entities,
+    read_broker_configs,
     read_configs,
     register,
 )
@@ -313,7 +314,7 @@ class ZkBroker(Shell):
         self.requests.broker_epoch = self.controlled_shutdown.broker_epoch = epoch
         self.replicas.deliver(BrokerEpoch(-1))
         self.replicas.deliver(RegisteredEpoch(epoch))
-        self._own.run(changed_topics(self._seen_changes), self._configs_changed)
+        self._own.run(changed_entities(self._seen_changes), self._configs_changed)
         self.perform(self.controller.on_start(self.now()))
         self._take_early()
 
@@ -336,20 +337,35 @@ class ZkBroker(Shell):
         if request.session != self.session.session:
             return  # of a session that has expired
         if request.event.path == paths.CONFIG_CHANGES:
-            self._own.run(changed_topics(self._seen_changes), self._configs_changed)
+            self._own.run(changed_entities(self._seen_changes), self._configs_changed)
         self.perform(self.controller.on_watch(request.event, self.now()))
 
-    def _configs_changed(self, topics: list[str]) -> None:
+    def _configs_changed(self, entities: list[tuple[str, str]]) -> None:
         image = self.requests.image
+        topics = [name for kind, name in entities if kind == "topics"]
         known = [topic for topic in topics if image.topics.named(topic) is not None]
         if known:
             self._own.run(read_configs(known), self._take_configs)
+        brokers = [name for kind, name in entities if kind == "brokers"]
+        if paths.DEFAULT_ENTITY in brokers or str(self.node_id) in brokers:
+            self._own.run(read_broker_configs(self.node_id), self._take_broker_configs)
 
     def _take_configs(self, configs: dict[str, dict[str, str]] | None) -> None:
         for topic, values in (configs or {}).items():
             self.requests.set_configs(topic, values)
-            if values.get("unclean.leader.election.enable", "").lower() == "true":
+            if values.get(UNCLEAN_ELECTION, "").lower() == "true":
                 self.perform(self.controller.on_unclean_enabled(topic, self.now()))
+        self.metadata.publish()
+
+    def _take_broker_configs(self, configs: dict[str, dict[str, str]]) -> None:
+        """Source:  kafka.server.DynamicLogConfig.reconfigure, for unclean elections."""
+        changed = [self.requests.set_broker_configs(name, new) for name, new in configs.items()]
+        if not any(changed):
+            return
+        self._show()
+        unclean = self.apis.state.broker_levels.value(UNCLEAN_ELECTION) or ""
+        allowed = unclean.strip().lower() == "true"
+        self.perform(self.controller.on_unclean_default(allowed, self.now()))
         self.metadata.publish()
 
     # ZooKeeper's results.
@@ -399,11 +415,11 @@ class ZkBroker(Shell):
 
     def _administrate(self, packet: Packet) -> None:
         shown = self.requests.shown
-        static = BrokerLevels({}, {}, self.context.config.static)
-        state = AdminState(self.controller.state, shown, static, self._new_id)
+        levels = self.apis.state.broker_levels
+        state = AdminState(self.controller.state, shown, levels, self._new_id)
         body, version, lane = packet.body, packet.exchange.version, ProcessLane(self._submit_of)
         if isinstance(body, BY_ANY_BROKER):
-            checked = preprocessed(self.apis.state, body)
+            checked = preprocess(self.apis.state, body)
             process = process_admin(state, checked.request, version)
             lane.run(
                 process,
@@ -466,7 +482,7 @@ def _controller_settings(
     By the text of KIP-589 brokers send AlterReplicaState; else they write a znode.
     """
     config, reported_by = context.config, context.rules.failed_replicas_reported_by
-    unclean = config.static.get("unclean.leader.election.enable", "false")
+    unclean = config.static.get(UNCLEAN_ELECTION, "false")
     return ZooKeeperControllerSettings(
         broker_id=context.node_id,
         protocol=protocol,

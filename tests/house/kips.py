@@ -23,6 +23,7 @@ TITLES = {
     207: "Offsets returned by ListOffsets increase",
     211: "Offsets of an empty group expire",
     219: "Throttling after the response",
+    226: "Dynamic broker configuration",
     227: "Incremental fetch requests (fetch sessions)",
     279: "Log divergence after fast leader fail over",
     320: "Fetchers detect and handle log truncation",

@@ -188,7 +188,6 @@ KRAFT_ALONE = [
     (lambda cluster: cluster.remove_voter(1), "no Raft quorum"),
     (lambda cluster: cluster.unregister(3), "ends with the session"),
     (lambda cluster: cluster.snapshot(1), "node 1 is not a controller"),
-    (lambda cluster: cluster.set_config("log.retention.ms", "1", broker=1), "configs of topics"),
 ]
 
 
@@ -198,6 +197,42 @@ def test_a_step_that_zookeeper_does_not_have_gets_one_line(
 ) -> None:
     with cluster_of("3.9") as cluster, pytest.raises(UserError, match=line):
         act(cluster)
+
+
+@pytest.mark.parametrize("broker", [None, "its controller"])
+def test_unclean_elections_that_a_config_of_brokers_allows_happen_at_once(
+    broker: str | None,
+) -> None:
+    """Source:  KIP-226; DynamicLogConfig.reconfigure, enableDefaultUncleanLeaderElection."""
+    with cluster_of("3.9") as cluster:
+        controller = cluster.active_controller
+        assert controller is not None
+        leader, follower = (node for node in cluster.brokers if node != controller)
+        orders = cluster.create_topic("orders", assignment=[[leader.id, follower.id]])
+        cluster.kill(follower)
+        cluster.wait_until(lambda: follower not in orders[0].isr, within="30s")
+        cluster.kill(leader)
+        cluster.restart(follower)
+        cluster.run_for("10s")
+        assert orders[0].leader is None
+        key = "unclean.leader.election.enable"
+        cluster.set_config(key, "true", broker=None if broker is None else controller.id)
+        cluster.wait_until(lambda: orders[0].leader == follower, within="5s")
+
+
+def test_a_broker_takes_its_configs_from_the_znodes_when_it_starts() -> None:
+    """Source:  kafka.server.DynamicBrokerConfig.initialize."""
+    with cluster_of("3.9") as cluster:
+        cluster.set_config("log.retention.ms", "600000")
+        cluster.controlled_shutdown(1)
+        cluster.restart(1)
+        cluster.run_for("2s")
+        resource = m.DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=4, resource_name="1", configuration_keys=("log.retention.ms",)
+        )
+        response = cluster.admin(m.DescribeConfigsRequest(resources=(resource,)), to=1)
+        [config] = response.results[0].configs
+        assert config.value == "600000"
 
 
 def test_only_the_controller_creates_topics_and_any_broker_alters_configs() -> None:

@@ -13,6 +13,7 @@ from minicluster.actors.cluster.actions.requests import (
     send,
     wait_for_commit,
 )
+from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
 from minicluster.actors.cluster.views import Topic
@@ -176,9 +177,16 @@ def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
         request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
         for name in names
     )
-    response = send(cluster, f"set {do.key}", request(resources=resources), do.within)
-    for result in response.responses:
-        raise_if_rejected(f"set {do.key}", result.error_code, result.error_message)
+    requests: list[tuple[m.IncrementalAlterConfigsRequest, int | None]]
+    if do.broker is not None and cluster.mode == ZOOKEEPER:
+        # Nobody forwards there: a broker takes its own configs alone.
+        requests = [(request(resources=(one,)), int(one.resource_name)) for one in resources]
+    else:
+        requests = [(request(resources=resources), None)]
+    for sent, to in requests:
+        response = send(cluster, f"set {do.key}", sent, do.within, to=to)
+        for result in response.responses:
+            raise_if_rejected(f"set {do.key}", result.error_code, result.error_message)
 
 
 @performs(declared.Elect)

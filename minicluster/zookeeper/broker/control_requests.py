@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.metadata.image.configs import TOPIC
+from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.metadata.image.features import FeaturesImage
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.partition import NO_LEADER
@@ -87,6 +87,13 @@ class ControlRequests:
         before = dict(self.image.configs.of(TOPIC, topic))
         self._apply(config_records(topic, before, configs))
 
+    def set_broker_configs(self, name: str, configs: Mapping[str, str]) -> bool:
+        """Take configs of this broker, or without a name those of all; says if any is another."""
+        before = dict(self.image.configs.of(BROKER, name))
+        records = config_records(name, before, configs, BROKER)
+        self._apply(records)
+        return bool(records)
+
     def is_stale(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
         """The refusal of a request of an old controller, or for an earlier registration."""
         if broker_epoch != NO_GIVEN_EPOCH and broker_epoch < self.broker_epoch:
@@ -103,11 +110,18 @@ class ControlRequests:
         version: int,
         is_offline: Callable[[TopicPartition], bool],
     ) -> LeaderAndIsrResponse:
-        """Become leader and follower of partitions, each in a newer leader epoch only."""
+        """Become leader and follower of partitions, each in a newer leader epoch only.
+
+        Errors:  NOT_LEADER_OR_FOLLOWER for the whole request, of which nothing is done, where a
+                 partition without a log is to get a topic id in the leader epoch that it has.
+        """
         refusal = self.is_stale(request.controller_epoch, request.broker_epoch)
         if refusal is not None:
             return self._response(request, version, refusal, {}, refusal)
         self.controller_epoch, self.controller = request.controller_epoch, request.controller_id
+        if self._lacks_log(request, is_offline):
+            failed = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._response(request, version, failed, {}, failed)
         errors: dict[TopicPartition, ErrorCode] = {}
         for topic in request.topic_states:
             for state in topic.partition_states:
@@ -116,6 +130,25 @@ class ControlRequests:
                     partition, topic.topic_id, state, is_offline(partition)
                 )
         return self._response(request, version, ErrorCode.NONE, errors, None)
+
+    def _lacks_log(
+        self, request: LeaderAndIsrRequest, is_offline: Callable[[TopicPartition], bool]
+    ) -> bool:
+        """A new partition comes in leader epoch -1, which is the one that it has before its first.
+
+        Kafka expects a log then, and fails.
+        Source:  kafka.server.ReplicaManager.becomeLeaderOrFollower, localLogOrException.
+        """
+        return any(
+            state.leader_epoch == NO_GIVEN_EPOCH
+            and topic.topic_id != ZERO_UUID
+            and partition not in self.hosted
+            and partition not in self._ids
+            and not is_offline(partition)
+            for topic in request.topic_states
+            for state in topic.partition_states
+            for partition in (TopicPartition(topic.topic_name, state.partition_index),)
+        )
 
     def leader_and_isr_failed(
         self, request: LeaderAndIsrRequest, version: int
@@ -141,8 +174,9 @@ class ControlRequests:
         if ZERO_UUID not in (topic_id, known_id) and topic_id != known_id:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         before = self.hosted.get(partition)
-        if before is not None and state.leader_epoch <= before.leader_epoch:
-            same = state.leader_epoch == before.leader_epoch
+        epoch = NO_GIVEN_EPOCH if before is None else before.leader_epoch
+        if state.leader_epoch <= epoch:
+            same = before is not None and state.leader_epoch == epoch
             if same and self._takes_id(partition, topic_id, known_id, state):
                 return ErrorCode.NONE
             return ErrorCode.STALE_CONTROLLER_EPOCH

@@ -23,7 +23,7 @@ from minicluster.protocol import messages as m
 TIMER = "topic-operations"
 NO_SIZE = -1
 
-_RESULTS = {
+RESULTS = {
     m.CreateTopicsResponse: "topics",
     m.CreatePartitionsResponse: "results",
     m.DeleteTopicsResponse: "responses",
@@ -48,11 +48,11 @@ class DelayedTopicOperations:
         self, token: Any, request: Any, response: Any, topics: TopicsImage, now_ms: int
     ) -> list[Effect]:
         """Respond as soon as the metadata has every topic, and none that was deleted."""
-        promised = list(_promised(request, response))
-        if not promised:
+        names = list(promised(request, response))
+        if not names:
             return [Respond(token, response)]
         if request.timeout_ms <= 0:  # even if it is there: the client does not wait for it
-            return [Respond(token, _timed_out(response, promised))]
+            return [Respond(token, timed_out(response, names))]
         self._delayed.append(_Delayed(token, request, response, now_ms + request.timeout_ms))
         return self.on_metadata(topics, now_ms)
 
@@ -65,7 +65,7 @@ class DelayedTopicOperations:
             if missing and now_ms < delayed.expires_ms:
                 waiting.append(delayed)
             else:
-                effects.append(Respond(delayed.token, _timed_out(delayed.response, missing)))
+                effects.append(Respond(delayed.token, timed_out(delayed.response, missing)))
         if self._delayed:
             next_ms = min((delayed.expires_ms for delayed in waiting), default=None)
             timer = CancelTimer(TIMER) if next_ms is None else SetTimer(TIMER, next_ms)
@@ -74,9 +74,9 @@ class DelayedTopicOperations:
         return effects
 
 
-def _promised(request: Any, response: Any) -> Iterator[str]:
+def promised(request: Any, response: Any) -> Iterator[str]:
     """The names of the topics that the response has no error for."""
-    results = _RESULTS.get(type(response))
+    results = RESULTS.get(type(response))
     if results is None or getattr(request, "validate_only", False):
         return
     for result in getattr(response, results):
@@ -87,31 +87,34 @@ def _promised(request: Any, response: Any) -> Iterator[str]:
 def _missing(delayed: _Delayed, topics: TopicsImage) -> Iterator[str]:
     """The topics that lack a leader somewhere, or are there though they were deleted."""
     response = delayed.response
-    promised = list(_promised(delayed.request, response))
+    names = list(promised(delayed.request, response))
     if isinstance(response, m.DeleteTopicsResponse):
-        yield from (name for name in promised if topics.named(name) is not None)
+        yield from (name for name in names if topics.named(name) is not None)
         return
     if isinstance(response, m.CreateTopicsResponse):
         sizes = {topic.name: topic.num_partitions for topic in response.topics}
     else:
         sizes = {topic.name: topic.count for topic in delayed.request.topics}
-    for name in promised:
+    for name in names:
         topic = topics.named(name)
         led = [] if topic is None else [p for _, p in topic.items() if p.leader != NO_LEADER]
         if len(led) < sizes[name]:
             yield name
 
 
-def _timed_out(response: Any, names: list[str]) -> Any:
+def timed_out(response: Any, names: list[str]) -> Any:
     """The response with REQUEST_TIMED_OUT for these topics, without what a new one is like."""
     if not names:
         return response
-    results = _RESULTS[type(response)]
+    results = RESULTS[type(response)]
     changes: dict[str, Any] = {"error_code": ErrorCode.REQUEST_TIMED_OUT}
     if isinstance(response, m.CreateTopicsResponse):
         changes |= {"configs": (), "num_partitions": NO_SIZE, "replication_factor": NO_SIZE}
-    new = tuple(
-        replace(result, **changes) if result.name in names else result
-        for result in getattr(response, results)
-    )
-    return replace(response, **{results: new})
+    late = set(names)
+    new = []
+    for result in getattr(response, results):
+        if result.name in late:  # of a topic that was deleted twice, the first result
+            late.discard(result.name)
+            result = replace(result, **changes)
+        new.append(result)
+    return replace(response, **{results: tuple(new)})

@@ -70,8 +70,24 @@ def read_configs(topics: list[str]) -> Process[dict[str, dict[str, str]] | None]
     }
 
 
-def changed_topics(seen: set[str]) -> Process[list[str]]:
-    """The topics that config changes name which were not seen before; the watch is set again."""
+def read_broker_configs(broker: int) -> Process[dict[str, dict[str, str]]]:
+    """The configs of all brokers, whose name is empty, and of this one.
+
+    A broker that starts finds in the notifications, which stay, whether there are any.
+
+    Source:  kafka.server.DynamicBrokerConfig.initialize.
+    """
+    names = ("", str(broker))
+    results = yield tuple(GetData(paths.broker_config(name)) for name in names)
+    return {
+        name: decode_config(result.data) if result.ok else {}
+        for name, result in zip(names, results, strict=True)
+        if result.code in (Code.OK, Code.NONODE)
+    }
+
+
+def changed_entities(seen: set[str]) -> Process[list[tuple[str, str]]]:
+    """The kinds and names in config changes that were not seen before; the watch is set again."""
     (children,) = yield (GetChildren(paths.CONFIG_CHANGES, watch=True),)
     new = [name for name in children.children if name not in seen]
     seen.update(new)
@@ -79,4 +95,4 @@ def changed_topics(seen: set[str]) -> Process[list[str]]:
         return []
     results = yield tuple(GetData(f"{paths.CONFIG_CHANGES}/{name}") for name in new)
     entities = [decode_config_change(result.data) for result in results if result.ok]
-    return [entity.removeprefix("topics/") for entity in entities if entity.startswith("topics/")]
+    return [(kind, name) for kind, _, name in (entity.partition("/") for entity in entities)]

@@ -132,6 +132,11 @@ class ZooKeeperControllerMachine:
         """
         return self._put(e.UncleanElectionEnable(topic), now_ms)
 
+    def on_unclean_default(self, allowed: bool, now_ms: int) -> list[Effect]:
+        """Take whether unclean leaders are allowed where a topic says nothing (KIP-226)."""
+        before, self.state.unclean_by_default = self.state.unclean_by_default, allowed
+        return self.on_unclean_enabled(None, now_ms) if allowed and not before else []
+
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """Look for leaders that are not the preferred ones.
 

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.protocol.errors import ProtocolError
 from minicluster.zookeeper.controller.errors import ControllerMoved, ZooKeeperFailure
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
@@ -36,6 +35,7 @@ from minicluster.zookeeper.server.operations import (
 )
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, decode_controller
+from minicluster.zookeeper.znodes.json_text import NotJson
 from minicluster.zookeeper.znodes.topics import TopicAssignment
 
 T = TypeVar("T")
@@ -81,10 +81,14 @@ def expect_ok(result: Result, *allowed: Code) -> Result:
 
 
 def decoded(decode: Callable[[bytes | None], T], result: Result, default: D) -> T | D:
-    """The content of a znode that a tool may write; nothing, and what cannot be read, has none."""
+    """The content of a znode that a tool may write; a missing one, and no JSON, has none.
+
+    Errors:  ProtocolError for JSON of another shape: it ends the event, and fails a fail-over.
+    Source:  kafka.utils.Json.parseBytes, whose JsonValue throws where it is not what is expected.
+    """
     try:
         return decode(result.data) if result.ok else default
-    except ProtocolError:
+    except NotJson:
         return default
 
 

@@ -23,15 +23,22 @@ def hashed(value: Mapping[str, Any], made_from: int = 0) -> dict[str, Any]:
     return {key: value[key] for key in scala_map_order(value, string_hash, made_from)}
 
 
+class NotJson(ProtocolError):
+    """A text that cannot be parsed at all; Kafka takes it for one without content."""
+
+
 def decode_object(data: bytes | None, name: str) -> dict[str, Any]:
     """The JSON object of a znode.
 
-    Errors:  ProtocolError with the name of the znode if its data is not a JSON object.
+    Errors:  NotJson if its data cannot be parsed, ProtocolError with the name of the znode if it
+             is not a JSON object. A znode without data is the latter, as for Jackson.
     """
+    if not (data or b"").strip():
+        raise ProtocolError(name, "", "no JSON object but nothing")
     try:
         value = json.loads(data or b"")
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(name, "", f"no JSON: {error}") from error
+        raise NotJson(name, "", f"no JSON: {error}") from error
     if not isinstance(value, dict):
         raise ProtocolError(name, "", "no JSON object")
     return value

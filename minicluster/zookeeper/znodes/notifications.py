@@ -27,10 +27,10 @@ def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
 
 def decode_partitions(data: bytes | None) -> tuple[TopicPartition, ...]:
     """The partitions of an ISR change, or of a preferred election."""
-    return tuple(
-        TopicPartition(str(entry["topic"]), int(entry["partition"]))
-        for entry in _listed(decode_object(data, "partitions"))
-    )
+    listed = _listed(decode_object(data, "partitions"))
+    if not all(_is_partition(entry) for entry in listed):
+        raise ProtocolError("partitions", "partitions", f"{listed!r} is no list of partitions")
+    return tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in listed)
 
 
 def encode_log_dir_event(broker: int) -> bytes:
@@ -56,20 +56,51 @@ def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> by
 
 
 def decode_reassignment(data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
-    """The target of each partition."""
+    """The target of each partition; a text of another shape has none.
+
+    Errors:  ProtocolError where Kafka's class has a null: no partitions, or none of their replicas.
+    """
+    try:
+        value = decode_object(data, "reassignment")
+    except ProtocolError:
+        return {}
+    listed = value.get("partitions")
+    if listed is None:
+        raise ProtocolError("reassignment", "partitions", "there is none")
+    if not isinstance(listed, list) or not all(_is_target(entry) for entry in listed):
+        return {}
+    if not all(entry.get("replicas") is not None for entry in listed):
+        raise ProtocolError("reassignment", "replicas", "there are none")
     return {
-        TopicPartition(str(entry["topic"]), int(entry["partition"])): tuple(entry["replicas"])
-        for entry in _listed(decode_object(data, "reassignment"))
+        TopicPartition(entry.get("topic") or "", entry.get("partition") or 0): tuple(
+            entry["replicas"]
+        )
+        for entry in listed
     }
 
 
-def _listed(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _listed(value: Mapping[str, Any]) -> list[Any]:
     partitions = value.get("partitions")
-    wanted = {"topic", "partition"}
-    if not isinstance(partitions, list) or not all(
-        isinstance(entry, dict) and wanted <= entry.keys() for entry in partitions
-    ):
-        raise ProtocolError(
-            "partitions", "partitions", f"{partitions!r} is not a list of partitions"
-        )
+    if not isinstance(partitions, list):
+        raise ProtocolError("partitions", "partitions", f"{partitions!r} is not a list")
     return partitions
+
+
+def _is_partition(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("topic"), str)
+        and type(entry.get("partition")) is int
+    )
+
+
+def _is_target(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not entry.keys() <= {"topic", "partition", "replicas"}:
+        return False
+    replicas = entry.get("replicas")
+    return (
+        isinstance(entry.get("topic"), str | None)
+        and type(entry.get("partition")) in (int, type(None))
+        and (replicas is None or isinstance(replicas, list))
+        and all(type(replica) is int for replica in replicas or ())
+    )

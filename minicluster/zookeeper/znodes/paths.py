@@ -18,6 +18,8 @@ LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 CONFIG_CHANGES = "/config/changes"
 TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+DEFAULT_ENTITY = "<default>"
 
 ISR_CHANGE_PREFIX = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
@@ -26,7 +28,7 @@ CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 PERSISTENT = (
     "/consumers", BROKER_IDS, TOPICS, CONFIG_CHANGES, DELETE_TOPICS, "/brokers/seqid",
     ISR_CHANGE_NOTIFICATION, PRODUCER_ID_BLOCK, LOG_DIR_EVENT_NOTIFICATION, TOPIC_CONFIGS,
-    "/config/clients", "/config/users", "/config/brokers", "/config/ips",
+    "/config/clients", "/config/users", BROKER_CONFIGS, "/config/ips",
 )  # fmt: skip
 """The znodes that a broker creates before it registers (KafkaZkClient.createTopLevelPaths)."""
 
@@ -61,6 +63,11 @@ def topic_config(name: str) -> str:
     return f"{TOPIC_CONFIGS}/{name}"
 
 
+def broker_config(name: str) -> str:
+    """The znode of a broker's configs; without a name, that of all brokers."""
+    return f"{BROKER_CONFIGS}/{name or DEFAULT_ENTITY}"
+
+
 def delete_topic(name: str) -> str:
     """The request to delete a topic."""
     return f"{DELETE_TOPICS}/{name}"
@@ -72,3 +79,20 @@ def state_of(path: str) -> TopicPartition | None:
     if len(parts) == 7 and path.startswith(f"{TOPICS}/") and parts[6] == "state":
         return TopicPartition(parts[3], int(parts[5]))
     return None
+
+
+def is_valid(path: str) -> bool:
+    """ZooKeeper's client takes the path; else Kafka's call fails before it is sent.
+
+    Source:  org.apache.zookeeper.common.PathUtils.validatePath.
+    """
+    names = path.split("/")
+    if names[0] or any(name in ("", ".", "..") for name in names[1:]):
+        return path == "/"
+    return not any(
+        "\x00" <= char <= "\x1f"
+        or "\x7f" <= char <= "\x9f"
+        or "\ud800" <= char <= "\uf8ff"
+        or "\ufff0" <= char <= "\uffff"
+        for char in path
+    )

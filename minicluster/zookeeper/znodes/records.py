@@ -86,13 +86,18 @@ def partition_record(topic_id: UUID, partition: int, **values: Any) -> Versioned
 
 
 def config_records(
-    topic: str, before: Mapping[str, str | None], after: Mapping[str, str]
+    name_of: str,
+    before: Mapping[str, str | None],
+    after: Mapping[str, str],
+    resource_type: int = TOPIC,
 ) -> list[VersionedRecord]:
-    """The configs of a topic that have changed."""
+    """The configs of a topic, or of a broker, that have changed."""
     changed = {name: after.get(name) for name in sorted(before.keys() | after.keys())}
     return [
         VersionedRecord(
-            ConfigRecord(resource_type=TOPIC, resource_name=topic, name=name, value=value),
+            ConfigRecord(
+                resource_type=resource_type, resource_name=name_of, name=name, value=value
+            ),
             0,
         )
         for name, value in changed.items()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from minicluster.java_order import concurrent_map_order, string_hash
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
@@ -106,8 +107,9 @@ class TopicAssignment:
 
 
 def encode_config(configs: Mapping[str, str]) -> bytes:
-    """The configs of a topic."""
-    return encode_in_order({"version": 1, "config": dict(configs)})
+    """The configs of a topic, in the order of Java's Properties."""
+    names = concurrent_map_order(configs, string_hash)
+    return encode_in_order({"version": 1, "config": {name: configs[name] for name in names}})
 
 
 def decode_config(data: bytes | None) -> dict[str, str]:

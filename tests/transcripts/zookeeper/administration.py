@@ -7,33 +7,48 @@ are configs of topics that are not in both releases with the same default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.configs.effective import BrokerLevels
+from minicluster.effects import Respond
+from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.rules import Rules
 from minicluster.zookeeper.broker.administration.admin_requests import process_admin
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
 from minicluster.zookeeper.broker.control_requests import ControlRequests
-from minicluster.zookeeper.broker.refusals import refusal_of
+from minicluster.zookeeper.broker.delayed_topic_operations import (
+    RESULTS,
+    DelayedTopicOperations,
+    promised,
+    timed_out,
+)
+from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, refusal_of
 from minicluster.zookeeper.controller.state.settings import ReleaseRules
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Exists, GetChildren, GetData, Request, Result
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import decode_controller
-from minicluster.zookeeper.znodes.topics import TopicAssignment
+from minicluster.zookeeper.znodes.topics import TopicAssignment, decode_config
 from tests.transcripts.report import AGREE, DIFFER, Outcome
 from tests.transcripts.zookeeper.controllers import machine_of
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import Recorded, Recording, Transaction
 from tests.transcripts.zookeeper.znodes import Znodes
 
-ADMIN_APIS = ("CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS", "INCREMENTAL_ALTER_CONFIGS")
+ADMIN_APIS = (
+    "CREATE_TOPICS", "DELETE_TOPICS", "CREATE_PARTITIONS", "ALTER_CONFIGS",
+    "INCREMENTAL_ALTER_CONFIGS",
+)  # fmt: skip
 OTHER_DEFAULTS = frozenset({"message.timestamp.after.max.ms"})  # since 4.0 (KIP-1030)
+LOG_LAG_MS = 2
 READS = (GetData, Exists, GetChildren)
 
 
@@ -44,8 +59,29 @@ class _Served:
     recorded: Recorded
     process: Process[Any] | None = None
     response: Any = None
+    checked: Preprocessed | None = None
     waits_for: list[Request] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Configs:
+    """What the checks of configs need of the broker that does them."""
+
+    state: AdminState
+    broker: int
+
+    @property
+    def config(self) -> Any:
+        return SimpleNamespace(broker_id=self.broker)
+
+    @property
+    def broker_levels(self) -> BrokerLevels:
+        return self.state.broker
+
+    @property
+    def rules(self) -> Rules:
+        return Rules.KAFKA_3_9
 
 
 class _Administration:
@@ -56,7 +92,7 @@ class _Administration:
         self._served: list[_Served] = []
         self._where = recording.path.name
         settings = {name: str(value) for name, value in recording.summary["settings"].items()}
-        self._levels = BrokerLevels({}, {}, settings)
+        self._static = settings
 
     def play(self) -> Iterator[Outcome]:
         """Play all that happened, in the order of time; ZooKeeper's own order goes first."""
@@ -80,10 +116,11 @@ class _Administration:
         for one in self._recording.transactions:
             yield one.ms, 1, one.zxid, one
         for request in self._recording.requests:
-            if request.api == "UPDATE_METADATA" and not request.is_probe:
+            if request.api == "UPDATE_METADATA":
                 yield request.received_ms, 2, request.number, request
             elif request.api in ADMIN_APIS and request.response is not None:
-                yield request.received_ms, 3, request.number, request
+                # The time is that of the log less the duration: its writes may look earlier.
+                yield request.received_ms - LOG_LAG_MS, 3, request.number, request
 
     def _update(self, recorded: Recorded) -> None:
         """The metadata of a broker; the registration that a request is for does not matter."""
@@ -104,7 +141,11 @@ class _Administration:
             yield self._ended(served)
             return
         state = self._state(recorded)
-        served.process = process_admin(state, self._drawn(recorded, request), recorded.version)
+        request = self._drawn(recorded, request)
+        if isinstance(request, BY_ANY_BROKER):
+            served.checked = preprocess(_Configs(state, recorded.broker), request)  # type: ignore[arg-type]
+            request = served.checked.request
+        served.process = process_admin(state, request, recorded.version)
         self._advance(served, None)
         if served.process is None:
             yield self._ended(served)
@@ -112,11 +153,21 @@ class _Administration:
             self._served.append(served)
 
     def _state(self, recorded: Recorded) -> AdminState:
-        controller = machine_of(self._recording, recorded.broker, ZERO_UUID).state
+        controller = machine_of(self._recording, recorded.broker).state
         marked = self._znodes.tree.read(GetChildren(paths.DELETE_TOPICS)).children
         controller.context.topics_to_delete.update(dict.fromkeys(marked))
+        for topic in self._znodes.tree.read(GetChildren(paths.TOPICS)).children:
+            topic_id = TopicAssignment.decode(
+                self._znodes.tree.data_of(paths.topic(topic))
+            ).topic_id
+            if topic_id is not None:
+                controller.context.add_topic_id(topic, topic_id)
         metadata = self._metadata[recorded.broker]
-        return AdminState(controller, metadata.shown, self._levels, lambda: self._id(recorded))
+        levels = BrokerLevels(self._configs(str(recorded.broker)), self._configs(""), self._static)
+        return AdminState(controller, metadata.shown, levels, self._ids(recorded))
+
+    def _configs(self, broker: str) -> dict[str, str]:
+        return decode_config(self._znodes.tree.data_of(paths.broker_config(broker)))
 
     def _drawn(self, recorded: Recorded, request: Any) -> Any:
         """The request with the replicas that were placed, in place of the sizes."""
@@ -132,18 +183,26 @@ class _Administration:
                     )
                     for index, replicas in sorted(made.partitions.items())
                 )
-                assert len(assignments) == topic.num_partitions, topic
-                assert len(made.partitions[0].replicas) == topic.replication_factor, topic
+                assert topic.num_partitions in (len(assignments), -1), topic
+                assert topic.replication_factor in (len(made.partitions[0].replicas), -1), topic
                 topic = replace(
                     topic, num_partitions=-1, replication_factor=-1, assignments=assignments
                 )
             topics.append(topic)
         return replace(request, topics=tuple(topics))
 
-    def _id(self, recorded: Recorded) -> UUID:
-        (topic,) = recorded.request["topics"]
-        made = self._made(recorded, topic["name"])
-        return (made and made.topic_id) or ZERO_UUID
+    def _ids(self, recorded: Recorded) -> Callable[[], UUID]:
+        """The ids of the topics that a request creates, in the order of their znodes."""
+        names = {topic.get("name") for topic in recorded.request.get("topics", ())}
+        ids = [
+            TopicAssignment.decode(one.entries[0].data).topic_id or ZERO_UUID
+            for one in self._recording.transactions
+            if recorded.received_ms - 1 <= one.ms <= recorded.ms + 1
+            and one.broker == recorded.broker
+            and one.entries[0].op == "create"
+            and one.entries[0].path in {paths.topic(name) for name in names if name}
+        ]
+        return lambda: ids.pop(0) if ids else ZERO_UUID
 
     def _made(self, recorded: Recorded, name: str) -> TopicAssignment | None:
         """The znode that the request has made."""
@@ -187,13 +246,17 @@ class _Administration:
                 results = tuple(self._znodes.tree.read(one) for one in requests)
         except StopIteration as ended:
             served.process, served.response = None, ended.value
+            if served.checked is not None:
+                served.response = served.checked.whole_response(ended.value)
 
     # Responses.
 
     def _ended(self, served: _Served) -> Outcome:
         recorded = served.recorded
         wanted = read_message(recorded.api, "Response", recorded.version, recorded.response or {})
-        ours = comparable(served.response, recorded.version)
+        request = read_message(recorded.api, "Request", recorded.version, recorded.request)
+        given = _in_time(request, served.response, wanted)
+        ours = comparable(given, recorded.version)
         theirs = comparable(wanted, recorded.version)
         _keep_common_configs(ours, theirs)
         detail = f"  {recorded.request}\n  recorded {theirs}\n  ours     {ours}"
@@ -203,6 +266,20 @@ class _Administration:
     def _outcome(self, operation: str, verdict: str, served: _Served, detail: str) -> Outcome:
         where = f"{self._where} request {served.recorded.number}"
         return Outcome(operation, verdict, where, detail)
+
+
+def _in_time(request: Any, response: Any, wanted: Any) -> Any:
+    """The response when its time has passed, without the topics that the recording has in time."""
+    names = [name for name in promised(request, response) if request.timeout_ms > 0]
+    if not names:
+        delayed = DelayedTopicOperations().add(None, request, response, TopicsImage(), 0)
+        return next(one.response for one in delayed if isinstance(one, Respond))
+    late = {
+        result.name
+        for result in getattr(wanted, RESULTS[type(wanted)])
+        if result.error_code == ErrorCode.REQUEST_TIMED_OUT
+    }
+    return timed_out(response, [name for name in names if name in late])
 
 
 def _keep_common_configs(ours: Any, theirs: Any) -> None:

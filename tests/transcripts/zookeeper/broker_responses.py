@@ -41,10 +41,14 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
     for one in recording.requests:
         if one.api in CONTROL_APIS and one.response is not None:
             events.append((one.ms, 2, one.number, one))
-    ends: dict[int | None, list[int]] = {}  # of each broker's sessions
+    without: dict[int, list[tuple[int, int]]] = {}  # from when to when brokers had no session
+    ended: dict[int, int] = {}
     for transaction in recording.transactions:
-        if transaction.kind == "close_session":
-            ends.setdefault(transaction.broker, []).append(transaction.ms)
+        broker = transaction.broker
+        if broker is not None and transaction.kind == "close_session":
+            ended[broker] = transaction.ms
+        elif transaction.entries[0].path == f"{paths.BROKER_IDS}/{broker}" and broker in ended:
+            without.setdefault(broker, []).append((ended.pop(broker), transaction.ms))
     brokers: dict[int, tuple[ControlRequests, set[TopicPartition]]] = {}
     for _, _, _, event in sorted(events, key=lambda one: one[:3]):
         if isinstance(event, int):
@@ -55,8 +59,10 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
             if broker in brokers:
                 brokers[broker][0].broker_epoch = epoch
         elif event.broker in brokers:
-            ended = ends.get(event.broker, ())
-            expired = any(event.received_ms < ms <= event.ms for ms in ended)
+            expired = any(
+                start_ms <= event.ms and event.received_ms < end_ms
+                for start_ms, end_ms in without.get(event.broker, ())
+            )
             yield _compare(recording, event, *brokers[event.broker], expired=expired)
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
 from minicluster.zookeeper.controller.state.context import Context
@@ -38,6 +39,14 @@ Inject = Callable[[ZooKeeperControllerMachine], list[Effect]]
 
 
 @dataclass(frozen=True, slots=True)
+class SeenChildren:
+    """The children of a znode, each time after its watch has fired."""
+
+    path: str
+    states: list[tuple[str, ...]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """An event that has arrived, and the time by which it was processed for certain."""
 
@@ -47,8 +56,8 @@ class Waiting:
     deadline_ms: int
     recorded: Recorded | None = None
     """A request that the controller decides; None for a watch, a response or a config."""
-    seen: tuple[str, tuple[str, ...]] | None = None
-    """The path of a watch of children, and those that were there when it fired."""
+    seen: SeenChildren | None = None
+    """What a watch of children may have let the controller read."""
 
 
 @dataclass(slots=True)
@@ -63,7 +72,12 @@ class Controller:
     """A broker that is the controller in one epoch."""
 
     def __init__(
-        self, recording: Recording, znodes: Znodes, broker: int, session: int, new_id: UUID
+        self,
+        recording: Recording,
+        znodes: Znodes,
+        broker: int,
+        session: int,
+        new_id: Callable[[], UUID],
     ) -> None:
         self.broker, self.session = broker, session
         self.machine = machine_of(recording, broker, new_id)
@@ -200,7 +214,9 @@ def _copied(context: Context) -> Context:
     return copied
 
 
-def machine_of(recording: Recording, broker: int, new_id: UUID) -> ZooKeeperControllerMachine:
+def machine_of(
+    recording: Recording, broker: int, new_id: Callable[[], UUID] = lambda: ZERO_UUID
+) -> ZooKeeperControllerMachine:
     """The machine of a broker, with the settings of the run and the rules of its release."""
     settings = recording.summary["settings"]
 
@@ -223,5 +239,5 @@ def machine_of(recording: Recording, broker: int, new_id: UUID) -> ZooKeeperCont
             ),
         ),
         registration=BrokerRegistration(endpoints=(), timestamp_ms=0),
-        new_topic_id=lambda: new_id,
+        new_topic_id=new_id,
     )

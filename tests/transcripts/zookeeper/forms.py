@@ -6,6 +6,7 @@ partitions in a message, are no part of what is compared.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 from minicluster.protocol import messages
@@ -24,7 +25,9 @@ NAMES = {
     "CREATE_TOPICS": "CreateTopics",
     "DELETE_TOPICS": "DeleteTopics",
     "CREATE_PARTITIONS": "CreatePartitions",
+    "ALTER_CONFIGS": "AlterConfigs",
     "INCREMENTAL_ALTER_CONFIGS": "IncrementalAlterConfigs",
+    "LIST_PARTITION_REASSIGNMENTS": "ListPartitionReassignments",
 }
 _OLD_NAMES = {"currentIsrVersion": "partitionEpoch"}
 _LEFT_OUT = {"errorMessage", "throttleTimeMs", "allowReplicationFactorChange"}
@@ -63,4 +66,4 @@ def _ordered(value: Any) -> Any:
         if ordered and isinstance(ordered[0], dict):
             ordered.sort(key=repr)
         return ordered
-    return value
+    return int(value) if isinstance(value, IntEnum) else value

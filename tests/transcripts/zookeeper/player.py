@@ -8,24 +8,32 @@ other sessions are applied, and fire watches.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Any
 from uuid import UUID
 
+from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
-from minicluster.zookeeper.server.operations import GetChildren
+from minicluster.zookeeper.server.operations import GetChildren, Multi, Request
 from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
-from minicluster.zookeeper.znodes.topics import decode_config, decode_config_change
+from minicluster.zookeeper.znodes.topics import TopicAssignment, decode_config, decode_config_change
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome
-from tests.transcripts.zookeeper.controllers import Controller, Inject, Waiting, machine_of
+from tests.transcripts.zookeeper.controllers import (
+    Controller,
+    Inject,
+    SeenChildren,
+    Waiting,
+    machine_of,
+)
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording, Transaction
 from tests.transcripts.zookeeper.resync import resynchronise
@@ -58,6 +66,7 @@ class Player:
         self.all_controllers: list[Controller] = []
         self.outcomes: list[Outcome] = []
         self.logged = LoggedRequests(recording)
+        self._place = 0
         self._requests = [one for one in recording.requests if one.api in DECIDED]
         self._control = sorted(
             (one for one in recording.requests if one.api in CONTROL_APIS and not one.is_probe),
@@ -66,7 +75,7 @@ class Player:
 
     def play(self) -> Iterator[Outcome]:
         """Play all transactions in order of their zxids."""
-        for transaction in self.recording.transactions:
+        for self._place, transaction in enumerate(self.recording.transactions):  # noqa: B020
             self._arrive(transaction.ms + SLACK_MS)
             self._catch_up(transaction.ms)
             self._play(transaction)
@@ -77,21 +86,33 @@ class Player:
 
     def _arrive(self, until_ms: int) -> None:
         """Requests and responses that have come by now wait with the controller they went to."""
+        came: list[tuple[int, Recorded]] = []
         while self._requests and self._requests[0].received_ms <= until_ms:
             recorded = self._requests.pop(0)
-            controller = self._of_broker(recorded.broker)
-            if controller is None or self._has_started_since(controller, recorded.received_ms):
-                self._without_controller(recorded)
-            else:
-                self._wait(controller, recorded.api, _request(recorded),
-                           recorded.received_ms, recorded.ms, recorded)  # fmt: skip
+            came.append((recorded.received_ms, recorded))
         while self._control and self._control[0].ms <= until_ms - SLACK_MS + RESPONSE_SLACK_MS:
             recorded = self._control.pop(0)
-            controller = self._of_epoch(recorded.controller_epoch)
-            if controller is not None and _matters(controller, recorded):
-                self._wait(controller, f"response {recorded.api} {recorded.number}",
-                           _control_response(recorded), recorded.ms,
-                           recorded.ms + WATCH_DEADLINE_MS)  # fmt: skip
+            came.append((recorded.ms, recorded))
+        for _, recorded in sorted(came, key=lambda one: one[0]):
+            if recorded.api in CONTROL_APIS:
+                self._responded(recorded)
+            else:
+                self._requested(recorded)
+
+    def _requested(self, recorded: Recorded) -> None:
+        controller = self._of_broker(recorded.broker)
+        if controller is None or self._has_started_since(controller, recorded.received_ms):
+            self._without_controller(recorded)
+        else:
+            self._wait(controller, recorded.api, _request(recorded),
+                       recorded.received_ms, recorded.ms, recorded)  # fmt: skip
+
+    def _responded(self, recorded: Recorded) -> None:
+        controller = self._of_epoch(recorded.controller_epoch)
+        if controller is not None and _matters(controller, recorded):
+            self._wait(controller, f"response {recorded.api} {recorded.number}",
+                       _control_response(recorded), recorded.ms,
+                       recorded.ms + WATCH_DEADLINE_MS)  # fmt: skip
 
     def _has_started_since(self, controller: Controller, ms: int) -> bool:
         """The broker runs again after its end; it is no controller until its next election."""
@@ -102,7 +123,7 @@ class Player:
         """A broker that is not the controller refuses."""
         if recorded.response is None:
             return
-        machine = machine_of(self.recording, recorded.broker, ZERO_UUID)
+        machine = machine_of(self.recording, recorded.broker)
         effects = _request(recorded)(machine)
         given = next(one.response for one in effects if isinstance(one, Respond))
         kind = "probe" if recorded.is_probe else "response"
@@ -117,11 +138,16 @@ class Player:
         arrived_ms: int,
         deadline_ms: int,
         recorded: Recorded | None = None,
+        seen: SeenChildren | None = None,
     ) -> None:
         for start_ms, end_ms in self.recording.pauses.get(controller.broker, ()):
             if start_ms <= deadline_ms < end_ms + WATCH_DEADLINE_MS:
                 deadline_ms = max(deadline_ms, end_ms + WATCH_DEADLINE_MS)
-        controller.waiting.append(Waiting(name, inject, arrived_ms, deadline_ms, recorded))
+        event = Waiting(name, inject, arrived_ms, deadline_ms, recorded, seen)
+        place = len(controller.waiting)
+        while place and controller.waiting[place - 1].arrived_ms > arrived_ms:
+            place -= 1  # a request may have come in before what ZooKeeper's log shows now
+        controller.waiting.insert(place, event)
 
     def _catch_up(self, now_ms: int) -> None:
         """Process events without writes: at the latest by their deadline, and before that if the
@@ -195,10 +221,11 @@ class Player:
         ]
         self.controllers = [c for c in self.controllers if c.broker != broker]
         controller = Controller(
-            self.recording, self.znodes, broker, transaction.session, self._next_id(transaction)
+            self.recording, self.znodes, broker, transaction.session, self._next_id(broker)
         )
         self.controllers.append(controller)
         self.all_controllers.append(controller)
+        controller.machine.state.unclean_by_default = self._unclean_default(broker)
         election_ms = int(_timestamp(transaction))
         controller.elected_ms = transaction.ms
         controller.pump(controller.machine.on_start(election_ms), election_ms)
@@ -253,29 +280,48 @@ class Player:
     def _find_early_read(
         self, controller: Controller, transaction: Transaction, ready: list[int]
     ) -> bool:
-        """Process the watch of children that were read at once, before others came beside them.
+        """Process the watch of children that were read before others came beside them.
 
-        The brokers have logged what was sent for those alone. The read has set the watch again,
-        which the others have fired.
+        The brokers have logged what was sent for those alone, or the writes for those alone are the
+        next ones. The read has set the watch again, which the others have fired.
         """
         snapshot = controller.snapshot()
         for place in ready:
             event = controller.waiting[place]
-            if event.seen is None or event.seen == self._children(event.seen[0]):
+            now = None if event.seen is None else self._children(event.seen.path)
+            early = [] if event.seen is None else [s for s in event.seen.states if s != now]
+            if event.seen is None or not early:
                 continue
-            path, children = event.seen
-            controller.seen = {path: children}
-            before = len(controller.sent)
-            taken = self._try(controller, place, transaction, in_order=True)
-            controller.seen = {}
-            if taken and self.logged.has_next(controller, before):
-                controller.waiting.append(replace(event, seen=None))
-                return True
+            late = self._try(controller, place, transaction, in_order=True)
+            late = late and self._writes_follow(controller)
             controller.restore(snapshot)
+            for children in dict.fromkeys(early):
+                controller.seen = {event.seen.path: children}
+                before = len(controller.sent)
+                taken = self._try(controller, place, transaction, in_order=True)
+                controller.seen = {}
+                if taken and (
+                    self.logged.has_next(controller, before)
+                    or (not late and self._writes_follow(controller))
+                ):
+                    controller.waiting.append(replace(event, seen=None))
+                    return True
+                controller.restore(snapshot)
         return False
 
-    def _children(self, path: str) -> tuple[str, tuple[str, ...]]:
-        return path, self.znodes.tree.read(GetChildren(path)).children
+    def _writes_follow(self, controller: Controller) -> bool:
+        """The controller's next writes are those that wait, in any order."""
+        wanted = Counter(_path_of(request) for request in controller.requested)
+        following = (
+            transaction.entries[-1].path
+            for transaction in self.recording.transactions[self._place :]
+            if transaction.session == controller.session
+            and self._is_decision(controller, transaction)
+        )
+        return Counter(islice(following, wanted.total())) == wanted
+
+    def _children(self, path: str) -> tuple[str, ...]:
+        return self.znodes.tree.read(GetChildren(path)).children
 
     def _try(
         self, controller: Controller, place: int, transaction: Transaction, *, in_order: bool
@@ -310,8 +356,11 @@ class Player:
 
     def _end(self, controller: Controller, now_ms: int) -> None:
         """A broker that was killed: of its last event, only what it sent is there."""
-        if self.recording.is_paused(controller.broker, now_ms):
-            return
+        if self.recording.is_paused(controller.broker, now_ms) or any(
+            event.recorded is not None and event.recorded.ms > now_ms
+            for event in controller.waiting
+        ):
+            return  # it will respond, without its session
         while controller.waiting and not controller.requested:
             snapshot = controller.snapshot()
             event = controller.waiting.pop(0)
@@ -364,11 +413,16 @@ class Player:
         for session, watched in events:
             controller = self._of_session(session)
             if controller is not None and not controller.expired:
-                self._wait(controller, f"watch {watched.kind.value} {watched.path}",
-                           _watch(watched), now_ms, now_ms + WATCH_DEADLINE_MS)  # fmt: skip
+                seen = None
                 if watched.kind is WatchKind.NODE_CHILDREN_CHANGED:
-                    event = controller.waiting[-1]
-                    controller.waiting[-1] = replace(event, seen=self._children(watched.path))
+                    seen = SeenChildren(watched.path)
+                self._wait(controller, f"watch {watched.kind.value} {watched.path}",
+                           _watch(watched), now_ms, now_ms + WATCH_DEADLINE_MS,
+                           seen=seen)  # fmt: skip
+        for controller in self.controllers:
+            for event in controller.waiting:
+                if event.seen is not None:
+                    event.seen.states.append(self._children(event.seen.path))
 
     def _notice_configs(self, transaction: Transaction) -> None:
         """Brokers read a config change; the controller's own enables unclean elections."""
@@ -376,12 +430,33 @@ class Player:
             if entry.op != "create" or not entry.path.startswith(paths.CONFIG_CHANGE_PREFIX):
                 continue
             kind, _, topic = decode_config_change(entry.data).partition("/")
+            if kind == "brokers":
+                self._notice_broker_configs(topic, transaction.ms)
+                continue
             data = self.znodes.tree.data_of(paths.topic_config(topic)) if kind == "topics" else None
-            if decode_config(data).get("unclean.leader.election.enable") == "true":
+            if decode_config(data).get(UNCLEAN_ELECTION) == "true":
                 for controller in self.controllers:
                     if not controller.expired:
                         self._wait(controller, f"unclean {topic}", _unclean(topic),
                                    transaction.ms, transaction.ms + WATCH_DEADLINE_MS)  # fmt: skip
+
+    def _notice_broker_configs(self, name: str, ms: int) -> None:
+        """The controller's broker takes its own configs, and those of all brokers."""
+        for controller in self.controllers:
+            if controller.expired or name not in (paths.DEFAULT_ENTITY, str(controller.broker)):
+                continue
+            allowed = self._unclean_default(controller.broker)
+            self._wait(controller, f"configs of {name}", _unclean_default(allowed),
+                       ms, ms + WATCH_DEADLINE_MS)  # fmt: skip
+
+    def _unclean_default(self, broker: int) -> bool:
+        """Whether a broker allows unclean leaders where a topic says nothing."""
+        settings = self.recording.summary["settings"]
+        value = settings.get(UNCLEAN_ELECTION, "false")
+        for name in ("", str(broker)):
+            data = self.znodes.tree.data_of(paths.broker_config(name))
+            value = decode_config(data).get(UNCLEAN_ELECTION, value)
+        return str(value).strip().lower() == "true"
 
     # --- who is meant ---------------------------------------------------------------------------
 
@@ -394,14 +469,31 @@ class Player:
     def _of_epoch(self, epoch: int | None) -> Controller | None:
         return next((c for c in self.controllers if c.epoch == epoch), None)
 
-    def _next_id(self, transaction: Transaction) -> UUID:
-        """No run has a topic without an id from IBP 2.8 on."""
-        return ZERO_UUID
+    def _next_id(self, broker: int) -> Callable[[], UUID]:
+        """The ids that a controller gives to topics without one are those that it wrote next."""
+        return lambda: next(self._given_ids(broker), ZERO_UUID)
+
+    def _given_ids(self, broker: int) -> Iterator[UUID]:
+        for transaction in self.recording.transactions[self._place :]:
+            entry = transaction.entries[-1]
+            if (transaction.broker, entry.op) != (broker, "set") or not transaction.is_multi:
+                continue
+            before = self.znodes.tree.data_of(entry.path)
+            if entry.path.rpartition("/")[0] == paths.TOPICS and before is not None:
+                topic_id = TopicAssignment.decode(entry.data).topic_id
+                if topic_id is not None and TopicAssignment.decode(before).topic_id is None:
+                    yield topic_id
 
     def _outcome(self, operation: str, verdict: str, where: str, detail: str) -> None:
         self.outcomes.append(
             Outcome(operation, verdict, f"{self.recording.path.name} {where}", detail)
         )
+
+
+def _path_of(request: Request) -> str:
+    """The path of a write, or of the last one of several."""
+    last = request.operations[-1] if isinstance(request, Multi) else request
+    return last.path
 
 
 def _matters(controller: Controller, recorded: Recorded) -> bool:
@@ -436,6 +528,10 @@ def _control_response(recorded: Recorded) -> Inject:
 
 def _watch(watched: WatchEvent) -> Inject:
     return lambda machine: machine.on_watch(watched, machine.state.now_ms)
+
+
+def _unclean_default(allowed: bool) -> Inject:
+    return lambda machine: machine.on_unclean_default(allowed, machine.state.now_ms)
 
 
 def _unclean(topic: str) -> Inject:

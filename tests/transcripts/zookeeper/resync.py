@@ -13,7 +13,7 @@ from tests.transcripts.zookeeper.recording import Recording
 def resynchronise(controller: Controller, recording: Recording, now_ms: int) -> None:
     """Give up the event, and read leaders and ISRs again."""
     old = controller.machine.state
-    machine = machine_of(recording, controller.broker, old.new_topic_id())
+    machine = machine_of(recording, controller.broker, old.new_topic_id)
     state = machine.state
     state.context, state.active_controller = old.context, old.active_controller
     state.watched_nodes, state.watched_children = old.watched_nodes, old.watched_children

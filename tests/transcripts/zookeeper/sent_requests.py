@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minicluster.zookeeper.controller.effects import ControlRequest
+from minicluster.zookeeper.znodes import paths
 from tests.transcripts.report import AGREE, DIFFER, NOT_LOGGED, Outcome
 from tests.transcripts.zookeeper.controllers import Controller
 from tests.transcripts.zookeeper.forms import NAMES, comparable, read_message
@@ -114,14 +115,22 @@ class _Channel:
 
 
 class _Ends:
-    """When the sessions of brokers ended: what they were doing then may not have been logged."""
+    """When the sessions of brokers ended, or a controller was deposed: what they were doing then
+    may not have been logged.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._ended: dict[int | None, list[int]] = {}
         brokers = {one.session: one.broker for one in recording.transactions}
+        controller = None
         for one in recording.transactions:
             if one.kind == "close_session":
                 self._ended.setdefault(brokers[one.session], []).append(one.ms)
+            for entry in one.entries:
+                if entry.path == paths.CONTROLLER and entry.op == "create":
+                    controller = one.broker
+                elif entry.path == paths.CONTROLLER and entry.op == "delete":
+                    self._ended.setdefault(controller, []).append(one.ms)
         self._last_ms = recording.transactions[-1].ms
 
     def excuse(self, channel: _Channel, sent_ms: int) -> bool:

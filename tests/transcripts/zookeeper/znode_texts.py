@@ -45,7 +45,7 @@ def _encoded(path: str, data: bytes) -> tuple[str, bytes | None]:
             return "topic", topics.TopicAssignment.decode(data).encode()
         case paths.BROKER_IDS:
             return "broker", cluster.BrokerRegistration.decode(data).encode()
-        case paths.TOPIC_CONFIGS:
+        case paths.TOPIC_CONFIGS | paths.BROKER_CONFIGS:
             return "config", topics.encode_config(topics.decode_config(data))
         case paths.CONFIG_CHANGES:
             return "config change", topics.encode_config_change(topics.decode_config_change(data))
@@ -57,6 +57,9 @@ def _encoded(path: str, data: bytes) -> tuple[str, bytes | None]:
             return "log dir event", notifications.encode_log_dir_event(broker)
     value = json.loads(data)
     match path:
+        case paths.REASSIGN_PARTITIONS:
+            reassigned = notifications.decode_reassignment(data)
+            return "reassignment", notifications.encode_reassignment(reassigned)
         case paths.CONTROLLER:
             encoded = cluster.encode_controller(
                 cluster.decode_controller(data),

@@ -10,15 +10,24 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.configs.effective import BrokerLevels
+from minicluster.effects import Respond
+from minicluster.java_order import scala_map_order, string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.zookeeper.broker.administration.admin_requests import process_admin
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.server.operations import Create, Delete, Exists, GetData
+from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
+from minicluster.zookeeper.server.operations import Create, Delete, Exists, GetChildren, GetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.records import broker_record, topic_record
-from minicluster.zookeeper.znodes.topics import decode_config
+from minicluster.zookeeper.znodes.topics import (
+    TopicAssignment,
+    decode_config,
+    decode_config_change,
+    encode_config,
+)
 from tests.zookeeper.controller.kit import Kit
 
 TIMEOUT_MS = 5_000
@@ -204,6 +213,125 @@ def altered(kit: Kit, value: str) -> ErrorCode:
     resource = kind.AlterConfigsResource(resource_type=2, resource_name="orders", configs=(config,))
     [result] = administrated(kit, kind(resources=(resource,))).responses
     return ErrorCode(result.error_code)
+
+
+def test_topics_of_a_request_are_created_in_the_order_of_a_scala_map() -> None:
+    """Source:  KafkaApis.handleCreateTopicsRequest, a mutable map by name."""
+    kit = Kit()
+    kit.start(1)
+    names = ["t21", "t4", "nowhere", "t23"]
+    request = m.CreateTopicsRequest(topics=tuple(create(name) for name in names))
+    response = administrated(kit, request)
+    assert [topic.name for topic in response.topics] == names
+    born = {name: kit.do(kit.admin, GetData(paths.topic(name))).found[1].czxid for name in names}
+    assert sorted(names, key=born.__getitem__) == scala_map_order(names, string_hash)
+    assert sorted(names, key=born.__getitem__) != names
+
+
+def test_configs_have_the_order_of_javas_properties() -> None:
+    """As recorded, from a request that had the second one first."""
+    configs = {"unclean.leader.election.enable": "false", "cleanup.policy": "compact"}
+    assert encode_config(configs) == (
+        b'{"version":1,"config":{"cleanup.policy":"compact",'
+        b'"unclean.leader.election.enable":"false"}}'
+    )
+
+
+def test_a_config_without_a_value_has_another_error_before_3_3() -> None:
+    """Source:  ZkAdminManager.createTopics."""
+    codes = []
+    for level in ("3.2", "3.3"):
+        kit = Kit(level)
+        kit.start(1)
+        topic = create("new", configs={"retention.ms": None})
+        [result] = administrated(kit, m.CreateTopicsRequest(topics=(topic,))).topics
+        codes.append(result.error_code)
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG]
+
+
+def test_what_is_there_is_appended_again_before_3_3() -> None:
+    """Source:  ConfigAdminManager.prepareIncrementalConfigs."""
+    values = []
+    for level in ("3.2", "3.3"):
+        kit = Kit(level)
+        kit.start(1)
+        kit.create_topic("orders", (1,), **{"cleanup.policy": "delete"})
+        kind = m.IncrementalAlterConfigsRequest
+        config = kind.AlterableConfig(name="cleanup.policy", config_operation=2, value="delete")
+        resource = kind.AlterConfigsResource(
+            resource_type=2, resource_name="orders", configs=(config,)
+        )
+        administrated(kit, kind(resources=(resource,)))
+        data = kit.do(kit.admin, GetData(paths.topic_config("orders"))).data
+        values.append(decode_config(data)["cleanup.policy"])
+    assert values == ["delete,delete", "delete"]
+
+
+@pytest.mark.parametrize(("name", "znode"), [("", "<default>"), ("1", "1")])
+def test_configs_of_brokers_are_written_and_notified(name: str, znode: str) -> None:
+    """Source:  KIP-226; AdminZkClient.changeBrokerConfig."""
+    kit = Kit()
+    kit.start(1)
+    kind = m.IncrementalAlterConfigsRequest
+    for operation, after in ((0, {"log.retention.ms": "600000"}), (1, {})):
+        config = kind.AlterableConfig(
+            name="log.retention.ms", config_operation=operation, value="600000"
+        )
+        resource = kind.AlterConfigsResource(resource_type=4, resource_name=name, configs=(config,))
+        [result] = administrated(kit, kind(resources=(resource,))).responses
+        assert result.error_code == ErrorCode.NONE
+        data = kit.do(kit.admin, GetData(f"/config/brokers/{znode}")).data
+        assert decode_config(data) == after
+    children = kit.do(kit.admin, GetChildren(paths.CONFIG_CHANGES)).children
+    data = kit.do(kit.admin, GetData(f"{paths.CONFIG_CHANGES}/{children[-1]}")).data
+    assert decode_config_change(data) == f"brokers/{znode}"
+
+
+def test_a_topic_that_is_deleted_twice_has_its_outcome_once() -> None:
+    """Source:  KafkaApis.handleDeleteTopicsRequest: the result is found by its name."""
+    kit = Kit()
+    kit.start(1)
+    kit.create_topic("orders", (9,))
+    kind = m.DeleteTopicsRequest.DeleteTopicState
+    states = (kind(name="orders"), kind(name="orders"), kind(name="none"), kind())
+    request = m.DeleteTopicsRequest(topics=states, timeout_ms=0)
+    response = administrated(kit, request)
+    [effect] = DelayedTopicOperations().add("token", request, response, TopicsImage(), 0)
+    assert isinstance(effect, Respond)
+    assert [ErrorCode(result.error_code).name for result in effect.response.responses] == [
+        "REQUEST_TIMED_OUT",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "TOPIC_AUTHORIZATION_FAILED",  # one with neither name nor id
+    ]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a//b", "a/", "a\x7f"])
+def test_partitions_of_a_name_that_is_no_path_end_the_request(name: str) -> None:
+    """ZooKeeper's client does not take it. Source:  PathUtils.validatePath."""
+    kit = Kit()
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    wanted = m.CreatePartitionsRequest.CreatePartitionsTopic
+    topics = (wanted(name=name, count=2), wanted(name="orders", count=2))
+    response = administrated(kit, m.CreatePartitionsRequest(topics=topics))
+    assert [result.error_code for result in response.results] == [-1, -1]
+    znode = TopicAssignment.decode(kit.do(kit.admin, GetData(paths.topic("orders"))).data)
+    assert len(znode.partitions) == 1
+
+
+def test_partitions_are_placed_on_brokers_that_are_registered() -> None:
+    """Not on those that the metadata shows. Source:  AdminZkClient.getBrokerMetadatas."""
+    kit = Kit()
+    kit.start(1, 2)  # the metadata has broker 1 alone
+    kit.create_topic("orders", (1,))
+    wanted = m.CreatePartitionsRequest.CreatePartitionsTopic(
+        name="orders", count=2, assignments=None
+    )
+    [result] = administrated(kit, m.CreatePartitionsRequest(topics=(wanted,))).results
+    assert result.error_code == ErrorCode.NONE
+    znode = TopicAssignment.decode(kit.do(kit.admin, GetData(paths.topic("orders"))).data)
+    assert znode.partitions[1].replicas == (2,)
 
 
 def test_configs_are_not_written_while_there_is_no_controller() -> None:

@@ -144,3 +144,19 @@ def test_a_request_for_the_process_before_is_not_taken() -> None:
         errors = [error for error, handled_ms in requests if handled_ms is not None]
         assert errors[0] == ErrorCode.STALE_BROKER_EPOCH.name
         assert errors[-1] == ErrorCode.NONE.name
+
+
+def test_a_new_partition_in_leader_epoch_minus_one_fails_the_whole_request() -> None:
+    """It has that epoch before its first one, so Kafka expects a log that is to get its id.
+
+    Source:  kafka.server.ReplicaManager.becomeLeaderOrFollower, localLogOrException.
+    """
+    requests = ControlRequests(1)
+    requests.update_metadata(alive(1, 2, 3))
+    response = requests.leader_and_isr(leading(2, -1), 7, lambda _: False)
+    assert response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert led(requests, 2, -1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert requests.image.topics.named("orders") is None
+    assert led(requests, 2, -1, ZERO_UUID) is ErrorCode.STALE_CONTROLLER_EPOCH  # and no log either
+    assert led(requests, 2, -2) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert led(requests, 2, 0) is ErrorCode.NONE

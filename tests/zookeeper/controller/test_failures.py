@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from minicluster.effects import SetTimer
+from minicluster.java_order import scala_map_order, string_hash
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -21,7 +22,15 @@ from minicluster.protocol.messages import (
 from minicluster.zookeeper.broker.registration import register
 from minicluster.zookeeper.controller.processing.allocate_producer_ids import BLOCK
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
-from minicluster.zookeeper.server.operations import Create, Delete, Exists, GetData, Multi, SetData
+from minicluster.zookeeper.server.operations import (
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    SetData,
+)
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import (
     encode_controller,
@@ -109,6 +118,75 @@ def test_a_znode_without_json_is_one_without_partitions(path: str) -> None:
     assert kit.machines[1].is_idle
     kit.end(1)
     assert kit.machines[2].state.is_active
+
+
+NO_PARTITIONS = {
+    paths.PREFERRED_REPLICA_ELECTION: [b"", b"[]", b'{"version":1}', b'{"partitions":[{}]}'],
+    paths.REASSIGN_PARTITIONS: [
+        b'{"version":1}',
+        b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}',
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "data"), [(path, data) for path, texts in NO_PARTITIONS.items() for data in texts]
+)
+def test_a_znode_with_json_of_another_shape_fails_every_fail_over(path: str, data: bytes) -> None:
+    """Each controller resigns until the znode is gone.
+
+    Source:  KafkaController.elect, kafka.utils.Json.parseBytes, JsonValue.asJsonObject.
+    """
+    kit = Kit()
+    kit.start(1)
+    kit.do(kit.admin, Create(path, data))
+    kit.deliver()
+    assert kit.machines[1].state.is_active and kit.machines[1].is_idle
+    kit.do(kit.admin, Delete(paths.CONTROLLER))
+    kit.before_write = lambda: kit.deaf.add(1)  # else it would try for ever
+    kit.deliver()
+    assert not kit.machines[1].state.is_active
+    assert not kit.do(kit.admin, Exists(paths.CONTROLLER)).ok
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"[]", b'{"version":1,"partitions":[{"topic":1}]}'])
+def test_a_reassignment_of_another_shape_is_none(data: bytes) -> None:
+    """Jackson rejects it. Source:  KafkaZkClient.getPartitionReassignment."""
+    kit = Kit()
+    kit.start(1, 2)
+    kit.do(kit.admin, Create(paths.REASSIGN_PARTITIONS, data))
+    kit.deliver()
+    kit.end(1)
+    assert kit.machines[2].state.is_active
+
+
+@pytest.mark.parametrize("prefix", [paths.ISR_CHANGE_PREFIX, paths.LOG_DIR_EVENT_PREFIX])
+def test_a_notification_that_cannot_be_read_is_deleted(prefix: str) -> None:
+    """Source:  KafkaController.processIsrChangeNotification, processLogDirEventNotification."""
+    kit = Kit()
+    kit.start(1)
+    kit.do(kit.admin, Create(prefix, b'{"version":1}', sequential=True))
+    kit.deliver()
+    assert kit.machines[1].is_idle
+    assert not kit.do(kit.admin, GetChildren(prefix.rpartition("/")[0])).children
+
+
+def test_topics_are_deleted_in_the_order_of_a_scala_set() -> None:
+    """Source:  TopicDeletionManager.resumeDeletions."""
+    kit = Kit()
+    kit.start(1)
+    names = ("orders", "pairs", "t10", "t2")
+    for topic in names:
+        kit.create_topic(topic)
+    for topic in names:
+        kit.do(kit.admin, Create(paths.delete_topic(topic)))
+    kit.deliver()
+    deleted = [line["path"] for line in kit.log.lines if line["op"] == "delete"]
+    order = scala_map_order(names, string_hash)
+    assert order != sorted(names)
+    assert [path for path in deleted if path.startswith(paths.DELETE_TOPICS)] == [
+        paths.delete_topic(topic) for topic in order
+    ]
 
 
 def test_a_feature_znode_that_cannot_be_read_lets_no_broker_be_the_controller() -> None:

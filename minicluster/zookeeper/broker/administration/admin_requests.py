@@ -6,7 +6,7 @@ has not brought yet is found in ZooKeeper.
 
 Versions: CreateTopics 0-7, DeleteTopics 0-6, CreatePartitions 0-3, AlterConfigs 0-2,
           IncrementalAlterConfigs 0-1, UpdateFeatures 0-2.
-Leaves out: policies, quotas, configs of brokers.
+Leaves out: policies, quotas.
 Source:   KIP-195, KIP-339, KIP-464, KIP-516; kafka.server.ZkAdminManager, KafkaApis.
 """
 

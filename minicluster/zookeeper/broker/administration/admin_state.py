@@ -16,8 +16,17 @@ from minicluster.zookeeper.broker.administration.replica_assignment import Racks
 from minicluster.zookeeper.broker.registration import create_recursively
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
-from minicluster.zookeeper.server.operations import Check, Code, Exists, Multi, SetData
+from minicluster.zookeeper.server.operations import (
+    Check,
+    Code,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    SetData,
+)
 from minicluster.zookeeper.znodes import paths
+from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 from minicluster.zookeeper.znodes.topics import encode_config
 
 
@@ -34,25 +43,41 @@ class AdminState:
         """The brokers that are alive, with their racks."""
         return {id_: row.rack for id_, row in sorted(self.image.cluster.brokers.rows.items())}
 
+    def registered_racks(self) -> Process[Racks]:
+        """The brokers that are registered, with their racks.
+
+        Source:  kafka.zk.AdminZkClient.getBrokerMetadatas.
+        """
+        (ids,) = yield (GetChildren(paths.BROKER_IDS),)
+        brokers = sorted(int(name) for name in ids.children)
+        if not brokers:
+            return {}
+        results = yield tuple(GetData(paths.broker_id(broker)) for broker in brokers)
+        return {
+            broker: BrokerRegistration.decode(result.data).rack
+            for broker, result in zip(brokers, results, strict=True)
+            if result.ok
+        }
+
     def count(self, config: str) -> int:
         """The value of a numeric config of this broker."""
         return int(self.broker.value(config) or 0)
 
-    def set_configs(self, topic: str, configs: dict[str, str]) -> Process[None]:
-        """Set the configs of a topic, or create them; with a check of /controller since KIP-866.
+    def set_configs(self, path: str, configs: dict[str, str]) -> Process[None]:
+        """Set the configs in a znode, or create it; with a check of /controller since KIP-866.
 
         Errors:  Rejected without a controller, with one that changes meanwhile, and without a
                  session.
         Source:  kafka.zk.KafkaZkClient.setOrCreateEntityConfigs.
         """
-        path, data = paths.topic_config(topic), encode_config(configs)
+        data = encode_config(configs)
         write: Any = SetData(path, data)
         if self.controller.settings.release.controller_checked_for_configs:
             (active,) = yield (Exists(paths.CONTROLLER),)
             if active.stat is None:
                 raise Rejected(
                     ErrorCode.STALE_CONTROLLER_EPOCH,
-                    f"Cannot set entity configs for topics {topic} when there is no controller.",
+                    f"Cannot set the configs in {path} when there is no controller.",
                 )
             write = Multi((Check(paths.CONTROLLER, active.stat.version), write))
         (result,) = yield (write,)

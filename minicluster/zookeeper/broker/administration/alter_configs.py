@@ -1,8 +1,11 @@
-"""AlterConfigs (33) and IncrementalAlterConfigs (44) of a broker on ZooKeeper: topics.
+"""AlterConfigs (33) and IncrementalAlterConfigs (44) of a broker on ZooKeeper: topics and brokers.
+
+Whichever broker gets the request checks what it can by itself (``preprocess``, as with KRaft) and
+writes the rest: the configs into the znode of the topic, the broker or all brokers, and a
+notification that every broker reads.
 
 Versions:  AlterConfigs 0-2, IncrementalAlterConfigs 0-1; the version decides nothing here.
-Leaves out: configs of brokers, which no broker here takes from ZooKeeper.
-Source:    KIP-133, KIP-339; ZkAdminManager.alterConfigs, incrementalAlterConfigs,
+Source:    KIP-133, KIP-226, KIP-339; ZkAdminManager.alterConfigs, incrementalAlterConfigs,
            ConfigAdminManager.preprocess, prepareIncrementalConfigs.
 """
 
@@ -10,13 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.api_state import ApiState
-from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
-from minicluster.configs.config_def import InvalidConfig
-from minicluster.configs.definitions import topic_configs
+from minicluster.configs.config_def import ConfigDef, InvalidConfig
+from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.configs.validation import validate_topic_configs
 from minicluster.controller.deciding.config_changes import ConfigOperation
 from minicluster.controller.errors import Rejected
+from minicluster.java_order import scala_copy_order, string_hash
 from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -30,20 +32,17 @@ from minicluster.zookeeper.znodes.topics import decode_config, encode_config_cha
 Altered = m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest
 
 
-def preprocessed(state: ApiState, request: Altered) -> Preprocessed:
-    """The request without what a broker rejects in any mode; with configs of brokers, all of it."""
-    if any(resource.resource_type == BROKER for resource in request.resources):
-        return Preprocessed(request, {})
-    return preprocess(state, request)
-
-
 def alter_configs(state: AdminState, request: Altered, version: int) -> Process[Any]:
-    """Alter the configs of topics, each by itself; the response has the kind of the request."""
+    """Alter configs, each resource by itself; the response has the kind of the request.
+
+    Resources are altered in the order of the Scala map that holds them.
+    """
     incremental = isinstance(request, m.IncrementalAlterConfigsRequest)
     response: Any = m.IncrementalAlterConfigsResponse if incremental else m.AlterConfigsResponse
     result = response.AlterConfigsResourceResponse
+    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
     results = []
-    for resource in request.resources:
+    for resource in map(resources.__getitem__, scala_copy_order(list(resources), _resource_hash)):
         code, message = ErrorCode.NONE, None
         try:
             yield from _alter(state, resource, incremental, request.validate_only)
@@ -60,27 +59,42 @@ def alter_configs(state: AdminState, request: Altered, version: int) -> Process[
     return response(responses=tuple(results))
 
 
+def _resource_hash(resource: tuple[int, str]) -> int:
+    """The hash code of Kafka's ConfigResource, but for the enum, whose code is not the same twice.
+
+    More than four resources come in an order that no two processes of Kafka share.
+    """
+    return string_hash(resource[1])
+
+
 def _alter(
     state: AdminState, resource: Any, incremental: bool, validate_only: bool
 ) -> Process[None]:
-    name = resource.resource_name
-    if resource.resource_type != TOPIC:
-        raise Rejected(
-            ErrorCode.INVALID_REQUEST, "Only configs of topics can be altered in this mode."
-        )
-    if not name:
+    name, definitions = resource.resource_name, topic_configs()
+    release = state.controller.settings.release
+    if resource.resource_type == TOPIC and not name:
         raise Rejected(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    if resource.resource_type == TOPIC:
+        path, entity = paths.topic_config(name), f"topics/{name}"
+    elif resource.resource_type == BROKER:
+        path, entity = paths.broker_config(name), f"brokers/{name or paths.DEFAULT_ENTITY}"
+        definitions = broker_configs()
+    else:
+        raise Rejected(
+            ErrorCode.INVALID_REQUEST, "AlterConfigs is only supported for topics and brokers."
+        )
     configs: dict[str, str] = {config.name: config.value for config in resource.configs}
     if incremental:
-        (image,) = yield (GetData(paths.topic_config(name)),)
+        (image,) = yield (GetData(path),)
         configs = decode_config(image.data) if image.ok else {}
         for change in resource.configs:
-            _apply(configs, change)
-    yield from _reject(state, name, configs)
+            _apply(configs, change, definitions, release.appends_again)
+    if resource.resource_type == TOPIC:
+        yield from _reject(state, name, configs)
     if validate_only:
         return
-    yield from state.set_configs(name, configs)
-    change_znode = encode_config_change(f"topics/{name}")
+    yield from state.set_configs(path, configs)
+    change_znode = encode_config_change(entity)
     (notified,) = yield (Create(paths.CONFIG_CHANGE_PREFIX, change_znode, sequential=True),)
     if not notified.ok:
         raise failed(notified.code)
@@ -102,7 +116,9 @@ def _reject(state: AdminState, name: str, configs: dict[str, str]) -> Process[No
         raise rejected(invalid, where) from None
 
 
-def _apply(configs: dict[str, str], change: Any) -> None:
+def _apply(
+    configs: dict[str, str], change: Any, definitions: ConfigDef, appends_again: bool
+) -> None:
     """Apply one change; a list that is not set begins with its default."""
     name, value = change.name, change.value or ""
     if change.config_operation not in list(ConfigOperation):
@@ -114,7 +130,6 @@ def _apply(configs: dict[str, str], change: Any) -> None:
     if operation is ConfigOperation.DELETE:
         configs.pop(name, None)
         return
-    definitions = topic_configs()
     verb = operation.name.lower()
     if name not in definitions:
         # Kafka looks the name up in a Scala map, which throws before the check of the name.
@@ -131,7 +146,7 @@ def _apply(configs: dict[str, str], change: Any) -> None:
     ]
     entries = value.split(",")
     if operation is ConfigOperation.APPEND:
-        old += [entry for entry in entries if entry not in old]
+        old += [entry for entry in entries if entry not in old or appends_again]
     else:
         old = [entry for entry in old if entry not in entries]
     configs[name] = ",".join(old)

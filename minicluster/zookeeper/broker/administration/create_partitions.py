@@ -11,15 +11,17 @@ from dataclasses import replace
 
 from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
+from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed
-from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
+from minicluster.zookeeper.broker.administration.replica_assignment import Racks, assign_replicas
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 Wanted = CreatePartitionsRequest.CreatePartitionsTopic
+Response = CreatePartitionsResponse
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
@@ -29,15 +31,21 @@ def create_partitions(
     """Add partitions to topics, each by itself.
 
     Errors:  per topic; a topic that is reassigned is rejected, since the controller would write
-             the same znode.
+             the same znode. UNKNOWN_SERVER_ERROR for all from a name on that is no path.
     """
+    racks = yield from state.registered_racks()
     names = [topic.name for topic in request.topics]
     results = {}
     for topic in request.topics:
         try:
             if names.count(topic.name) > 1:
                 raise Rejected(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-            yield from _create(state, topic, request.validate_only)
+            if not paths.is_valid(paths.topic(topic.name)):
+                failed: Response = error_response(
+                    request, ErrorCode.UNKNOWN_SERVER_ERROR, version=version
+                )
+                return failed
+            yield from _create(state, topic, racks, request.validate_only)
             results[topic.name] = Result(name=topic.name, error_message=None)
         except Rejected as refusal:
             results[topic.name] = Result(
@@ -46,7 +54,7 @@ def create_partitions(
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
-def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[None]:
+def _create(state: AdminState, topic: Wanted, racks: Racks, validate_only: bool) -> Process[None]:
     name = topic.name
     if state.controller.context.is_queued_for_deletion(name):
         raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
@@ -59,7 +67,7 @@ def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[No
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{name}'.",
         )
-    new = _new_partitions(state, topic, before)
+    new = _new_partitions(topic, before, racks)
     if not validate_only:
         added = {index: ReplicaAssignment(replicas) for index, replicas in new.items()}
         grown = replace(before, partitions={**before.partitions, **added})
@@ -69,9 +77,9 @@ def _create(state: AdminState, topic: Wanted, validate_only: bool) -> Process[No
 
 
 def _new_partitions(
-    state: AdminState, topic: Wanted, before: TopicAssignment
+    topic: Wanted, before: TopicAssignment, racks: Racks
 ) -> dict[int, tuple[int, ...]]:
-    count, racks = len(before.partitions), state.racks()
+    count = len(before.partitions)
     more = topic.count - count
     if more < 0:
         raise Rejected(

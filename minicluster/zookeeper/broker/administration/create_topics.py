@@ -13,6 +13,7 @@ from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.effective import effective_topic_configs
 from minicluster.configs.validation import validate_topic_configs
 from minicluster.controller.errors import Rejected
+from minicluster.java_order import scala_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from minicluster.protocol.topics import (
@@ -39,26 +40,36 @@ def create_topics(
 ) -> Process[CreateTopicsResponse]:
     """Create topics, each by itself: the configs first, then the assignment.
 
+    Topics are created in the order of the Scala map that holds them by name.
+
     Errors:  per topic; the first of: sizes and assignment, name, existence, collision, configs.
     """
     names = [topic.name for topic in request.topics]
-    results = []
-    for topic in request.topics:
+    results = {name: _refused(name, names.count(name)) for name in names}
+    topics = {topic.name: topic for topic in request.topics if results[topic.name] is None}
+    for name in scala_map_order(topics, string_hash):
         try:
-            if topic.name == METADATA_TOPIC:
-                raise Rejected(
-                    ErrorCode.INVALID_REQUEST,
-                    f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
-                )
-            if names.count(topic.name) > 1:
-                raise Rejected(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
-            result = yield from _create(state, topic, request.validate_only)
+            results[name] = yield from _create(state, topics[name], request.validate_only)
         except Rejected as refusal:
-            result = TopicResult(
-                name=topic.name, error_code=refusal.error, error_message=refusal.message
-            )
-        results.append(result)
-    return CreateTopicsResponse(topics=tuple(results))
+            results[name] = _failed(name, refusal.error, refusal.message)
+    return CreateTopicsResponse(
+        topics=tuple(result for name in names if (result := results[name]) is not None)
+    )
+
+
+def _refused(name: str, times: int) -> TopicResult | None:
+    """The result of a topic that is rejected by its name alone."""
+    if name == METADATA_TOPIC:
+        message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+    elif times > 1:
+        message = "Found multiple entries for this topic."
+    else:
+        return None
+    return _failed(name, ErrorCode.INVALID_REQUEST, message)
+
+
+def _failed(name: str, error: ErrorCode, message: str | None) -> TopicResult:
+    return TopicResult(name=name, error_code=error, error_message=message)
 
 
 def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Process[TopicResult]:
@@ -67,8 +78,9 @@ def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Pr
         raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
+        is_config_error = state.controller.settings.release.null_config_is_invalid_config
         raise Rejected(
-            ErrorCode.INVALID_CONFIG,
+            ErrorCode.INVALID_CONFIG if is_config_error else ErrorCode.INVALID_REQUEST,
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
     assignment = _assignment(state, topic)
@@ -98,7 +110,7 @@ def _write(
     state: AdminState, name: str, configs: dict[str, str], assignment: dict[int, tuple[int, ...]]
 ) -> Process[UUID | None]:
     """Write the znodes; returns the topic's id, None below IBP 2.8."""
-    yield from state.set_configs(name, configs)
+    yield from state.set_configs(paths.topic_config(name), configs)
     uses_ids = state.controller.settings.protocol.topic_ids_supported
     topic_id = state.new_topic_id() if uses_ids else None
     partitions = {index: ReplicaAssignment(ids) for index, ids in assignment.items()}

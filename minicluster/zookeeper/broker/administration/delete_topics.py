@@ -6,6 +6,9 @@ Source:    ZkAdminManager.deleteTopics, KafkaApis.handleDeleteTopicsRequest.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from minicluster.java_order import scala_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -14,8 +17,10 @@ from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists
 from minicluster.zookeeper.znodes import paths
 
+Result = DeleteTopicsResponse.DeletableTopicResult
 DeleteTopicState = DeleteTopicsRequest.DeleteTopicState
 DELETION_DISABLED_SINCE = 3
+AUTHORIZATION_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def delete_topics(
@@ -23,22 +28,36 @@ def delete_topics(
 ) -> Process[DeleteTopicsResponse]:
     """Mark topics for deletion; a topic that is marked already counts as deleted by this request.
 
-    Errors:  per topic; INVALID_REQUEST for all where one has both a name and an id.
+    They are marked in the order of the Scala set of their names. Of a topic that comes twice the
+    first result alone has what became of it.
+
+    Errors:  per topic; INVALID_REQUEST for all where one has both a name and an id. Kafka takes a
+             topic with neither for one that the client may not delete.
     """
     topics = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
     refusal = _refusal(state, topics, version)
-    results = []
-    for topic in topics:
-        name, code = topic.name, refusal
-        if code is ErrorCode.NONE:
-            name = name or state.controller.context.topic_names.get(topic.topic_id)
-            code = yield from _delete(state, name)
-        results.append(
-            DeleteTopicsResponse.DeletableTopicResult(
-                name=name, topic_id=topic.topic_id, error_code=code, error_message=None
-            )
-        )
+    results = [_result(state, topic, refusal) for topic in topics]
+    first: dict[str, int] = {}  # the place of a topic's first result
+    for place, result in enumerate(results):
+        if result.name is not None and result.error_code == ErrorCode.NONE:
+            first.setdefault(result.name, place)
+    for name in scala_map_order(first, string_hash):
+        code = yield from _delete(state, name)
+        results[first[name]] = replace(results[first[name]], error_code=code)
     return DeleteTopicsResponse(responses=tuple(results))
+
+
+def _result(state: AdminState, topic: DeleteTopicState, refusal: ErrorCode) -> Result:
+    """The result of a topic before its deletion is requested; for one that is not, the last."""
+    name, code = topic.name, refusal
+    if code is ErrorCode.NONE:
+        name = name or state.controller.context.topic_names.get(topic.topic_id)
+        if name is None:
+            nameless = topic.topic_id == ZERO_UUID
+            code = AUTHORIZATION_FAILED if nameless else ErrorCode.UNKNOWN_TOPIC_ID
+        elif state.image.topics.named(name) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return Result(name=name, topic_id=topic.topic_id, error_code=code, error_message=None)
 
 
 def _refusal(state: AdminState, topics: tuple[DeleteTopicState, ...], version: int) -> ErrorCode:
@@ -51,11 +70,7 @@ def _refusal(state: AdminState, topics: tuple[DeleteTopicState, ...], version: i
     return ErrorCode.NONE
 
 
-def _delete(state: AdminState, name: str | None) -> Process[ErrorCode]:
-    if name is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    if state.image.topics.named(name) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _delete(state: AdminState, name: str) -> Process[ErrorCode]:
     (existing,) = yield (Exists(paths.topic(name)),)
     if not existing.ok:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

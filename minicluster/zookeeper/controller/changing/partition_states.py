@@ -223,7 +223,7 @@ def _unclean_by_config(
     for name, result in zip(names, results, strict=True):
         if result.ok or result.code is Code.NONODE:
             text = decode_config(result.data).get(UNCLEAN_ELECTION)
-            default = state.settings.unclean_leader_election_enable
+            default = state.unclean_by_default
             allowed[name] = default if text is None else text.strip().lower() == "true"
         else:
             allowed[name] = ZooKeeperFailure(result.code)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from minicluster.java_order import scala_copy_order, scala_map_order, string_hash
 from minicluster.zookeeper.controller.changing.partition_states import change_partitions
 from minicluster.zookeeper.controller.changing.replica_states import change_replicas
 from minicluster.zookeeper.controller.request_batch import send_metadata
@@ -65,11 +66,12 @@ def complete_replica_deletions(
 
 
 def resume_deletions(state: ControllerState) -> Process[None]:
-    """Do the next step of each deletion."""
+    """Do the next step of each deletion, in the order of the Scala set of the topics."""
     context = state.context
     retried: list[Replica] = []
     eligible = []
-    for topic in list(context.topics_to_delete):
+    queued = scala_map_order(context.topics_to_delete, string_hash)
+    for topic in scala_copy_order(queued, string_hash):
         replicas = context.replicas_of(context.partitions_of(topic))
         states = [context.replica_states.get(replica) for replica in replicas]
         if all(status is ReplicaStatus.DELETION_SUCCESSFUL for status in states):

@@ -22,6 +22,7 @@ from minicluster.zookeeper.controller.changing.topic_deletion import (
     complete_replica_deletions,
     fail_replica_deletions,
 )
+from minicluster.zookeeper.controller.errors import FAILURES
 from minicluster.zookeeper.controller.events import ControlResponse
 from minicluster.zookeeper.controller.processing.broker_change import take_replicas_offline
 from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
@@ -45,12 +46,16 @@ def process_isr_change_notification(state: ControllerState) -> Process[None]:
     if not state.is_active:
         return
     notified = yield from _notifications(state, paths.ISR_CHANGE_NOTIFICATION)
-    results = yield from read_all(state, notified)
-    partitions = dict.fromkeys(
-        partition for result in results for partition in decoded(decode_partitions, result, ())
-    )
-    if partitions:
-        yield from _take_isr_changes(state, tuple(partitions))
+    try:
+        results = yield from read_all(state, notified)
+        partitions = dict.fromkeys(
+            partition for result in results for partition in decoded(decode_partitions, result, ())
+        )
+        if partitions:
+            yield from _take_isr_changes(state, tuple(partitions))
+    except FAILURES:  # the notifications go in any case: else they would fail for ever
+        yield from delete_all(state, notified)
+        raise
     yield from delete_all(state, notified)
 
 
@@ -70,10 +75,14 @@ def process_log_dir_event(state: ControllerState) -> Process[None]:
     if not state.is_active:
         return
     notified = yield from _notifications(state, paths.LOG_DIR_EVENT_NOTIFICATION)
-    results = yield from read_all(state, notified)
-    named = {decoded(decode_log_dir_event, result, None) for result in results}
-    brokers = sorted(broker for broker in named if broker is not None)
-    yield from change_replicas(state, state.context.replicas_on(brokers), ReplicaStatus.ONLINE)
+    try:
+        results = yield from read_all(state, notified)
+        named = {decoded(decode_log_dir_event, result, None) for result in results}
+        brokers = sorted(broker for broker in named if broker is not None)
+        yield from change_replicas(state, state.context.replicas_on(brokers), ReplicaStatus.ONLINE)
+    except FAILURES:
+        yield from delete_all(state, notified)
+        raise
     yield from delete_all(state, notified)
 
 

@@ -31,6 +31,7 @@ class ControllerState(Planted):
     ) -> None:
         super().__init__(faults)
         self.settings = settings
+        self.unclean_by_default = settings.unclean_leader_election_enable
         self.registration = registration
         self.new_topic_id = new_topic_id
         self.context = Context()

@@ -32,6 +32,12 @@ class ReleaseRules:
     marked_topics_refused: bool = True
     """A topic that waits for its deletion is rejected with an error of its own."""
 
+    null_config_is_invalid_config: bool = True
+    """A new topic's config without a value is INVALID_CONFIG, else INVALID_REQUEST."""
+
+    appends_again: bool = False
+    """What is appended to a list config is added even if it is there (before KAFKA-13827)."""
+
     @classmethod
     def of(cls, release: str) -> ReleaseRules:
         """The rules of a release such as 3.2.3."""
@@ -52,6 +58,8 @@ class ReleaseRules:
             controller_checked_for_configs=False,
             stops_in_same_epoch=False,
             marked_topics_refused=(major, minor) >= (3, 2),
+            null_config_is_invalid_config=False,
+            appends_again=True,
         )
 
 
