@@ -24,7 +24,9 @@ from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManage
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.replica_log import records_of, replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.broker.api_state import ApiState
 from minicluster.broker.kafka_apis import APIS as BROKER_APIS
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
@@ -110,12 +112,16 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
+    def image() -> tuple[int, MetadataImage]:
+        return _image(broker)
+
     cluster.network.attach(
         node_id,
         str(context.incarnation),
         route,
         topic_ids=partial(_topic_ids, replicas),
         fetched=replicas.fetched,
+        image=image,
     )
     inlet = None if cluster.quorum is None else cluster.inlet
     rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas, inlet)
@@ -134,6 +140,14 @@ def _topic_ids(replicas: Any) -> Mapping[str, uuid.UUID]:
     """The ids of the topics by name, in the image that a broker's replicas have now."""
     ids: Mapping[str, uuid.UUID] = replicas.machine.state.image.topics.ids_by_name
     return ids
+
+
+def _image(broker: Any) -> tuple[int, MetadataImage]:
+    """The image of a broker and the offset that it holds for, which may have risen meanwhile."""
+    if broker is None:  # its process starts
+        return -1, MetadataImage.EMPTY
+    state: ApiState = broker.apis.state
+    return state.metadata_offset, state.image
 
 
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
@@ -157,12 +171,16 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
                 target = broker
         return target
 
+    def image() -> tuple[int, MetadataImage]:
+        return _image(broker)
+
     cluster.network.attach(
         node_id,
         str(context.incarnation),
         route,
         topic_ids=partial(_topic_ids, replicas),
         fetched=replicas.fetched,
+        image=image,
     )
     rt.spawn(CombinedBroker, names[2], context, cluster.plan, publisher, replicas)
     broker = rt.actor(names[2])

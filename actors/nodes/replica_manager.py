@@ -151,7 +151,13 @@ class ReplicaManager(Shell):
         if self._coordinators is None:
             from minicluster.actors.nodes.coordinators import Coordinators
 
-            coordinators = Coordinators(self.context, self.machine.state, self._ids, self._new_uuid)
+            coordinators = Coordinators(
+                self.context,
+                self.machine.state,
+                self._ids,
+                self._new_uuid,
+                self.network.newest_image,
+            )
             self._coordinators = coordinators
             if self._published is not None:
                 self.perform(coordinators.on_metadata(self._published, self._first_published_ms))

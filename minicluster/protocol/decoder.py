@@ -200,7 +200,12 @@ class _Decoder:
             self.source.depth -= 1
 
     def nested(self, spec: FieldSpec, target: str, path: str, nullable: bool) -> None:
-        """Read one structure, which may be null: then a byte in front marks it."""
+        """Read one structure, which may be null: then a byte in front marks it.
+
+        Null is -1, but of a tagged structure 0, since its mark is a varint without a sign.
+
+        Source:  MessageDataGenerator.generateVariableLengthReader, StructSpec of a tagged field.
+        """
         assert spec.struct is not None
         local = self.name("o")
         if nullable:
@@ -208,7 +213,8 @@ class _Decoder:
             unpack = self.source.packer("b", "unpack_from")
             self.source.add(f"{flag}, = {unpack}(b, p)", path)
             self.source.add("p += 1", path)
-            self.source.add(f"if {flag} < 0:", path)
+            lowest = 1 if self.version in spec.tagged else 0
+            self.source.add(f"if {flag} < {lowest}:", path)
             self.source.add(f" {target} = None", path)
             self.source.add("else:", path)
             self.source.depth += 1

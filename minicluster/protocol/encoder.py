@@ -188,7 +188,7 @@ class _Encoder:
         """The bytes of null."""
         compact = self.flexible and (spec.flexible is None or self.version in spec.flexible)
         if spec.type_ == "struct":
-            return b"\xff"
+            return b"\0" if self.version in spec.tagged else b"\xff"
         if compact:
             return b"\0"
         return b"\xff\xff" if spec.type_ == "string" else b"\xff\xff\xff\xff"

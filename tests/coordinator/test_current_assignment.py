@@ -132,6 +132,7 @@ def reconciliation(case: Case, member: ConsumerGroupMember) -> Reconciliation:
         target_epoch=case.target_epoch,
         target={ONE: frozenset(case.target)},
         subscribed=frozenset({ONE} if case.subscribed else {TWO}),
+        names_no_topic=False,
         has_subscription_changed=case.changed,
         owned=owned,
         partition_epoch=lambda _, index: 10 if index in case.taken else -1,

@@ -13,6 +13,7 @@ from tests.transcripts.runner import run
 PLAYERS = {
     "clients": "tests.transcripts.clients",
     "controller": "tests.transcripts.controller_player",
+    "groups": "tests.transcripts.groups.play",
     "partition": "tests.transcripts.partition",
     "quorum": "tests.transcripts.quorum_player",
     "zookeeper": "tests.transcripts.zookeeper.play",

@@ -63,7 +63,7 @@ def test_without_a_kind_it_lists_which_there_are(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(args) == 64
-    assert "clients|controller|partition|quorum" in capsys.readouterr().err
+    assert "clients|controller|groups|partition|quorum" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("args", [[], ["--format", "xml", "some.gz"], ["--odd", "some.gz"]])

@@ -101,15 +101,18 @@ def assign_ranges(spec: GroupSpec) -> Assignment:
     Errors:  AssignorError.
     """
     members = sorted(spec.members, key=lambda member_id: _sort_key(spec, member_id))
+    subscribed = {member_id: spec.members[member_id].subscribed for member_id in members}
+    if spec.is_homogeneous:  # the first one speaks for all, also where that is not true (any more)
+        subscribed = dict.fromkeys(members, subscribed[members[0]] if members else ())
     topics: dict[UUID, _Topic] = {}
     for member_id in members:
-        for topic_id in spec.members[member_id].subscribed:
+        for topic_id in subscribed[member_id]:
             if topic_id not in topics:
                 topics[topic_id] = _Topic(spec.require_partition_count(topic_id))
             topics[topic_id].members += 1
     assignment: Assignment = {}
     for member_id in members:
-        ranges = {t: topics[t].next_range() for t in spec.members[member_id].subscribed}
+        ranges = {t: topics[t].next_range() for t in subscribed[member_id]}
         assignment[member_id] = {t: set(indexes) for t, indexes in ranges.items() if indexes}
     return assignment
 
@@ -242,6 +245,10 @@ class HeterogeneousAssignment:
                 self.target[member_id][topic_id] = set(partitions)
                 self.sizes[number] += len(partitions)
                 for index in partitions:
+                    if index >= self.counts[topic_id]:
+                        # A leader of the classic protocol may have assigned it, of an earlier
+                        # topic of this name. Kafka fails here as well.
+                        raise AssignorError(f"partition {index} of {topic_id} does not exist")
                     self.owners[topic_id][index] = number
 
     def _sorted(self, topic_ids: Iterable[UUID]) -> list[UUID]:

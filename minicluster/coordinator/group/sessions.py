@@ -31,7 +31,7 @@ def begin(shard: GroupShard, now_ms: int) -> None:
         if isinstance(group, ConsumerGroup):
             begin_consumer_group(shard, group, now_ms)
             continue
-        for member in group.members.values():
+        for member in group.members_in_order():
             reschedule_heartbeat(shard, group, member, now_ms)
         if len(group.members) > shard.config.group_max_size:
             prepare_rebalance(shard, group, now_ms)
@@ -46,7 +46,7 @@ def end(shard: GroupShard, now_ms: int) -> None:
         if isinstance(group, ConsumerGroup):
             continue
         group.transition_to(GroupState.DEAD, now_ms)
-        for member in group.members.values():
+        for member in group.members_in_order():
             complete_join(member, JoinGroupResponse(error_code=error, member_id=member.member_id))
             complete_sync(member, SyncGroupResponse(error_code=error))
 

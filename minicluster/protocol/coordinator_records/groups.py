@@ -124,7 +124,7 @@ class ConsumerGroupMemberMetadataValue(s.Message):
     rebalance_timeout_ms: int = s.int32("0+", default=-1)
     server_assignor: str | None = s.string("0+", default="", nullable="0+")
     classic_member_metadata: ClassicMemberMetadata | None = s.nested(
-        "ClassicMemberMetadata", "0+", default=None, nullable="0+", tag=0
+        "ClassicMemberMetadata", "0+", nullable="0+", tag=0
     )
 
 

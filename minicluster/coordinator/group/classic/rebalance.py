@@ -175,7 +175,7 @@ def complete_group_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> 
     group.next_generation(now_ms, hangs_on_unreadable=hangs)
     if group.is_empty:
         return Result(records=(group_metadata(group, {}),), is_applied=True)
-    for member in list(group.members.values()):
+    for member in group.members_in_order():
         complete_join(member, generation_of(group, member.member_id))
         reschedule_heartbeat(shard, group, member, now_ms)
         member.is_new = False
@@ -238,7 +238,7 @@ def reset_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, n
 
 def _propagate(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     failed = error != ErrorCode.NONE
-    for member in list(group.members.values()):
+    for member in group.members_in_order():
         response = SyncGroupResponse(
             error_code=error,
             protocol_type=None if failed else group.protocol_type,

@@ -45,7 +45,7 @@ def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Coo
                 subscription=member.metadata(group.protocol_name),
                 assignment=assignments[member.member_id],
             )
-            for member in group.members.values()
+            for member in group.members_in_order()
         ),
     )
     key = GroupMetadataKey(group=group.group_id)

@@ -68,6 +68,15 @@ def subscribed_topic_ids(
     return tuple(topic.id for topic in topics if topic is not None)
 
 
+def names_no_topic(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """True for a member that subscribes to no topic, whether or not it would exist.
+
+    Source:  TopicIds.isEmpty.
+    """
+    resolved = group.resolved_regexes.get(member.subscribed_regex or "")
+    return not member.subscribed_topics and (resolved is None or not resolved.topics)
+
+
 def new_target_assignment(
     shard: GroupShard,
     group: ConsumerGroup,
@@ -159,7 +168,8 @@ Epochs = dict[UUID, dict[int, int]]
 class Reconciliation:
     """One member before the step.
 
-    Shapes:  ``subscribed`` are the topics that it subscribes to and that exist;
+    Shapes:  ``subscribed`` are the topics that it subscribes to and that exist; it
+             ``names_no_topic`` where it subscribes to none, whether or not they exist;
              ``partition_epoch`` gives the epoch of a partition's owner, -1 for none.
     """
 
@@ -167,6 +177,7 @@ class Reconciliation:
     target_epoch: int
     target: Partitions
     subscribed: frozenset[UUID]
+    names_no_topic: bool
     has_subscription_changed: bool
     owned: Owned
     partition_epoch: Callable[[UUID, int], int]
@@ -212,13 +223,15 @@ class Reconciliation:
         """Give up at once the topics that the member does not subscribe to any more."""
         member = self.member
         kept = {t: p for t, p in member.assigned.items() if t in self.subscribed}
-        if len(kept) == len(member.assigned):
+        # One without topics enters its epoch again, though it had no partitions either.
+        enters_again = self.names_no_topic and not member.pending_revocation
+        if len(kept) == len(member.assigned) and not enters_again:
             return member
         revoked: dict[UUID, Mapping[int, int]] = dict(member.pending_revocation)
         for topic_id, epochs in member.assigned.items():
             if topic_id not in kept:
                 revoked[topic_id] = {**revoked.get(topic_id, {}), **epochs}
-        if self._owns_any_of(revoked):
+        if revoked and self._owns_any_of(revoked):
             return _in_epoch(
                 member,
                 member.epoch,

@@ -28,6 +28,7 @@ from minicluster.coordinator.group.consumer.subscription import (
     add_matches,
     add_names,
     add_one,
+    is_homogeneous,
 )
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
@@ -135,6 +136,10 @@ def classic_metadata(request: m.JoinGroupRequest) -> Any:
     )
 
 
+class StillOwned(ProtocolError):
+    """Two members have one partition; Kafka raises an IllegalStateException."""
+
+
 CONSUMER = "consumer"
 UNASSIGNED_EPOCH = -1
 _FIRST_EPOCH = 1
@@ -176,6 +181,8 @@ class ConsumerGroup:
         self.subscribed_topics: Counts = {}
         self.subscribed_regexes: dict[str, int] = {}
         self.resolved_regexes: dict[str, ResolvedRegularExpression] = {}
+        # As of the last change of a member: what expressions match may have changed since.
+        self.is_homogeneous = True
         self.target_owners: dict[UUID, dict[int, str]] = {}
         self.classic_members = 0
         self._classic_protocols: dict[str, int] = {}
@@ -264,6 +271,7 @@ class ConsumerGroup:
         self._count(new, 1)
         self._occupy(new.assigned, new.epoch)
         self._occupy(new.pending_revocation, new.epoch)
+        self._update_subscription_type()
 
     def remove_member(self, member_id: str) -> None:
         """Remove a member."""
@@ -276,6 +284,13 @@ class ConsumerGroup:
         self._count(old, -1)
         self._release(old.assigned, old.epoch)
         self._release(old.pending_revocation, old.epoch)
+        self._update_subscription_type()
+
+    def _update_subscription_type(self) -> None:
+        """Source: ConsumerGroup.maybeUpdateGroupSubscriptionType."""
+        self.is_homogeneous = is_homogeneous(
+            self.subscribed_regexes, self.subscribed_topics, len(self.members)
+        )
 
     def _count(self, member: ConsumerGroupMember, change: int) -> None:
         add_names(self.subscribed_topics, member.subscribed_topics, change)
@@ -313,7 +328,7 @@ class ConsumerGroup:
                 owner_epoch = owner_epochs.get(index)
                 if owner_epoch is not None and owner_epoch >= epoch:
                     what = f"partition {index} is still owned at epoch {owner_epoch}"
-                    raise ProtocolError("ConsumerGroupCurrentMemberAssignmentValue", "", what)
+                    raise StillOwned("ConsumerGroupCurrentMemberAssignmentValue", "", what)
                 owner_epochs[index] = epoch
 
     # --- target assignment --------------------------------------------------------------------

@@ -48,6 +48,7 @@ from typing import Any
 from minicluster.coordinator.group.consumer.assignment import (
     Owned,
     Reconciliation,
+    names_no_topic,
     new_target_assignment,
     subscribed_topic_ids,
 )
@@ -215,9 +216,7 @@ class Rebalance:
         self.new = new
         self.records = records
         self.epoch = group.group_epoch
-        self.is_homogeneous = is_homogeneous(
-            group.subscribed_regexes, group.subscribed_topics, len(group.members)
-        )
+        self.is_homogeneous = group.is_homogeneous
 
     def update_group_epoch(self, now_ms: int, *, is_raised: bool) -> None:
         """Raise the group epoch, or do so if the topics are not any more what they were.
@@ -302,6 +301,7 @@ class Rebalance:
             target_epoch=target_epoch,
             target=target,
             subscribed=frozenset(subscribed_topic_ids(group, member, shard.image)),
+            names_no_topic=names_no_topic(group, member),
             has_subscription_changed=has_subscription_changed,
             owned=owned,
             partition_epoch=group.current_partition_epoch,

@@ -96,7 +96,7 @@ def convert_to_classic_group(
         group_metadata(classic, assignments),
     )
     shard.groups[group.group_id] = classic
-    for member in classic.members.values():
+    for member in classic.members_in_order():
         reschedule_heartbeat(shard, classic, member, now_ms)
     if rebalance:
         prepare_rebalance(shard, classic, now_ms)

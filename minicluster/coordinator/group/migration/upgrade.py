@@ -22,6 +22,7 @@ from minicluster.coordinator.group.consumer.group import (
     ConsumerGroup,
     ConsumerGroupMember,
     Partitions,
+    StillOwned,
 )
 from minicluster.coordinator.group.consumer.leaving import schedule_session_timeout
 from minicluster.coordinator.group.consumer.records import whole_group
@@ -63,12 +64,14 @@ def convert_to_consumer_group(
     """
     # A member that waits for a generation has to join the rebalance that follows.
     again = ErrorCode.REBALANCE_IN_PROGRESS
-    for member in group.members.values():
+    for member in group.members_in_order():
         complete_join(member, JoinGroupResponse(error_code=again, member_id=member.member_id))
         complete_sync(member, SyncGroupResponse(error_code=again))
     records.append(tombstone(group.group_id))
     try:
         upgraded = _consumer_group(shard, group)
+    except StillOwned as error:  # the leader has assigned a partition twice
+        raise OperationError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
     except ProtocolError as error:
         why = "because the embedded consumer protocol is malformed."
         raise _cannot_upgrade(group, why) from error
@@ -88,7 +91,8 @@ def _consumer_group(shard: GroupShard, group: ClassicGroup) -> ConsumerGroup:
     upgraded = ConsumerGroup(group.group_id, shard.timeline, shard.topic_hash)
     upgraded.set_group_epoch(group.generation_id)
     upgraded.set_assignment_epoch(group.generation_id, 0)
-    for member in group.members.values():
+    for member_id in shard.order(list(group.members)):
+        member = group.members[member_id]
         partitions = _assigned(shard, group, member)
         subscription = subscription_of(member.metadata(group.protocol_name))
         upgraded.set_target(member.member_id, partitions)

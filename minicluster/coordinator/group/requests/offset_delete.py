@@ -122,4 +122,4 @@ def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Result:
         for key, value in shard.offsets.everything()
         if value.topic_id in (ZERO_UUID, deleted.get(key[1])) and key[1] in deleted
     ]
-    return Result(records=tuple(offset_record(key, None) for key in dict.fromkeys(gone)))
+    return Result(records=tuple(offset_record(key, None) for key in gone))

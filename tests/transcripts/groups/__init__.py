@@ -1,0 +1,1 @@
+"""Recordings of Kafka's group coordinator: ``python -m tests.kafka.groups --record`` makes them."""
