@@ -21,6 +21,7 @@ from minicluster.log.indexes import AbortedTransaction
 from minicluster.log.log import Segment
 from minicluster.log.records import packed
 from minicluster.replica.config import LogConfig
+from minicluster.replica.log_manager import size_on_disk
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.markers import read_marker
 from minicluster.replica.producers.states import ProducerStateEntry
@@ -49,8 +50,7 @@ def delete_old_segments(partition: Partition, now_ms: int) -> None:
 
 def partition_bytes(partition: Partition) -> int:
     """The bytes of a partition's segments."""
-    log = partition.log
-    return sum(batch.size for batch in (*log.deleted, *log.batches))
+    return size_on_disk(partition.log)
 
 
 class _BySize:

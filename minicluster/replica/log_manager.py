@@ -23,6 +23,9 @@ from minicluster.log.text_files import (
     PARTITION_METADATA_NAME,
 )
 
+# A disk in memory has no volume; 1 TiB is enough for tools that watch the free space.
+VOLUME_BYTES = 1 << 40
+
 _FUTURE = ".future"
 _OFFLINE_DIRECTORIES = "offline-directories"
 
@@ -30,6 +33,11 @@ _OFFLINE_DIRECTORIES = "offline-directories"
 def log_name(topic: str, index: int) -> str:
     """The name of a partition's log."""
     return f"{topic}-{index}"
+
+
+def size_on_disk(log: Log) -> int:
+    """The bytes of a log with records that are deleted but whose segment is still there."""
+    return sum(batch.size for batch in (*log.deleted, *log.batches))
 
 
 class Disk(Protocol):
@@ -76,6 +84,11 @@ class ReplicaStore:
         """The log directories that work."""
         failed = self._disk.files.get(_OFFLINE_DIRECTORIES, ())
         return tuple(d for d in self._disk.directory_ids if d not in failed)
+
+    @property
+    def usable_bytes(self) -> int:
+        """What the logs leave of the volume, on which all directories are."""
+        return VOLUME_BYTES - sum(size_on_disk(log) for log in self._disk.logs.values())
 
     def cannot_run(self, metadata_directory: uuid.UUID | None) -> str | None:
         """The reason why no broker can run on this disk; None if one can.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
 from minicluster.replica.config import FetcherConfig
+from minicluster.replica.log_manager import VOLUME_BYTES
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 
@@ -42,16 +45,21 @@ def move(cluster: Cluster, path: str, *, topic: str = "orders", index: int = 0) 
     return error
 
 
+def described_dirs(cluster: Cluster) -> Sequence[Any]:
+    """What the broker says of its directories."""
+    response = cluster.response(cluster.request(1, DescribeLogDirsRequest(topics=None), 5))
+    return tuple(response.results)
+
+
 def log_dirs(cluster: Cluster) -> dict[str, list[tuple[int, bool]]]:
     """(lag, is future) of the logs in each directory."""
-    response = cluster.response(cluster.request(1, DescribeLogDirsRequest(topics=None), 5))
     return {
         result.log_dir: [
             (partition.offset_lag, partition.is_future_key)
             for topic in result.topics
             for partition in topic.partitions
         ]
-        for result in response.results
+        for result in described_dirs(cluster)
     }
 
 
@@ -165,8 +173,7 @@ def test_a_failed_directory_ends_the_moves_into_it() -> None:
     cluster.see(1, cluster.managers[1].on_directory_failure(NEW, cluster.now_ms))
     assert cluster.partition(1).future is None
     assert move(cluster, "/new") == ErrorCode.KAFKA_STORAGE_ERROR
-    response = cluster.response(cluster.request(1, DescribeLogDirsRequest(topics=None), 5))
-    errors = {result.log_dir: result.error_code for result in response.results}
+    errors = {result.log_dir: result.error_code for result in described_dirs(cluster)}
     assert errors == {"/old": ErrorCode.NONE, "/new": ErrorCode.KAFKA_STORAGE_ERROR}
 
 
@@ -203,3 +210,22 @@ def test_a_replica_that_is_not_there_yet_is_made_where_it_was_to_move() -> None:
     assert move(cluster, "/new") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.create_topic(replicas=(1,))
     assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+
+
+def test_a_directory_has_the_size_of_its_volume_and_what_all_logs_on_it_leave_free() -> None:
+    """KIP-827; both directories are on one volume, as those of a Kafka broker may be."""
+    cluster = with_values(b"a", b"b")
+    described = described_dirs(cluster)
+    [size] = [p.partition_size for result in described for t in result.topics for p in t.partitions]
+    assert size > 0
+    for result in described:
+        assert result.total_bytes == VOLUME_BYTES
+        assert result.usable_bytes == VOLUME_BYTES - size
+
+
+def test_a_failed_directory_has_no_size() -> None:
+    cluster = with_values()
+    cluster.see(1, cluster.managers[1].on_directory_failure(NEW, cluster.now_ms))
+    failed = {result.log_dir: result for result in described_dirs(cluster)}["/new"]
+    assert failed.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (failed.total_bytes, failed.usable_bytes) == (-1, -1)

@@ -1,7 +1,4 @@
-"""The log directories of this broker: what lies in them, and replicas that move between them.
-
-Leaves out: the size of the volume: a simulated disk has none (-1).
-"""
+"""The log directories of this broker: what lies in them, and replicas that move between them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterReplicaLogDirsResponse, DescribeLogDirsResponse
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_directories import begin_move, cancel_move
-from minicluster.replica.log_manager import StoredLog, log_name
+from minicluster.replica.log_manager import VOLUME_BYTES, StoredLog, log_name, size_on_disk
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 # DescribeLogDirs (35): the logs in each log directory of this broker (KIP-113).
@@ -28,7 +25,6 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 #             volume (KIP-827), v5 the cordoned directories (KIP-1066).
 # Source:     KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs.
 
-_UNKNOWN_BYTES = -1
 _INVALID_OFFSET_LAG = -1
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -47,8 +43,9 @@ def handle_describe_log_dirs(
     names = state.config.dir_names
     cordoned = state.cordoned_directories
     online = state.store.online_directories
+    usable_bytes = state.store.usable_bytes
     results = tuple(
-        _directory(state, name, directory, wanted, directory in cordoned)
+        _directory(state, name, directory, wanted, directory in cordoned, usable_bytes)
         if directory in online
         else Result(log_dir=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, topics=())
         for name, directory in names.items()
@@ -62,6 +59,7 @@ def _directory(
     directory: uuid.UUID,
     wanted: set[tuple[str, int]] | None,
     is_cordoned: bool,
+    usable_bytes: int,
 ) -> Any:
     topics: dict[str, list[StoredLog]] = {}
     for stored in _in_order_of_maps(state):
@@ -82,8 +80,8 @@ def _directory(
             for topic, partitions in described.items()
             if partitions
         ),
-        total_bytes=_UNKNOWN_BYTES,
-        usable_bytes=_UNKNOWN_BYTES,
+        total_bytes=VOLUME_BYTES,
+        usable_bytes=usable_bytes,
         is_cordoned=is_cordoned,
     )
 
@@ -107,7 +105,7 @@ def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
 def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:
     return DescribeLogDirsResponse.DescribeLogDirsPartition(
         partition_index=stored.index,
-        partition_size=sum(batch.size for batch in (*stored.log.deleted, *stored.log.batches)),
+        partition_size=size_on_disk(stored.log),
         offset_lag=_offset_lag(state, stored),
         is_future_key=stored.is_future,
     )

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from minicluster import MiniCluster
@@ -24,8 +25,12 @@ from minicluster.metadata.bootstrap import default_features
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord
+from minicluster.protocol.uuids import parse_uuid
+from minicluster.replica.log_cleaning import partition_bytes
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_log import ReplicaLog
+from minicluster.replica.segments import segments_of
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
@@ -44,6 +49,9 @@ UNSERVED = {
     "remote.log.storage.system.enable": "tiered storage",
 }
 
+# It denies one principal something, and another class of tests has that principal.
+DENIES_NOTHING = "kafka.server.AlterCredentialsTest$TestStandardAuthorizer"
+
 
 def said(**values: object) -> None:
     """One line for the test."""
@@ -54,7 +62,7 @@ def unserved(configs: Iterable[Mapping[str, str]]) -> str | None:
     """What this project does not serve and the test sets, None for a test that can be played."""
     for config in configs:
         for name, what in UNSERVED.items():
-            if config.get(name, "false") not in ("false", ""):
+            if config.get(name, "false") not in ("false", "", DENIES_NOTHING):
                 return f"{what} ({name})"
     return None
 
@@ -68,17 +76,32 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
     """The cluster of a test; features that it does not name have the version's default."""
     version = MetadataVersion.parse(shape["metadata_version"])
     features = {**default_features(version), **shape["features"]}
-    kraft_version = features.pop("kraft.version", 0)
-    return MiniCluster(
+    voters = shape.get("initial_voters", ())
+    quorum = {
+        "kraft.version": features.pop("kraft.version", int(bool(voters))),
+        "initial.controllers": len(voters),
+    }
+    cluster = MiniCluster(
         broker_ids=shape["broker_ids"],
         controller_ids=shape["controller_ids"],
-        config={**OF_TEST_KIT, **known(shape["config"]), "kraft.version": kraft_version},
+        config={**OF_TEST_KIT, **known(shape["config"]), **quorum},
         node_configs={int(n): known(own) for n, own in shape["node_configs"].items()},
         metadata_version=shape["metadata_version"],
         features=features,
         listeners=ListenAddress(advertised="localhost"),
         runtime="threaded",
     )
+    format_as_named(cluster, shape)
+    return cluster
+
+
+def format_as_named(cluster: MiniCluster, shape: Mapping[str, Any]) -> None:
+    """Give the cluster and the directories of its nodes the ids that a test has chosen."""
+    running = inside(cluster)
+    if "cluster_id" in shape:
+        running.plan = replace(running.plan, cluster_id=shape["cluster_id"])
+    for node_id, directories in shape.get("directory_ids", {}).items():
+        running.disks[int(node_id)].wipe(map(parse_uuid, directories))
 
 
 def stop(cluster: MiniCluster, node_id: str) -> None:
@@ -95,7 +118,7 @@ def start(cluster: MiniCluster, node_id: str) -> None:
 
 def start_unclean(cluster: MiniCluster, node_id: str) -> None:
     """Start it again as if it had crashed: the file of its clean shutdown is deleted (KIP-966)."""
-    ReplicaStore(inside(cluster).disks[int(node_id)]).take_previous_epoch()
+    store(cluster, node_id).take_previous_epoch()
     start(cluster, node_id)
 
 
@@ -121,18 +144,76 @@ def leader_epoch(cluster: MiniCluster, name: str) -> int:
     return cluster.topic(topic)[int(index)].leader_epoch
 
 
-def replica_log(cluster: MiniCluster, node_id: str, name: str) -> ReplicaLog:
-    """The log of a replica, such as orders-0, on a broker that runs."""
+def partition(cluster: MiniCluster, node_id: str, name: str) -> Partition:
+    """A replica, such as orders-0, on a broker that runs."""
     topic, _, index = name.rpartition("-")
     replicas = inside(cluster).processes[int(node_id)].replicas
     assert replicas is not None
     topic_id = cluster.image.topics.ids_by_name[topic]
-    return replicas.partitions[topic_id, int(index)].replica_log
+    return replicas.partitions[topic_id, int(index)]
+
+
+def replica_log(cluster: MiniCluster, node_id: str, name: str) -> ReplicaLog:
+    """The log of a replica."""
+    return partition(cluster, node_id, name).replica_log
+
+
+def store(cluster: MiniCluster, node_id: str) -> ReplicaStore:
+    """What a broker stores."""
+    return ReplicaStore(inside(cluster).disks[int(node_id)])
+
+
+def log_dirs(cluster: MiniCluster, node_id: str) -> Sequence[str]:
+    """The names of its directories."""
+    running = inside(cluster)
+    return running.node_configs.get(int(node_id), running.config).log_dirs
 
 
 def end(cluster: MiniCluster, node_id: str, name: str) -> int:
     """The end of a log."""
     return replica_log(cluster, node_id, name).log.end_offset
+
+
+def begin(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """The start of a log."""
+    return replica_log(cluster, node_id, name).log.start_offset
+
+
+def size(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """The bytes of a log."""
+    return partition_bytes(partition(cluster, node_id, name))
+
+
+def segments(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """How many segments a log has."""
+    return len(segments_of(replica_log(cluster, node_id, name).log))
+
+
+def lag(cluster: MiniCluster, node_id: str, name: str) -> int:
+    """How far a log is behind its high watermark."""
+    replica = partition(cluster, node_id, name)
+    return max(replica.high_watermark - replica.log_end_offset, 0)
+
+
+def directory(cluster: MiniCluster, node_id: str, name: str) -> str | None:
+    """The directory of a replica, None where this broker has none."""
+    stored = store(cluster, node_id).partition_file(name)
+    if stored is None:
+        return None
+    return log_dirs(cluster, node_id)[store(cluster, node_id).directory_ids.index(stored.directory)]
+
+
+def works(cluster: MiniCluster, node_id: str, name: str) -> bool:
+    """A directory has not failed."""
+    ids = store(cluster, node_id)
+    return ids.directory_ids[log_dirs(cluster, node_id).index(name)] in ids.online_directories
+
+
+def fail_directory(cluster: MiniCluster, node_id: str, name: str) -> None:
+    """Let a directory fail."""
+    node = int(node_id)
+    cluster.fail_dir(node, log_dirs(cluster, node_id).index(name))
+    cluster.wait_until(lambda: not works(cluster, node_id, name), within="30s")
 
 
 def roll(cluster: MiniCluster, node_id: str, name: str) -> None:
@@ -165,14 +246,21 @@ class UncleanElections:
         """Nothing to free."""
 
 
-COMMANDS: Mapping[str, Callable[..., int | None]] = {
+COMMANDS: Mapping[str, Callable[..., int | str | None]] = {
     "stop": stop,
     "start": start,
     "start-unclean": start_unclean,
     "publish": publish,
     "epoch": epoch,
     "leader-epoch": leader_epoch,
+    "begin": begin,
     "end": end,
+    "size": size,
+    "segments": segments,
+    "lag": lag,
+    "directory": directory,
+    "works": works,
+    "fail-directory": fail_directory,
     "roll": roll,
     "cleaned": cleaned,
 }

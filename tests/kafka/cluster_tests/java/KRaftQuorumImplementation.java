@@ -64,7 +64,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             ClusterConfig shape = shape();
             Set<Integer> ids = new HashSet<>(shape.perServerOverrideProperties().keySet());
             ids.remove(OtherProcess.FIRST_CONTROLLER);
-            cluster = new OtherProcess(shape, ids, Map.of());
+            cluster = new OtherProcess(shape, ids);
             cluster.start();
         }
         KafkaBroker broker = cluster.brokers().get(config.nodeId());
@@ -86,7 +86,11 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
                 "nodes listen on " + first.interBrokerSecurityProtocol());
         Map<Integer, Map<String, String>> ofNodes = new HashMap<>();
         ofNodes.put(OtherProcess.FIRST_CONTROLLER, ofController);
-        for (KafkaConfig config : configs) ofNodes.put(config.nodeId(), settings(config));
+        for (KafkaConfig config : configs) {
+            Map<String, String> ofBroker = settings(config);
+            ofBroker.put("log.dirs", String.join(",", config.logDirs()));
+            ofNodes.put(config.nodeId(), ofBroker);
+        }
         Map<Feature, Short> levels = new HashMap<>();
         for (Feature feature : Feature.PRODUCTION_FEATURES) {
             short level = bootstrap.featureLevel(feature.featureName());
@@ -96,7 +100,6 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             .setTypes(Set.of(Type.KRAFT))
             .setBrokers(configs.size())
             .setControllers(1)
-            .setDisksPerBroker(first.logDirs().size())
             .setBrokerListenerName(first.interBrokerListenerName())
             .setMetadataVersion(bootstrap.metadataVersion())
             .setFeatures(levels)

@@ -6,6 +6,7 @@ import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
+import java.io.File;
 import java.lang.reflect.Method;
 import java.util.Collection;
 import java.util.HashMap;
@@ -32,8 +33,12 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.image.ClusterImage;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
@@ -41,6 +46,8 @@ import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.storage.internals.log.LogCleaner;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.test.TestUtils;
 import org.mockito.stubbing.Answer;
@@ -75,10 +82,12 @@ final class Nodes {
      * begin by a look at its end, which cluster.py answers when they have; the stubs of both say 0.
      */
     ControllerServer controller(int id, int port) {
-        KafkaConfig config = config(id, "controller", port);
+        KafkaConfig config = config(id, "controller");
         SocketServer sockets = sockets(config, port);
         KafkaRaftManager<?> log = mock(KafkaRaftManager.class, RETURNS_DEEP_STUBS);
-        Controller controller = node(Controller.class, Map.of(
+        Controller controller = node(QuorumController.class, Map.of(
+            "nodeId", i -> id,
+            "isActive", i -> cluster.activeController().isLeader(id),
             "findAllTopicIds", i -> completedFuture(cluster.listings().stream()
                 .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId))),
             "findTopicIds", i -> completedFuture(cluster.listings().stream()
@@ -86,14 +95,19 @@ final class Nodes {
                 .collect(Collectors.toMap(
                     TopicListing::name, topic -> ResultOrError.of(topic.topicId()))))));
         return node(ControllerServer.class, Map.of(
-            "controller", i -> controller, "config", i -> config, "socketServer", i -> sockets, "raftManager", i -> {
+            "controller", i -> controller,
+            "config", i -> config,
+            "socketServer", i -> sockets,
+            "shutdown", i -> { cluster.stopController(id); return null; },
+            "startup", i -> { cluster.startController(id); return null; },
+            "raftManager", i -> {
                 cluster.ensureConsistentMetadata();
                 return log;
             }));
     }
 
     KafkaBroker broker(int id, int port) {
-        KafkaConfig config = config(id, "broker", port);
+        KafkaConfig config = config(id, "broker");
         SocketServer sockets = sockets(config, port);
         KRaftMetadataCache cache = metadataCache();
         KafkaApis apis = node(KafkaApis.class, Map.of("metadataCache", i -> cache));
@@ -107,6 +121,9 @@ final class Nodes {
         ReplicaManager replicas = node(ReplicaManager.class, Map.of(
             "metadataCache", i -> cache,
             "logManager", i -> logs,
+            "handleLogDirFailure$default$2", i -> true,
+            "handleLogDirFailure", i -> { failDirectory(id, i.getArgument(0)); return null; },
+            "getLogEndOffsetLag", i -> cluster.ask("lag " + id + " " + i.getArgument(0)).asLong(),
             "onlinePartition", i -> described(i.getArgument(0)).isEmpty() ? Option.empty()
                 : Option.apply(partition(id, i.getArgument(0)))));
         Map<String, Answer<?>> known = new HashMap<>();
@@ -119,6 +136,9 @@ final class Nodes {
         known.put("dataPlaneRequestProcessor", i -> apis);
         known.put("logManager", i -> logs);
         known.put("raftManager", i -> quorum());
+        LogDirFailureChannel failures = node(LogDirFailureChannel.class, Map.of(
+            "maybeAddOfflineLogDir", i -> { failDirectory(id, i.getArgument(0)); return null; }));
+        known.put("logDirFailureChannel", i -> failures);
         known.put("lifecycleManager", i -> life);
         known.put("sharedServer", i -> applied);
         known.put("clusterId", i -> cluster.clusterId());
@@ -134,7 +154,7 @@ final class Nodes {
         return cluster.aliveBrokers().containsKey(id);
     }
 
-    private KafkaConfig config(int id, String roles, int port) {
+    private KafkaConfig config(int id, String roles) {
         String forClients = cluster.clientListener().value();
         String ofControllers = cluster.controllerListenerName().value();
         boolean isBroker = roles.equals("broker");
@@ -144,8 +164,7 @@ final class Nodes {
             cluster.config().perServerOverrideProperties().getOrDefault(id, Map.of()));
         properties.put("node.id", "" + id);
         properties.put("process.roles", roles);
-        properties.put(
-            "listeners", (isBroker ? forClients : ofControllers) + "://127.0.0.1:" + port);
+        properties.put("listeners", (isBroker ? forClients : ofControllers) + "://localhost:0");
         properties.put("controller.listener.names", ofControllers);
         properties.put("listener.security.protocol.map",
             forClients + ":PLAINTEXT," + ofControllers + ":PLAINTEXT");
@@ -187,15 +206,30 @@ final class Nodes {
             "liveLogDirs", i -> CollectionConverters.asScala(
                 List.of(cluster.logDirectory(id).toFile())).toSeq(),
             "getLog$default$2", i -> false,
-            "getLog", i -> described(i.getArgument(0)).isEmpty() ? Option.empty()
-                : Option.apply(log(id, i.getArgument(0))),
+            "getLog", i -> has(id, i.getArgument(0))
+                ? Option.apply(log(id, i.getArgument(0))) : Option.empty(),
+            "isLogDirOnline", i -> cluster.ask("works " + id + " " + i.getArgument(0)).asBoolean(),
             "cleaner", i -> cleaner));
+    }
+
+    private boolean has(int id, TopicPartition partition) {
+        return !cluster.ask("directory " + id + " " + partition).isNull();
+    }
+
+    private void failDirectory(int id, String directory) {
+        cluster.ask("fail-directory " + id + " " + directory);
     }
 
     private UnifiedLog log(int id, TopicPartition partition) {
         String named = " " + id + " " + partition;
         return node(UnifiedLog.class, Map.of(
+            "dir", i -> new File(
+                cluster.ask("directory" + named).asText(), partition.toString()),
+            "config", i -> new LogConfig(cluster.configsOf(partition.topic())),
+            "logStartOffset", i -> cluster.ask("begin" + named).asLong(),
             "logEndOffset", i -> cluster.ask("end" + named).asLong(),
+            "size", i -> cluster.ask("size" + named).asLong(),
+            "numberOfSegments", i -> cluster.ask("segments" + named).asInt(),
             "roll", i -> { cluster.ask("roll" + named); return null; }));
     }
 
@@ -225,6 +259,8 @@ final class Nodes {
             .collect(Collectors.toMap(TopicListing::topicId, TopicListing::name)));
         known.put("topicNamesToIds", i -> cluster.listings().stream()
             .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId)));
+        MetadataImage image = node(MetadataImage.class, Map.of("cluster", i -> registrations()));
+        known.put("currentImage", i -> image);
         known.put("hasAliveBroker", i -> runs(i.<Integer>getArgument(0)));
         known.put("getLeaderAndIsr", i -> {
             cluster.countUncleanElections();
@@ -242,6 +278,17 @@ final class Nodes {
             .flatMap(known -> known.replicas().stream())
             .filter(replica -> !replica.host().isEmpty())
             .collect(Collectors.toMap(Node::id, replica -> replica));
+    }
+
+    private ClusterImage registrations() throws InterruptedException, ExecutionException {
+        return new ClusterImage(
+            cluster.registered().stream().collect(Collectors.toMap(
+                Node::id,
+                node -> new BrokerRegistration.Builder()
+                    .setId(node.id())
+                    .setFenced(node.isFenced())
+                    .build())),
+            Map.of());
     }
 
     private Optional<TopicDescription> described(Object named) throws InterruptedException {

@@ -30,6 +30,8 @@ import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.TopicDescription;
@@ -38,6 +40,7 @@ import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
@@ -71,6 +74,7 @@ public final class OtherProcess implements ClusterInstance {
     private final ClusterConfig config;
     private final Set<Integer> brokerNumbers;
     private final Map<String, String> defaults;
+    private final Map<String, Object> formatted;
     private final Map<Integer, KafkaBroker> brokers = new TreeMap<>();
     private final Map<Integer, KafkaBroker> alive = new TreeMap<>();
     private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
@@ -82,15 +86,26 @@ public final class OtherProcess implements ClusterInstance {
     private boolean stopped;
 
     OtherProcess(ClusterConfig config) {
-        this(config, numbers(0, config.numBrokers()), OF_TEST_KIT);
+        this(config, Map.of());
     }
 
-    /** Brokers with these ids; the defaults are configs where the test sets no others. */
-    public OtherProcess(
-        ClusterConfig config, Set<Integer> brokerNumbers, Map<String, String> defaults) {
+    /** Brokers 0, 1, …; formatted: what cluster.py is told besides of the disks of the nodes. */
+    public OtherProcess(ClusterConfig config, Map<String, Object> formatted) {
+        this(config, numbers(0, config.numBrokers()), OF_TEST_KIT, formatted);
+    }
+
+    /** Brokers with these ids and no configs but those of the test. */
+    public OtherProcess(ClusterConfig config, Set<Integer> brokerNumbers) {
+        this(config, brokerNumbers, Map.of(), Map.of());
+    }
+
+    private OtherProcess(
+        ClusterConfig config, Set<Integer> brokerNumbers, Map<String, String> defaults,
+        Map<String, Object> formatted) {
         this.config = config;
         this.brokerNumbers = new TreeSet<>(brokerNumbers);
         this.defaults = defaults;
+        this.formatted = formatted;
         MetricsRegistry ofNodes = KafkaYammerMetrics.defaultRegistry();
         ofNodes.removeMetric(UNCLEAN_ELECTIONS);
         uncleanElections = ofNodes.newMeter(UNCLEAN_ELECTIONS, "elections", TimeUnit.SECONDS);
@@ -135,6 +150,7 @@ public final class OtherProcess implements ClusterInstance {
         shape.set("node_configs", JSON.valueToTree(config.perServerOverrideProperties()));
         shape.put("metadata_version", config.metadataVersion().version());
         shape.set("features", JSON.valueToTree(levels));
+        formatted.forEach((name, value) -> shape.set(name, JSON.valueToTree(value)));
         return JSON.writeValueAsString(shape);
     }
 
@@ -178,6 +194,14 @@ public final class OtherProcess implements ClusterInstance {
         if (alive.putIfAbsent(id, brokers.get(id)) != null) return;
         boolean clean = new CleanShutdownFileHandler(logDirectory(id).toString()).exists();
         ask((clean ? "start " : "start-unclean ") + id);
+    }
+
+    void stopController(int id) {
+        ask("stop " + id);
+    }
+
+    void startController(int id) {
+        ask("start " + id);
     }
 
     /** A folder with nothing but the file of a clean shutdown, which tests delete. */
@@ -332,6 +356,23 @@ public final class OtherProcess implements ClusterInstance {
     public int getLeaderBrokerId(TopicPartition partition) throws InterruptedException {
         return describe(partition.topic()).orElseThrow()
             .partitions().get(partition.partition()).leader().id();
+    }
+
+    /** The brokers, those that are fenced as well. */
+    Collection<Node> registered() throws InterruptedException, ExecutionException {
+        try (Admin admin = admin()) {
+            var all = new DescribeClusterOptions().includeFencedBrokers(true);
+            return admin.describeCluster(all).nodes().get();
+        }
+    }
+
+    /** The configs of a topic as its logs have them. */
+    Map<String, String> configsOf(String topic) throws InterruptedException, ExecutionException {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        try (Admin admin = admin()) {
+            return admin.describeConfigs(List.of(resource)).all().get().get(resource).entries()
+                .stream().collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value));
+        }
     }
 
     Optional<TopicDescription> describe(String topic) throws InterruptedException {
