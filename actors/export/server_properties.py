@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.actors.export.conversion import Address
-from minicluster.actors.nodes.broker import LISTENER
 from minicluster.actors.nodes.config import (
     BROKER_RACK,
     COUNTS,
@@ -16,7 +15,7 @@ from minicluster.actors.nodes.config import (
     SWITCHES,
     ClusterConfig,
 )
-from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER
+from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER, PROTOCOLS
 from minicluster.configs.definitions import broker_configs
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
@@ -84,10 +83,9 @@ def controller_properties(
 
 
 def _of_quorum(quorum: QuorumAddresses) -> dict[str, str]:
-    plain = (LISTENER, CONTROLLER_LISTENER)
     values = {
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in plain),
+        "listener.security.protocol.map": PROTOCOLS,
     }
     places = {node_id: f"{host}:{port}" for node_id, (host, port) in quorum.controllers.items()}
     if quorum.is_dynamic:

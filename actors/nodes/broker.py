@@ -27,6 +27,7 @@ from minicluster.actors.nodes.metadata_publisher import (
 )
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
+    LISTENER,
     QUORUM_REQUESTS,
     QuorumPlan,
     QuorumShell,
@@ -62,7 +63,6 @@ from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
 
-LISTENER = "PLAINTEXT"
 PLAINTEXT = 0
 
 

@@ -43,6 +43,8 @@ from minicluster.quorum.state.voters import (
 )
 
 CONTROLLER_LISTENER = "CONTROLLER"
+LISTENER = "PLAINTEXT"
+PROTOCOLS = ",".join(f"{name}:PLAINTEXT" for name in (LISTENER, CONTROLLER_LISTENER))
 WAKE = "quorum-wake"
 CLEAN = "quorum-clean"
 DISK = "quorum-disk"
@@ -128,7 +130,13 @@ def static_configs(
     config, node_id = context.config, str(context.node_id)
     rack = config.rack_of(context.node_id)
     here = f"{listener}://{plan.host(context.node_id)}:{plan.port(context.node_id)}"
-    voters = (f"{voter}@{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids)
+    places = {voter: f"{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids}
+    voters = ",".join(f"{voter}@{place}" for voter, place in places.items())
+    quorum = (
+        {"controller.quorum.bootstrap.servers": ",".join(places.values())}
+        if plan.kraft_version
+        else {"controller.quorum.voters": voters}
+    )
     return {
         "process.roles": role,
         "node.id": node_id,
@@ -136,7 +144,8 @@ def static_configs(
         "listeners": here,
         "advertised.listeners": here,
         "controller.listener.names": CONTROLLER_LISTENER,
-        "controller.quorum.voters": ",".join(voters),
+        "listener.security.protocol.map": PROTOCOLS,
+        **quorum,
         "log.dirs": ",".join(config.log_dirs),
         **config.static,
         **({} if rack is None else {BROKER_RACK: rack}),

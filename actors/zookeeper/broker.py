@@ -17,9 +17,9 @@ from uuid import UUID
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
-from minicluster.actors.nodes.broker import LISTENER, BeginShutdown
+from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
-from minicluster.actors.nodes.quorum_shell import QuorumPlan
+from minicluster.actors.nodes.quorum_shell import LISTENER, QuorumPlan
 from minicluster.actors.nodes.replica_manager import (
     ActiveController,
     BeginControlledShutdown,

@@ -148,11 +148,17 @@ def is_caught_up(future: FutureReplica, current: Log) -> bool:
 def copy_some(future: FutureReplica, current: Log, max_bytes: int) -> None:
     """Copy as many batches as one fetch of a replica reads (replica.fetch.max.bytes).
 
-    Source:  LocalLeaderEndPoint.fetch, ReplicaAlterLogDirsThread.processPartitionData.
+    The first batch may begin below the start of the log, where records within it were deleted; an
+    empty future log then begins with it.
+
+    Source:  LocalLeaderEndPoint.fetch, ReplicaAlterLogDirsThread.processPartitionData,
+             Partition.appendRecordsToFollowerOrFutureReplica (UnexpectedAppendOffsetException).
     """
     log = future.log
     _truncate_to_common(log, current)
     for batch in current.read(log.end_offset, max_bytes, current.end_offset):
+        if batch.base_offset < log.end_offset and log.is_empty:
+            log.truncate_fully(batch.base_offset)
         log.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
     log.delete_before(current.start_offset)

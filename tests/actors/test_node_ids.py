@@ -6,6 +6,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.errors import UserError
+from minicluster.protocol.messages import DescribeConfigsRequest
 
 
 def test_brokers_begin_at_0_and_a_controller_is_3000() -> None:
@@ -46,6 +47,29 @@ def test_racks_that_brokers_take_in_turn_go_by_place_not_by_id() -> None:
     config = {"broker.rack": "a,b"}
     with MiniCluster(broker_ids=[0, 4, 8], controllers=1, config=config, seed=6) as cluster:
         assert [node.registration.rack for node in cluster.brokers] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("kraft_version", "has", "has_not"),
+    [
+        (0, "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        (1, "controller.quorum.bootstrap.servers", "controller.quorum.voters"),
+    ],
+)
+def test_a_node_describes_its_place_as_its_properties_file_would(
+    kraft_version: int, has: str, has_not: str
+) -> None:
+    """KafkaConfig: a listener that is no protocol's name is in listener.security.protocol.map."""
+    config = {"kraft.version": kraft_version}
+    with MiniCluster(broker_ids=[4], controller_ids=[5], config=config, seed=6) as cluster:
+        broker = DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="4")
+        [described] = cluster.admin(DescribeConfigsRequest(resources=(broker,)), to=4).results
+        values = {each.name: each.value for each in described.configs}
+        protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        assert values["node.id"] == values["broker.id"] == "4"
+        assert values["listener.security.protocol.map"] == protocols
+        assert "node5:9095" in values[has]
+        assert not values[has_not]
 
 
 @pytest.mark.mini_cluster(broker_ids=[0], controller_ids=[9])

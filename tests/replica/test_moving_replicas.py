@@ -10,7 +10,11 @@ import pytest
 
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from minicluster.protocol.messages import (
+    AlterReplicaLogDirsRequest,
+    DeleteRecordsRequest,
+    DescribeLogDirsRequest,
+)
 from minicluster.protocol.records import ConfigRecord, FeatureLevelRecord
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.log_manager import VOLUME_BYTES
@@ -229,3 +233,19 @@ def test_a_failed_directory_has_no_size() -> None:
     failed = {result.log_dir: result for result in described_dirs(cluster)}["/new"]
     assert failed.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (failed.total_bytes, failed.usable_bytes) == (-1, -1)
+
+
+def test_a_replica_moves_whose_log_begins_within_a_batch() -> None:
+    """DeleteRecords leaves the batch in which the log begins; PlaintextAdminIntegrationTest."""
+    cluster = Cluster(1, dir_names=NAMES)
+    cluster.create_topic(replicas=(1,))
+    cluster.produce(1, b"a", b"b", b"c")
+    kind = DeleteRecordsRequest
+    partition = kind.DeleteRecordsPartition(partition_index=0, offset=2)
+    topic = kind.DeleteRecordsTopic(name="orders", partitions=(partition,))
+    cluster.response(cluster.request(1, kind(topics=(topic,), timeout_ms=1_000), 2))
+    assert move(cluster, "/new") == ErrorCode.NONE
+    cluster.advance(110)
+    assert log_dirs(cluster) == {"/old": [], "/new": [(0, False)]}
+    assert cluster.partition(1).log_start_offset == 2
+    assert cluster.log_values(1) == [b"a", b"b", b"c"]

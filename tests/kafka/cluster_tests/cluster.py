@@ -144,6 +144,15 @@ def leader_epoch(cluster: MiniCluster, name: str) -> int:
     return cluster.topic(topic)[int(index)].leader_epoch
 
 
+def dynamic_configs(cluster: MiniCluster, node_id: str) -> dict[str, str]:
+    """The configs that a broker has taken since its start, those of all brokers among them."""
+    process = inside(cluster).processes.get(int(node_id))
+    if process is None or process.broker is None:
+        return {}
+    levels = process.broker.apis.state.broker_levels
+    return {**levels.dynamic_default, **levels.dynamic}
+
+
 def partition(cluster: MiniCluster, node_id: str, name: str) -> Partition:
     """A replica, such as orders-0, on a broker that runs."""
     topic, _, index = name.rpartition("-")
@@ -196,9 +205,13 @@ def lag(cluster: MiniCluster, node_id: str, name: str) -> int:
 
 
 def directory(cluster: MiniCluster, node_id: str, name: str) -> str | None:
-    """The directory of a replica, None where this broker has none."""
+    """The directory of a replica, None where no such broker runs or it has none."""
     stored = store(cluster, node_id).partition_file(name)
-    if stored is None:
+    process = inside(cluster).processes.get(int(node_id))
+    if stored is None or process is None or process.replicas is None:
+        return None
+    key = stored.topic_id, int(name.rpartition("-")[2])
+    if key not in process.replicas.partitions:
         return None
     return log_dirs(cluster, node_id)[store(cluster, node_id).directory_ids.index(stored.directory)]
 
@@ -246,12 +259,13 @@ class UncleanElections:
         """Nothing to free."""
 
 
-COMMANDS: Mapping[str, Callable[..., int | str | None]] = {
+COMMANDS: Mapping[str, Callable[..., object]] = {
     "stop": stop,
     "start": start,
     "start-unclean": start_unclean,
     "publish": publish,
     "epoch": epoch,
+    "dynamic-configs": dynamic_configs,
     "leader-epoch": leader_epoch,
     "begin": begin,
     "end": end,

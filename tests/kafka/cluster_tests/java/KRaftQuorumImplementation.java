@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Collectors;
 import kafka.integration.KafkaServerTestHarness;
 import kafka.utils.Logging;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
@@ -88,7 +89,9 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         ofNodes.put(OtherProcess.FIRST_CONTROLLER, ofController);
         for (KafkaConfig config : configs) {
             Map<String, String> ofBroker = settings(config);
-            ofBroker.put("log.dirs", String.join(",", config.logDirs()));
+            ofBroker.put("log.dirs", config.logDirs().stream()
+                .map(directory -> new File(directory).getAbsolutePath())
+                .collect(Collectors.joining(",")));
             ofNodes.put(config.nodeId(), ofBroker);
         }
         Map<Feature, Short> levels = new HashMap<>();

@@ -6,6 +6,7 @@ import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.File;
 import java.lang.reflect.Method;
 import java.util.Collection;
@@ -27,6 +28,8 @@ import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.Node;
@@ -88,6 +91,7 @@ final class Nodes {
         Controller controller = node(QuorumController.class, Map.of(
             "nodeId", i -> id,
             "isActive", i -> cluster.activeController().isLeader(id),
+            "incrementalAlterConfigs", i -> cluster.alter(i.getArgument(1), i.getArgument(2)),
             "findAllTopicIds", i -> completedFuture(cluster.listings().stream()
                 .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId))),
             "findTopicIds", i -> completedFuture(cluster.listings().stream()
@@ -110,7 +114,9 @@ final class Nodes {
         KafkaConfig config = config(id, "broker");
         SocketServer sockets = sockets(config, port);
         KRaftMetadataCache cache = metadataCache();
-        KafkaApis apis = node(KafkaApis.class, Map.of("metadataCache", i -> cache));
+        KafkaApis apis = node(KafkaApis.class, Map.of(
+            "metadataCache", i -> cache,
+            "clusterId", i -> cluster.clusterId()));
         SharedServer applied = mock(SharedServer.class, RETURNS_DEEP_STUBS);
         BrokerLifecycleManager life = node(BrokerLifecycleManager.class, Map.of(
             "initialUnfenceFuture", i -> completedFuture(null),
@@ -124,10 +130,13 @@ final class Nodes {
             "handleLogDirFailure$default$2", i -> true,
             "handleLogDirFailure", i -> { failDirectory(id, i.getArgument(0)); return null; },
             "getLogEndOffsetLag", i -> cluster.ask("lag " + id + " " + i.getArgument(0)).asLong(),
+            "localLog", i -> has(id, i.getArgument(0))
+                ? Option.apply(log(id, i.getArgument(0))) : Option.empty(),
             "onlinePartition", i -> described(i.getArgument(0)).isEmpty() ? Option.empty()
                 : Option.apply(partition(id, i.getArgument(0)))));
         Map<String, Answer<?>> known = new HashMap<>();
-        known.put("config", i -> config);
+        known.put("config", i -> withDynamic(config, id));
+        known.put("configRepository", i -> cache);
         known.put("boundPort", i -> port);
         known.put("socketServer", i -> sockets);
         known.put("groupCoordinator", i -> groups);
@@ -171,6 +180,17 @@ final class Nodes {
         if (isBroker) properties.put("inter.broker.listener.name", forClients);
         properties.put("controller.quorum.voters", cluster.controllerNumbers().stream()
             .map(voter -> voter + "@127.0.0.1:1").collect(Collectors.joining(",")));
+        return KafkaConfig.fromProps(properties, false);
+    }
+
+    /** The configs of a broker's file, or those with what an administrator has set since. */
+    private KafkaConfig withDynamic(KafkaConfig config, int id) {
+        JsonNode set = cluster.ask("dynamic-configs " + id);
+        if (set.isEmpty()) return config;
+        Properties properties = new Properties();
+        properties.putAll(config.originals());
+        set.properties().forEach(
+            each -> properties.put(each.getKey(), each.getValue().asText()));
         return KafkaConfig.fromProps(properties, false);
     }
 
@@ -225,7 +245,8 @@ final class Nodes {
         return node(UnifiedLog.class, Map.of(
             "dir", i -> new File(
                 cluster.ask("directory" + named).asText(), partition.toString()),
-            "config", i -> new LogConfig(cluster.configsOf(partition.topic())),
+            "config", i -> new LogConfig(cluster.configsOf(partition.topic()).stream()
+                .collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value))),
             "logStartOffset", i -> cluster.ask("begin" + named).asLong(),
             "logEndOffset", i -> cluster.ask("end" + named).asLong(),
             "size", i -> cluster.ask("size" + named).asLong(),
@@ -261,6 +282,11 @@ final class Nodes {
             .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId)));
         MetadataImage image = node(MetadataImage.class, Map.of("cluster", i -> registrations()));
         known.put("currentImage", i -> image);
+        known.put("getPartitionLeaderEndpoint", i -> described(i.getArgument(0))
+            .map(topic -> topic.partitions().get(i.<Integer>getArgument(1)).leader()));
+        known.put("topicConfig", i -> cluster.configsOf(i.getArgument(0)).stream()
+            .filter(entry -> entry.source() == ConfigSource.DYNAMIC_TOPIC_CONFIG)
+            .collect(Properties::new, (all, e) -> all.put(e.name(), e.value()), Map::putAll));
         known.put("hasAliveBroker", i -> runs(i.<Integer>getArgument(0)));
         known.put("getLeaderAndIsr", i -> {
             cluster.countUncleanElections();

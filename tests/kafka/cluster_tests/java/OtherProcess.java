@@ -23,6 +23,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -30,6 +31,8 @@ import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.AlterConfigsOptions;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
@@ -37,11 +40,13 @@ import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
@@ -367,11 +372,41 @@ public final class OtherProcess implements ClusterInstance {
     }
 
     /** The configs of a topic as its logs have them. */
-    Map<String, String> configsOf(String topic) throws InterruptedException, ExecutionException {
+    Collection<ConfigEntry> configsOf(String topic)
+        throws InterruptedException, ExecutionException {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
         try (Admin admin = admin()) {
-            return admin.describeConfigs(List.of(resource)).all().get().get(resource).entries()
-                .stream().collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value));
+            return admin.describeConfigs(List.of(resource)).all().get().get(resource).entries();
+        }
+    }
+
+    /** What a controller does for a test that calls it. */
+    CompletableFuture<Map<ConfigResource, ApiError>> alter(
+        Map<ConfigResource, Map<String, Map.Entry<AlterConfigOp.OpType, String>>> changes,
+        boolean validateOnly) {
+        Map<ConfigResource, Collection<AlterConfigOp>> operations = new LinkedHashMap<>();
+        changes.forEach((resource, ofResource) -> operations.put(
+            resource,
+            ofResource.entrySet().stream()
+                .map(each -> new AlterConfigOp(
+                    new ConfigEntry(each.getKey(), each.getValue().getValue()),
+                    each.getValue().getKey()))
+                .toList()));
+        Map<ConfigResource, ApiError> errors = new LinkedHashMap<>();
+        try (Admin admin = admin(Map.of(), true)) {
+            var options = new AlterConfigsOptions().validateOnly(validateOnly);
+            admin.incrementalAlterConfigs(operations, options).values().forEach(
+                (resource, done) -> errors.put(resource, errorOf(done)));
+        }
+        return CompletableFuture.completedFuture(errors);
+    }
+
+    private static ApiError errorOf(KafkaFuture<Void> done) {
+        try {
+            done.get();
+            return ApiError.NONE;
+        } catch (InterruptedException | ExecutionException error) {
+            return ApiError.fromThrowable(error.getCause());
         }
     }
 
