@@ -30,5 +30,5 @@ class Process:
     zk_broker: ZkBroker | None = None
     zookeeper: ZooKeeperServer | None = None
     paused: bool = False
-    shuts_down_since_ms: int | None = None  # a controlled shutdown has begun
+    shuts_down: bool = False  # a controlled shutdown has begun
     starts_again: bool = False  # once it has ended

@@ -202,7 +202,7 @@ class Performer:
             # Else a shutdown that could not end before, or a registration that has too little of
             # its time left (initial.broker.registration.timeout.ms), would take the node away.
             registers = process.broker is not None and not process.broker.lifecycle.registered
-            process.starts_again = registers or process.shuts_down_since_ms is not None
+            process.starts_again = registers or process.shuts_down
         for broker in unregistered_brokers(cluster):
             processes.restart(cluster, broker)
         for client in list(cluster.paused_clients):

@@ -13,6 +13,8 @@ One request is under way at a time. A registration that fails is repeated until
 initial.broker.registration.timeout.ms have passed; after a quick restart it is rejected until the
 session of the incarnation before has run out.
 
+A shutdown that no controller grants within five minutes ends without it.
+
 A log directory that has failed is named in every heartbeat until one with it was acknowledged. The
 broker stops if that takes too long: the controller would leave it leader of partitions whose log it
 has lost (KIP-858).
@@ -46,11 +48,13 @@ from minicluster.rules import Rules
 
 CAUGHT_UP_DELAY_MS = 10
 SHUTDOWN_DELAY_MS = 50
+SHUTDOWN_LIMIT_MS = 5 * 60_000  # a process waits so long for the controller (KafkaBroker.shutdown)
 BACKOFF_FIRST_MS = 100
 
 COMMUNICATION = "lifecycle-communication"
 REGISTRATION_DEADLINE = "lifecycle-registration-deadline"
 DIRECTORY_DEADLINE = "lifecycle-directory-deadline"
+SHUTDOWN_DEADLINE = "lifecycle-shutdown-deadline"
 
 
 class BrokerState(enum.IntEnum):
@@ -185,17 +189,21 @@ class BrokerLifecycle:
         """Request the controller to move leaderships away; before it runs, a broker just stops.
 
         An incarnation that continues has run before: its shutdown begins once it has caught up.
+
+        Source:  BrokerServer.shutdown, BrokerLifecycleManager.beginControlledShutdown.
         """
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []
         if self.state in (BrokerState.STARTING, BrokerState.RECOVERY, BrokerState.NOT_RUNNING):
             if self.config.continued_epoch >= 0:
                 self._shuts_down_once_running = True
-                return []
+                return [SetTimer(SHUTDOWN_DEADLINE, now_ms + SHUTDOWN_LIMIT_MS)]
             return self.shut_down("shut down before it ran", now_ms)
         if self.state is not BrokerState.RUNNING:
             return []
         effects = self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        if not self._shuts_down_once_running:
+            effects.append(SetTimer(SHUTDOWN_DEADLINE, now_ms + SHUTDOWN_LIMIT_MS))
         return effects + self._schedule(0, now_ms)
 
     def shut_down(self, reason: str, now_ms: int) -> list[Effect]:
@@ -203,7 +211,7 @@ class BrokerLifecycle:
         if self.state is BrokerState.SHUTTING_DOWN:
             return []
         effects = self.channel.close()
-        for name in (COMMUNICATION, REGISTRATION_DEADLINE, DIRECTORY_DEADLINE):
+        for name in (COMMUNICATION, REGISTRATION_DEADLINE, DIRECTORY_DEADLINE, SHUTDOWN_DEADLINE):
             effects.append(CancelTimer(name))
         return effects + self._enter(BrokerState.SHUTTING_DOWN, reason)
 
@@ -285,6 +293,8 @@ class BrokerLifecycle:
             return self.shut_down("unable to register with the controller quorum", now_ms)
         if name == DIRECTORY_DEADLINE:
             return self._directory_deadline(now_ms)
+        if name == SHUTDOWN_DEADLINE:
+            return self.shut_down("the controller did not grant the shutdown in time", now_ms)
         return []
 
     # -- registration and heartbeats -------------------------------------------------------

@@ -144,19 +144,35 @@ def test_a_restart_behind_a_controlled_shutdown_begins_from_a_clean_end(
     assert again is not None and again.lifecycle.config.previous_broker_epoch == epoch
 
 
-def test_a_restart_kills_a_broker_whose_controlled_shutdown_is_stuck(cluster: MiniCluster) -> None:
+def test_a_restart_waits_for_the_end_of_a_controlled_shutdown(cluster: MiniCluster) -> None:
+    """As a supervisor does: a shutdown that no controller grants ends after five minutes."""
     cluster.create_topic("orders", min_isr=2)  # it runs, and may not just stop
     broker = cluster.brokers[0]
-    epoch = broker.broker_epoch
+    incarnation = inside(cluster).processes[broker.id].incarnation
     cluster.cut(broker, cluster.controllers)
     cluster.controlled_shutdown(broker)
     cluster.run_for("3s")
-    assert broker.is_running
-    cluster.heal()
     cluster.restart(broker)
-    cluster.wait_until(lambda: broker.broker_epoch > epoch, within="30s")
-    again = inside(cluster).processes[broker.id].broker
-    assert again is not None and again.lifecycle.config.previous_broker_epoch == -1
+    cluster.run_for("290s")
+    assert inside(cluster).processes[broker.id].incarnation == incarnation
+    cluster.run_for("10s")
+    assert inside(cluster).processes[broker.id].incarnation != incarnation
+    cluster.heal()
+    cluster.wait_until(lambda: not broker.is_fenced, within="60s")
+
+
+def test_a_controlled_shutdown_that_is_not_granted_ends_after_five_minutes(
+    cluster: MiniCluster,
+) -> None:
+    """Source: KafkaBroker.shutdown, BrokerServer.shutdown."""
+    cluster.create_topic("orders", min_isr=2)
+    broker = cluster.brokers[0]
+    cluster.cut(broker, cluster.controllers)
+    cluster.controlled_shutdown(broker)
+    cluster.run_for("299s")
+    assert broker.is_running
+    cluster.run_for("2s")
+    assert not broker.is_running
 
 
 def test_a_broker_that_is_killed_while_it_shuts_down_stays_down(cluster: MiniCluster) -> None:

@@ -18,8 +18,6 @@ from minicluster.actors.recording.exchange import is_client
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.actions import nodes as declared
 
-SHUTDOWN_MS = 2_000  # in which a controlled shutdown ends, if nothing is in its way
-
 
 @performs(declared.Kill)
 def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
@@ -44,7 +42,7 @@ def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
     for node_id in cluster.own_ids(do.node):
         with cluster.lifecycle:
             process = cluster.processes.get(node_id)
-            if process is not None and _is_about_to_end(cluster, process):
+            if process is not None and _is_about_to_end(process):
                 process.starts_again = True
                 cluster.note("restart", [node_id], "note", "it starts once it has shut down")
                 continue
@@ -54,15 +52,13 @@ def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
             start_process(cluster, node_id)
 
 
-def _is_about_to_end(cluster: ClusterRoles, process: Process) -> bool:
-    """A shutdown that has just begun, as between a supervisor's SIGTERM and its start.
+def _is_about_to_end(process: Process) -> bool:
+    """A shutdown has begun, whose end a supervisor waits for between its SIGTERM and its start.
 
     A node that is killed then would lose its place in ELRs, of which a clean end tells the
-    controller (KIP-966). One that has not ended for longer is stuck: no controller grants it.
+    controller (KIP-966). One that no controller grants its shutdown ends after five minutes.
     """
-    since_ms = process.shuts_down_since_ms
-    just_begun = since_ms is not None and cluster.now_ms - since_ms < SHUTDOWN_MS
-    return just_begun and not process.paused
+    return process.shuts_down and not process.paused
 
 
 @performs(declared.Bounce)
@@ -164,8 +160,7 @@ def controlled_shutdown(cluster: ClusterRoles, do: declared.ControlledShutdown) 
             cluster.note("controlled_shutdown", [node_id], "note", "it is down already")
         elif (broker := process.broker or process.zk_broker) is not None:
             broker.deliver(BeginShutdown())
-            if process.shuts_down_since_ms is None:
-                process.shuts_down_since_ms = cluster.now_ms
+            process.shuts_down = True
             cluster.note("controlled_shutdown", [node_id], "start")
         else:
             end_process(cluster, node_id)

@@ -54,7 +54,7 @@ class Kill(Action):
 class Restart(Action):
     """Start nodes again, as new incarnations; one that runs is killed first.
 
-    One whose controlled shutdown began in the last two seconds ends it, and then starts.
+    One whose controlled shutdown has begun ends it, and then starts.
     """
 
     node: Nodes
