@@ -39,7 +39,6 @@ from minicluster.actors.zookeeper.replica_manager import (
 )
 from minicluster.broker.api_state import KafkaApisConfig, OnZooKeeper
 from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
-from minicluster.broker.requests.alter_configs import preprocess
 from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
@@ -58,11 +57,16 @@ from minicluster.zookeeper.broker.administration.admin_requests import (
     process_admin,
 )
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
 from minicluster.zookeeper.broker.control_requests import NO_GIVEN_EPOCH
 from minicluster.zookeeper.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from minicluster.zookeeper.broker.controlled_shutdown import ControlledShutdown, LeadershipsMoved
 from minicluster.zookeeper.broker.delayed_elections import TIMER as ELECTIONS_TIMER
-from minicluster.zookeeper.broker.delayed_elections import DelayedElections, all_partitions
+from minicluster.zookeeper.broker.delayed_elections import (
+    DelayedElections,
+    all_partitions,
+    without_needless,
+)
 from minicluster.zookeeper.broker.delayed_topic_operations import TIMER as OPERATIONS_TIMER
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.broker.isr_writer import CHECK_INTERVAL_MS, IsrWriter
@@ -177,9 +181,7 @@ class ZkBroker(Shell):
             cx.OpenChannel: self._channel,
             cx.CloseChannel: self._channel,
             cx.ControlRequest: self._channel,
-            cx.RespondOnceLed: lambda effect: self.perform(
-                self.elections.add(effect, self.requests.cache.topics, self.now())
-            ),
+            cx.RespondOnceLed: self._respond_once_led,
             SessionOpened: self._opened,
             SessionExpired: self._expired,
             Results: self._results,
@@ -224,10 +226,15 @@ class ZkBroker(Shell):
                 self._of_client(packet, body, version)
 
     def _elect(self, packet: Packet, request: ElectLeadersRequest, version: int) -> None:
-        """Elect leaders; a broker that is not the controller names all that it shows."""
-        if request.topic_partitions is None and not self.controller.state.is_active:
+        """Elect leaders; a request that names no partition is about all that this broker shows."""
+        if request.topic_partitions is None:
             request = replace(request, topic_partitions=all_partitions(self.requests.cache.topics))
         self.perform(self.controller.on_request(packet, request, version, self.now()))
+
+    def _respond_once_led(self, effect: cx.RespondOnceLed) -> None:
+        if effect.token.body.topic_partitions is None:
+            effect = replace(effect, response=without_needless(effect.response))
+        self.perform(self.elections.add(effect, self.requests.cache.topics, self.now()))
 
     def _of_client(self, packet: Packet, request: Any, version: int) -> None:
         is_controller = self.controller.state.is_active
@@ -419,7 +426,7 @@ class ZkBroker(Shell):
         state = AdminState(self.controller.state, shown, levels, self._new_id)
         body, version, lane = packet.body, packet.exchange.version, ProcessLane(self._submit_of)
         if isinstance(body, BY_ANY_BROKER):
-            checked = preprocess(self.apis.state, body)
+            checked = preprocessed(self.apis.state, body, self.controller.state.settings.release)
             process = process_admin(state, checked.request, version)
             lane.run(
                 process,

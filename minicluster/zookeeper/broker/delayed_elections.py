@@ -10,6 +10,7 @@ Source:  kafka.server.DelayedElectLeader, ReplicaManager.electLeaders.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
@@ -56,7 +57,7 @@ class DelayedElections:
             if delayed.waiting and now_ms < delayed.effect.expires_ms:
                 still_delayed.append(delayed)
             else:
-                response = _timed_out(delayed.effect.response, delayed.waiting)
+                response = timed_out(delayed.effect.response, delayed.waiting)
                 effects.append(Respond(delayed.effect.token, response))
         self._delayed = still_delayed
         next_ms = min((delayed.effect.expires_ms for delayed in still_delayed), default=None)
@@ -80,8 +81,22 @@ def _leader(topics: TopicsImage, partition: TopicPartition) -> int | None:
     return None if state is None else state.leader
 
 
-def _timed_out(
-    response: ElectLeadersResponse, waiting: dict[TopicPartition, int]
+def without_needless(response: ElectLeadersResponse) -> ElectLeadersResponse:
+    """The response to a request that named no partition, without those that had no election.
+
+    Source:  kafka.server.KafkaApis.handleElectLeaders.
+    """
+    needless = ErrorCode.ELECTION_NOT_NEEDED
+    topics = []
+    for topic in response.replica_election_results:
+        left = tuple(one for one in topic.partition_result if one.error_code != needless)
+        if left:
+            topics.append(replace(topic, partition_result=left))
+    return replace(response, replica_election_results=tuple(topics))
+
+
+def timed_out(
+    response: ElectLeadersResponse, waiting: Collection[TopicPartition]
 ) -> ElectLeadersResponse:
     """The response with REQUEST_TIMED_OUT for these partitions."""
     if not waiting:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
+from minicluster.broker.requests.alter_configs import Preprocessed
 from minicluster.configs.effective import BrokerLevels
 from minicluster.effects import Respond
 from minicluster.metadata.image.topics import TopicsImage
@@ -23,6 +23,7 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 from minicluster.zookeeper.broker.administration.admin_requests import process_admin
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
 from minicluster.zookeeper.broker.control_requests import ControlRequests
 from minicluster.zookeeper.broker.delayed_topic_operations import (
     RESULTS,
@@ -143,7 +144,9 @@ class _Administration:
         state = self._state(recorded)
         request = self._drawn(recorded, request)
         if isinstance(request, BY_ANY_BROKER):
-            served.checked = preprocess(_Configs(state, recorded.broker), request)  # type: ignore[arg-type]
+            release = state.controller.settings.release
+            configs: Any = _Configs(state, recorded.broker)
+            served.checked = preprocessed(configs, request, release)
             request = served.checked.request
         served.process = process_admin(state, request, recorded.version)
         self._advance(served, None)

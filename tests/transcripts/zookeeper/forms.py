@@ -1,7 +1,7 @@
 """The JSON of recorded requests as messages, and messages in a form that can be compared.
 
-Releases before 3.2 name some fields differently; texts of errors, and the order of topics and
-partitions in a message, are no part of what is compared.
+Releases before 3.2 name some fields differently (before 3.0 also those of ElectLeaders); texts of
+errors, and the order of topics and partitions in a message, are no part of what is compared.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def _renamed(api: str, body: Any) -> Any:
     for key, value in body.items():
         if key == "zkVersion" and api == "LEADER_AND_ISR":
             key = "partitionEpoch"
+        if key == "partitionId" and isinstance(value, list):
+            key = "partitions"
         if key == "name" and api in ("ALTER_ISR", "ALTER_PARTITION"):
             key = "topicName"
         renamed[_OLD_NAMES.get(key, key)] = _renamed(api, value)

@@ -19,6 +19,7 @@ from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
+from minicluster.protocol.messages import ElectLeadersResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
@@ -34,6 +35,7 @@ from tests.transcripts.zookeeper.controllers import (
     Waiting,
     machine_of,
 )
+from tests.transcripts.zookeeper.elections import elected_in_time, elections_of_all
 from tests.transcripts.zookeeper.forms import comparable, read_message
 from tests.transcripts.zookeeper.recording import CONTROL_APIS, Recorded, Recording, Transaction
 from tests.transcripts.zookeeper.resync import resynchronise
@@ -52,6 +54,9 @@ SLACK_MS = 30
 RESPONSE_SLACK_MS = 2
 """A broker logs its response just after it has sent it."""
 
+LATE_RESPONSE_MS = 150
+"""So long after the controller has a response may a busy broker log it."""
+
 WATCH_DEADLINE_MS = 400
 """A watch event without a trace was processed by then."""
 
@@ -67,6 +72,7 @@ class Player:
         self.outcomes: list[Outcome] = []
         self.logged = LoggedRequests(recording)
         self._place = 0
+        self._elections = elections_of_all(recording)
         self._requests = [one for one in recording.requests if one.api in DECIDED]
         self._control = sorted(
             (one for one in recording.requests if one.api in CONTROL_APIS and not one.is_probe),
@@ -95,23 +101,31 @@ class Player:
             came.append((recorded.ms, recorded))
         for _, recorded in sorted(came, key=lambda one: one[0]):
             if recorded.api in CONTROL_APIS:
-                self._responded(recorded)
+                self._responded(recorded, recorded.ms)
             else:
                 self._requested(recorded)
+
+    def _inject(self, recorded: Recorded) -> Inject:
+        request = read_message(recorded.api, "Request", recorded.version, recorded.request)
+        if recorded.number in self._elections:
+            request = replace(request, topic_partitions=self._elections[recorded.number])
+        return lambda machine: machine.on_request(
+            recorded.number, request, recorded.version, recorded.received_ms
+        )
 
     def _requested(self, recorded: Recorded) -> None:
         controller = self._of_broker(recorded.broker)
         if controller is None or self._has_started_since(controller, recorded.received_ms):
             self._without_controller(recorded)
         else:
-            self._wait(controller, recorded.api, _request(recorded),
+            self._wait(controller, recorded.api, self._inject(recorded),
                        recorded.received_ms, recorded.ms, recorded)  # fmt: skip
 
-    def _responded(self, recorded: Recorded) -> None:
+    def _responded(self, recorded: Recorded, now_ms: int) -> None:
         controller = self._of_epoch(recorded.controller_epoch)
         if controller is not None and _matters(controller, recorded):
             self._wait(controller, f"response {recorded.api} {recorded.number}",
-                       _control_response(recorded), recorded.ms,
+                       _control_response(recorded), now_ms,
                        recorded.ms + WATCH_DEADLINE_MS)  # fmt: skip
 
     def _has_started_since(self, controller: Controller, ms: int) -> bool:
@@ -124,7 +138,7 @@ class Player:
         if recorded.response is None:
             return
         machine = machine_of(self.recording, recorded.broker)
-        effects = _request(recorded)(machine)
+        effects = self._inject(recorded)(machine)
         given = next(one.response for one in effects if isinstance(one, Respond))
         kind = "probe" if recorded.is_probe else "response"
         where = f"{self.recording.path.name} request {recorded.number}"
@@ -177,7 +191,12 @@ class Player:
         event = controller.waiting.pop(place)
         before = len(controller.sent)
         controller.pump(event.inject(controller.machine), now_ms)
-        if not controller.requested and (due or self.logged.has_next(controller, before)):
+        early = not due and _is_too_early(controller, event)
+        if (
+            not controller.requested
+            and not early
+            and (due or self.logged.has_next(controller, before))
+        ):
             return True
         controller.restore(snapshot)
         return False
@@ -237,11 +256,12 @@ class Player:
     def _decide(self, controller: Controller, transaction: Transaction) -> None:
         """A write of a controller: the next one of its machine, or the first one of an event."""
         controller.go_on(transaction.ms)
-        if not controller.requested:
+        if not controller.requested and not self._find_event(controller, transaction):
+            self._take_late_responses(transaction.ms)
             self._find_event(controller, transaction)
         self._match(controller, transaction)
 
-    def _find_event(self, controller: Controller, transaction: Transaction) -> None:
+    def _find_event(self, controller: Controller, transaction: Transaction) -> bool:
         """Process the waiting event that makes the machine send this write."""
         snapshot = controller.snapshot()
         ready = [
@@ -250,14 +270,14 @@ class Player:
             if event.arrived_ms <= transaction.ms + SLACK_MS
         ]
         if self._find_early_read(controller, transaction, ready):
-            return
+            return True
         for first in ready:
             if self._try(controller, first, transaction, in_order=True):
-                return
+                return True
             controller.restore(snapshot)
         for first in ready:
             if self._try(controller, first, transaction, in_order=False):
-                return
+                return True
             controller.restore(snapshot)
         for event, second in permutations([controller.waiting[place] for place in ready], 2):
             controller.waiting.remove(event)
@@ -267,15 +287,21 @@ class Player:
             if not controller.requested and second in controller.waiting:
                 place = controller.waiting.index(second)
                 if self._try(controller, place, transaction, in_order=False):
-                    return
+                    return True
             controller.restore(snapshot)
         if controller.machine.state.settings.auto_leader_rebalance_enable:
             controller.pump(
                 controller.machine.on_timer(AUTO_REBALANCE, transaction.ms), transaction.ms
             )
             if controller.would_take(transaction):
-                return
+                return True
             controller.restore(snapshot)
+        return False
+
+    def _take_late_responses(self, now_ms: int) -> None:
+        """A broker that is busy logs a response some time after the controller has it."""
+        while self._control and self._control[0].ms <= now_ms + LATE_RESPONSE_MS:
+            self._responded(self._control.pop(0), now_ms)
 
     def _find_early_read(
         self, controller: Controller, transaction: Transaction, ready: list[int]
@@ -328,12 +354,17 @@ class Player:
     ) -> bool:
         """Process one event, with all before it or before the others, and look at its writes."""
         if in_order:
+            later = 0
             for _ in range(place):
-                event = controller.waiting.pop(0)
+                before = controller.snapshot()
+                event = controller.waiting.pop(later)
                 controller.pump(event.inject(controller.machine), transaction.ms)
                 if controller.requested:
                     return False
-            place = 0
+                if _is_too_early(controller, event):
+                    controller.restore(before)
+                    later += 1
+            place = later
         event = controller.waiting.pop(place)
         controller.pump(event.inject(controller.machine), transaction.ms)
         return controller.would_take(transaction)
@@ -496,6 +527,17 @@ def _path_of(request: Request) -> str:
     return last.path
 
 
+def _is_too_early(controller: Controller, event: Waiting) -> bool:
+    """The response to an AlterPartition is not the recorded one: something came before it."""
+    recorded = event.recorded
+    if recorded is None or recorded.api not in ("ALTER_ISR", "ALTER_PARTITION"):
+        return False
+    given = controller.responses.get(recorded.number)
+    if given is None or recorded.response is None:
+        return False
+    return compared("", recorded, given, "").verdict == DIFFER
+
+
 def _matters(controller: Controller, recorded: Recorded) -> bool:
     """The controller does something with the response, or could."""
     if recorded.response is None:
@@ -506,14 +548,6 @@ def _matters(controller: Controller, recorded: Recorded) -> bool:
     return recorded.api == "STOP_REPLICA" and '"deletePartition": true' in json.dumps(
         recorded.request
     )
-
-
-def _request(recorded: Recorded) -> Inject:
-    def inject(machine: ZooKeeperControllerMachine) -> list[Effect]:
-        request = read_message(recorded.api, "Request", recorded.version, recorded.request)
-        return machine.on_request(recorded.number, request, recorded.version, recorded.received_ms)
-
-    return inject
 
 
 def _control_response(recorded: Recorded) -> Inject:
@@ -608,6 +642,8 @@ def compared(kind: str, recorded: Recorded, given: Any, where: str) -> Outcome:
         wanted = read_message(recorded.api, "Response", recorded.version, recorded.response)
     except (ProtocolError, ValueError, TypeError) as error:
         return Outcome(f"{kind} {recorded.api}", NOT_BUILT, where, repr(error))
+    if isinstance(wanted, ElectLeadersResponse):
+        given = elected_in_time(recorded, given, wanted)
     ours = comparable(given, recorded.version)
     theirs = comparable(wanted, recorded.version)
     verdict = AGREE if ours == theirs else DIFFER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.zookeeper.broker.administration.admin_requests import process_admin
 from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.server.operations import Create, Delete, Exists, GetChildren, GetData
 from minicluster.zookeeper.znodes import paths
@@ -267,6 +269,62 @@ def test_what_is_there_is_appended_again_before_3_3() -> None:
     assert values == ["delete,delete", "delete"]
 
 
+@pytest.mark.parametrize(
+    ("level", "error"), [("3.2", ErrorCode.INVALID_REQUEST), ("3.3", ErrorCode.INVALID_CONFIG)]
+)
+@pytest.mark.parametrize(
+    ("topic", "config", "operation", "value"),
+    [
+        ("orders", "retention.ms", 0, "soon"),
+        ("orders", "retention.ms", 2, "1"),
+        (".", "retention.ms", 0, "1"),  # no path of ZooKeeper
+    ],
+)
+def test_a_wrong_config_has_another_error_before_3_3(
+    level: str, error: ErrorCode, topic: str, config: str, operation: int, value: str
+) -> None:
+    """Source:  ZkAdminManager.incrementalAlterConfigs, prepareIncrementalConfigs."""
+    kit = Kit(level)
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    kind = m.IncrementalAlterConfigsRequest
+    change = kind.AlterableConfig(name=config, config_operation=operation, value=value)
+    resource = kind.AlterConfigsResource(resource_type=2, resource_name=topic, configs=(change,))
+    [result] = administrated(kit, kind(resources=(resource,))).responses
+    assert result.error_code == error
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "configs"),
+    [
+        (2, "orders", [("retention.ms", "1"), ("retention.ms", "2")]),
+        (2, "orders", [("retention.ms", None)]),
+        (4, "9", [("log.retention.ms", "1")]),
+        (4, "1", [("log.retention.ms", "soon")]),
+    ],
+)
+def test_before_3_2_each_resource_is_checked_when_it_is_altered(
+    kind: int, name: str, configs: list[tuple[str, str | None]]
+) -> None:
+    """And of a resource that comes twice the last one counts. Source:  ZkAdminManager of 3.1."""
+    kit = Kit("3.1")
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    of = m.IncrementalAlterConfigsRequest
+    wrong = of.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(of.AlterableConfig(name=key, value=value) for key, value in configs),
+    )
+    fine = of.AlterConfigsResource(resource_type=2, resource_name="orders")
+    state: Any = None  # nothing of the broker is needed
+    request = of(resources=(fine, replace(wrong, configs=()), wrong))
+    checked = preprocessed(state, request, kit.machines[1].state.settings.release)
+    response = checked.whole_response(administrated(kit, checked.request))
+    assert [result.error_code for result in response.responses if result.error_code] == [42]
+    assert len(response.responses) == (1 if (kind, name) == (2, "orders") else 2)
+
+
 @pytest.mark.parametrize(("name", "znode"), [("", "<default>"), ("1", "1")])
 def test_configs_of_brokers_are_written_and_notified(name: str, znode: str) -> None:
     """Source:  KIP-226; AdminZkClient.changeBrokerConfig."""
@@ -293,7 +351,7 @@ def test_a_topic_that_is_deleted_twice_has_its_outcome_once() -> None:
     kit.start(1)
     kit.create_topic("orders", (9,))
     kind = m.DeleteTopicsRequest.DeleteTopicState
-    states = (kind(name="orders"), kind(name="orders"), kind(name="none"), kind())
+    states = (kind(name="orders"), kind(name="orders"), kind(name=""), kind())
     request = m.DeleteTopicsRequest(topics=states, timeout_ms=0)
     response = administrated(kit, request)
     [effect] = DelayedTopicOperations().add("token", request, response, TopicsImage(), 0)
@@ -348,6 +406,18 @@ def test_configs_are_not_written_while_there_is_no_controller() -> None:
     [result] = administrated(kit, m.CreateTopicsRequest(topics=(create("new"),))).topics
     assert result.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert not kit.do(kit.admin, Exists(paths.topic("new"))).ok
+
+
+@pytest.mark.parametrize(("level", "checked"), [("3.6", False), ("3.7", True)])
+def test_configs_are_written_whoever_is_the_controller_before_3_7_1(
+    level: str, checked: bool
+) -> None:
+    """Source:  KAFKA-16539; KafkaZkClient.setOrCreateEntityConfigs."""
+    kit = Kit(level)
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    kit.do(kit.admin, Delete(paths.CONTROLLER))
+    assert altered(kit, "*") is (ErrorCode.STALE_CONTROLLER_EPOCH if checked else ErrorCode.NONE)
 
 
 def test_a_topic_marked_for_deletion_has_its_own_refusal_from_3_2_on() -> None:

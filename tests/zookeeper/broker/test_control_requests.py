@@ -106,11 +106,11 @@ def test_a_request_whose_configs_could_not_be_read_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("release", "same_epoch"),
-    [("3.3", ErrorCode.FENCED_LEADER_EPOCH), ("3.4", ErrorCode.FENCED_LEADER_EPOCH),
-     ("3.5", ErrorCode.NONE)],
+    [("3.3", ErrorCode.FENCED_LEADER_EPOCH), ("3.4.0", ErrorCode.FENCED_LEADER_EPOCH),
+     ("3.4.1", ErrorCode.NONE), ("3.4", ErrorCode.NONE), ("3.5", ErrorCode.NONE)],
 )  # fmt: skip
 def test_a_replica_is_stopped_in_its_own_leader_epoch(release: str, same_epoch: ErrorCode) -> None:
-    """Since 3.5 (KAFKA-13972), so that a cancelled reassignment removes what it had added."""
+    """Since 3.4.1 (KAFKA-13972), so that a cancelled reassignment removes what it had added."""
     requests = ControlRequests(1, ReleaseRules.of(release))
     assert led(requests, 1, 5) is ErrorCode.NONE
     for epoch, expected in ((4, ErrorCode.FENCED_LEADER_EPOCH), (5, same_epoch)):

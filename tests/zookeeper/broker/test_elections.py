@@ -8,7 +8,11 @@ from minicluster.effects import CancelTimer, Respond, SetTimer
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ElectLeadersRequest, UpdateMetadataRequest
-from minicluster.zookeeper.broker.delayed_elections import TIMER, DelayedElections
+from minicluster.zookeeper.broker.delayed_elections import (
+    TIMER,
+    DelayedElections,
+    without_needless,
+)
 from minicluster.zookeeper.broker.metadata_cache import MetadataCache
 from minicluster.zookeeper.controller.effects import RespondOnceLed
 from minicluster.zookeeper.controller.errors import NO_PARTITION
@@ -59,6 +63,14 @@ def test_a_leader_that_is_not_in_the_metadata_in_time_is_a_time_out() -> None:
     [response, _] = delayed.on_metadata(cache.topics, EXPIRES_MS)
     assert isinstance(response, Respond)
     assert errors(response) == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_an_election_of_all_partitions_tells_of_no_needless_one() -> None:
+    """Source:  KafkaApis.handleElectLeaders."""
+    needless = ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
+    response = elect_leaders_response({ORDERS: needless, NOWHERE: NO_PARTITION})
+    [left] = without_needless(response).replica_election_results
+    assert left.topic == "nowhere"
 
 
 def test_elections_have_the_texts_of_kafka() -> None:

@@ -64,7 +64,7 @@ class AdminState:
         return int(self.broker.value(config) or 0)
 
     def set_configs(self, path: str, configs: dict[str, str]) -> Process[None]:
-        """Set the configs in a znode, or create it; with a check of /controller since KIP-866.
+        """Set the configs in a znode, or create it; with a check of /controller since KAFKA-16539.
 
         Errors:  Rejected without a controller, with one that changes meanwhile, and without a
                  session.

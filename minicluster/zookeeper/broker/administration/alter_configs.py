@@ -11,10 +11,14 @@ Source:    KIP-133, KIP-226, KIP-339; ZkAdminManager.alterConfigs, incrementalAl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from minicluster.configs.config_def import ConfigDef, InvalidConfig
+from minicluster.broker.api_state import ApiState
+from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
+from minicluster.configs.config_def import ConfigDef, InvalidConfig, java_int
 from minicluster.configs.definitions import broker_configs, topic_configs
+from minicluster.configs.dynamic_broker import validate_broker_configs
 from minicluster.configs.validation import validate_topic_configs
 from minicluster.controller.deciding.config_changes import ConfigOperation
 from minicluster.controller.errors import Rejected
@@ -24,12 +28,25 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, rejected
+from minicluster.zookeeper.controller.state.settings import ReleaseRules
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Create, Exists, GetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import decode_config, encode_config_change
 
 Altered = m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest
+
+
+def preprocessed(state: ApiState, request: Altered, release: ReleaseRules) -> Preprocessed:
+    """The request without what a broker rejects in any mode.
+
+    Before 3.2 all of it is left; of a resource that comes twice the last one counts.
+    """
+    if release.config_requests_preprocessed:
+        return preprocess(state, request)
+    last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    unique: Any = tuple(last.values())
+    return Preprocessed(replace(request, resources=unique), {})
 
 
 def alter_configs(state: AdminState, request: Altered, version: int) -> Process[Any]:
@@ -72,6 +89,8 @@ def _alter(
 ) -> Process[None]:
     name, definitions = resource.resource_name, topic_configs()
     release = state.controller.settings.release
+    if not release.config_requests_preprocessed:
+        _reject_malformed(state, resource, incremental)
     if resource.resource_type == TOPIC and not name:
         raise Rejected(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     if resource.resource_type == TOPIC:
@@ -84,13 +103,17 @@ def _alter(
             ErrorCode.INVALID_REQUEST, "AlterConfigs is only supported for topics and brokers."
         )
     configs: dict[str, str] = {config.name: config.value for config in resource.configs}
+    if incremental and not paths.is_valid(path):
+        raise Rejected(_config_error(state), f"Invalid path string {path}")
     if incremental:
         (image,) = yield (GetData(path),)
         configs = decode_config(image.data) if image.ok else {}
         for change in resource.configs:
-            _apply(configs, change, definitions, release.appends_again)
+            _apply(state, configs, change, definitions)
     if resource.resource_type == TOPIC:
         yield from _reject(state, name, configs)
+    elif not release.config_requests_preprocessed:
+        _reject_of_broker(state, name, configs)
     if validate_only:
         return
     yield from state.set_configs(path, configs)
@@ -113,12 +136,47 @@ def _reject(state: AdminState, name: str, configs: dict[str, str]) -> Process[No
         validate_topic_configs(configs, {}, state.broker)
     except InvalidConfig as invalid:
         where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): "
-        raise rejected(invalid, where) from None
+        refusal = rejected(invalid, where)
+        if refusal.error == ErrorCode.INVALID_CONFIG:
+            refusal = Rejected(_config_error(state), where + invalid.message)
+        raise refusal from None
 
 
-def _apply(
-    configs: dict[str, str], change: Any, definitions: ConfigDef, appends_again: bool
-) -> None:
+def _reject_malformed(state: AdminState, resource: Any, incremental: bool) -> None:
+    """Reject what ``preprocess`` does from 3.2 on."""
+    names = [config.name for config in resource.configs]
+    nulls = [
+        config.name
+        for config in resource.configs
+        if config.value is None
+        and not (incremental and config.config_operation == ConfigOperation.DELETE)
+    ]
+    problem = None
+    if len(set(names)) < len(names):
+        problem = "Error due to duplicate config keys"
+    elif nulls:
+        problem = f"Null value not supported for : {','.join(nulls)}"
+    elif resource.resource_type == BROKER and resource.resource_name:
+        own = state.controller.settings.broker_id
+        if java_int(resource.resource_name) != own:
+            problem = f"Unexpected broker id, expected {own}, but received {resource.resource_name}"
+    if problem is not None:
+        raise Rejected(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _reject_of_broker(state: AdminState, name: str, configs: dict[str, str]) -> None:
+    try:
+        validate_broker_configs(configs, state.broker, per_broker=bool(name))
+    except InvalidConfig as invalid:
+        raise Rejected(ErrorCode.INVALID_REQUEST, invalid.message) from None
+
+
+def _config_error(state: AdminState) -> ErrorCode:
+    is_config_error = state.controller.settings.release.wrong_config_is_invalid_config
+    return ErrorCode.INVALID_CONFIG if is_config_error else ErrorCode.INVALID_REQUEST
+
+
+def _apply(state: AdminState, configs: dict[str, str], change: Any, definitions: ConfigDef) -> None:
     """Apply one change; a list that is not set begins with its default."""
     name, value = change.name, change.value or ""
     if change.config_operation not in list(ConfigOperation):
@@ -136,7 +194,7 @@ def _apply(
         raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown config name: {name}")
     if not definitions.is_list(name):
         raise Rejected(
-            ErrorCode.INVALID_CONFIG,
+            _config_error(state),
             f"Config value {verb} is not allowed for config key: {name}",
         )
     old = [
@@ -146,7 +204,8 @@ def _apply(
     ]
     entries = value.split(",")
     if operation is ConfigOperation.APPEND:
-        old += [entry for entry in entries if entry not in old or appends_again]
+        again = state.controller.settings.release.appends_again
+        old += [entry for entry in entries if entry not in old or again]
     else:
         old = [entry for entry in old if entry not in entries]
     configs[name] = ",".join(old)

@@ -78,7 +78,7 @@ def _create(state: AdminState, topic: CreatableTopic, validate_only: bool) -> Pr
         raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
-        is_config_error = state.controller.settings.release.null_config_is_invalid_config
+        is_config_error = state.controller.settings.release.wrong_config_is_invalid_config
         raise Rejected(
             ErrorCode.INVALID_CONFIG if is_config_error else ErrorCode.INVALID_REQUEST,
             f"Null value not supported for topic configs: {','.join(nulls)}",

@@ -51,7 +51,8 @@ def _result(state: AdminState, topic: DeleteTopicState, refusal: ErrorCode) -> R
     """The result of a topic before its deletion is requested; for one that is not, the last."""
     name, code = topic.name, refusal
     if code is ErrorCode.NONE:
-        name = name or state.controller.context.topic_names.get(topic.topic_id)
+        if topic.topic_id != ZERO_UUID:
+            name = state.controller.context.topic_names.get(topic.topic_id)
         if name is None:
             nameless = topic.topic_id == ZERO_UUID
             code = AUTHORIZATION_FAILED if nameless else ErrorCode.UNKNOWN_TOPIC_ID

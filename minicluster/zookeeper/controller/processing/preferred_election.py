@@ -79,8 +79,8 @@ def process_zk_preferred_election(state: ControllerState) -> Process[None]:
 def process_elect_leaders(
     state: ControllerState, token: Any, request: ElectLeadersRequest, version: int, received_ms: int
 ) -> Process[None]:
-    """ElectLeaders of a client; without partitions, all that have a state."""
-    partitions = _partitions_of(state, request)
+    """ElectLeaders of a client; its broker has named the partitions where the client has not."""
+    partitions = _partitions_of(request)
     if not state.is_active:
         state.respond(token, elect_leaders_response(dict.fromkeys(partitions, NOT_CONTROLLER)))
         return
@@ -89,9 +89,6 @@ def process_elect_leaders(
         state.respond(token, failed)  # Kafka cannot read the request, and fails
         return
     outcomes, leaders = yield from _elect(state, partitions, request.election_type, Trigger.CLIENT)
-    if request.topic_partitions is None:
-        needless = ErrorCode.ELECTION_NOT_NEEDED
-        outcomes = {p: outcome for p, outcome in outcomes.items() if outcome.error != needless}
     expires_ms = received_ms + request.timeout_ms
     response = elect_leaders_response(outcomes)
     state.effects.append(RespondOnceLed(token, response, leaders, expires_ms))
@@ -116,12 +113,10 @@ def elect_leaders_response(outcomes: dict[TopicPartition, ApiError]) -> ElectLea
     )
 
 
-def _partitions_of(state: ControllerState, request: ElectLeadersRequest) -> list[TopicPartition]:
-    if request.topic_partitions is None:
-        return state.context.partitions_with_leaders()
+def _partitions_of(request: ElectLeadersRequest) -> list[TopicPartition]:
     named = (
         TopicPartition(topic.topic, partition)
-        for topic in request.topic_partitions
+        for topic in request.topic_partitions or ()
         for partition in topic.partitions
     )
     return list(dict.fromkeys(named))

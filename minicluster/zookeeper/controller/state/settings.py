@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 
+LAST_PATCH = 99
+"""A release that is named without its patch is the last one of that name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRules:
@@ -25,15 +28,18 @@ class ReleaseRules:
     kraft_epoch_in_controller_znode: bool = True
     """/controller has version 2, with an epoch for the migration to KRaft (KIP-866)."""
     controller_checked_for_configs: bool = True
-    """Configs are set in a multi with a check of /controller (KIP-866)."""
+    """Configs are set in a multi with a check of /controller (KAFKA-16539)."""
     stops_in_same_epoch: bool = True
     """StopReplica of the leader epoch that a broker has stops it; else only of a newer one
     (KAFKA-13972)."""
     marked_topics_refused: bool = True
     """A topic that waits for its deletion is rejected with an error of its own."""
 
-    null_config_is_invalid_config: bool = True
-    """A new topic's config without a value is INVALID_CONFIG, else INVALID_REQUEST."""
+    wrong_config_is_invalid_config: bool = True
+    """A new topic's config without a value, and one that cannot be altered so, is INVALID_CONFIG;
+    else INVALID_REQUEST."""
+    config_requests_preprocessed: bool = True
+    """AlterConfigs is checked as with KRaft first: a resource that comes twice is rejected."""
 
     appends_again: bool = False
     """What is appended to a list config is added even if it is there (before KAFKA-13827)."""
@@ -41,24 +47,25 @@ class ReleaseRules:
     @classmethod
     def of(cls, release: str) -> ReleaseRules:
         """The rules of a release such as 3.2.3."""
-        major, minor = (int(number) for number in release.split(".")[:2])
-        if (major, minor) >= (3, 3):
-            since_3_4 = (major, minor) >= (3, 4)
+        major, minor, *patch = (int(number) for number in release.split("."))
+        version = (major, minor, *(patch or (LAST_PATCH,)))
+        if version >= (3, 3):
             return cls(
-                kraft_epoch_in_controller_znode=since_3_4,
-                controller_checked_for_configs=since_3_4,
-                stops_in_same_epoch=(major, minor) >= (3, 5),
+                kraft_epoch_in_controller_znode=version >= (3, 4),
+                controller_checked_for_configs=version >= (3, 7, 1),
+                stops_in_same_epoch=version >= (3, 4, 1),
             )
         return cls(
             newer_epochs_refused=False,
             partition_epoch_checked_first=False,
             ineligible_members_refused=False,
-            recovery_state_known=(major, minor) >= (3, 2),
+            recovery_state_known=version >= (3, 2),
             kraft_epoch_in_controller_znode=False,
             controller_checked_for_configs=False,
             stops_in_same_epoch=False,
-            marked_topics_refused=(major, minor) >= (3, 2),
-            null_config_is_invalid_config=False,
+            marked_topics_refused=version >= (3, 2),
+            wrong_config_is_invalid_config=False,
+            config_requests_preprocessed=version >= (3, 2),
             appends_again=True,
         )
 
