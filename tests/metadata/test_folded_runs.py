@@ -57,7 +57,7 @@ def test_runs_give_the_image_of_record_by_record(records: list[Any]) -> None:
     )
 
 
-def test_changes_of_several_topics_and_of_one_partition_twice_are_one_run() -> None:
+def test_topics_their_partitions_and_changes_of_one_partition_twice_are_one_run() -> None:
     records = [*topics(1, 2), *partitions(1, 3), *partitions(2, 2)]
     for leader in (2, 1):
         for topic in (1, 2):
@@ -66,7 +66,8 @@ def test_changes_of_several_topics_and_of_one_partition_twice_are_one_run() -> N
     whole = apply_all(MetadataImage.EMPTY, records)
     folds = SharedFolds()
     runs = list(folds.runs(MetadataImage.EMPTY, versioned(*records), 0))
-    assert [len(run.records) for run in runs] == [1, 1, 9]
+    assert [len(run.records) for run in runs] == [11]
+    assert [created.name for created in runs[0].created] == ["t1", "t2"]
     same(runs[-1].after, whole)
     assert runs[-1].after.topics.partition(uid(1), 1).partition_epoch == 1  # type: ignore[union-attr]
     assert [step.partition_id for step in runs[-1].steps] == [0, 1, 2, 0, 1, 1, 1, 1, 1]
@@ -75,6 +76,9 @@ def test_changes_of_several_topics_and_of_one_partition_twice_are_one_run() -> N
 def test_a_record_that_does_not_fit_is_named_with_its_offset() -> None:
     records = versioned(*topics(1), *partitions(1, 2), *partitions(7, 1))
     with pytest.raises(ReplayError, match=r"offset 13: PartitionRecord: topic id .* does not"):
+        folded(SharedFolds(), MetadataImage.EMPTY, records, 10)
+    records = versioned(*topics(1), *partitions(1, 2), *topics(1))
+    with pytest.raises(ReplayError, match=r"offset 13: TopicRecord: topic t1 .* a second time"):
         folded(SharedFolds(), MetadataImage.EMPTY, records, 10)
 
 

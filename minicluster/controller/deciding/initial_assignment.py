@@ -7,6 +7,7 @@ Source:  ReplicationControlManager.validateManualPartitionAssignment, buildParti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
 from minicluster.controller.errors import Rejected
@@ -46,22 +47,6 @@ def validate_assignment(
         )
 
 
-def place(
-    state: ClusterState, *, partitions: int, replication_factor: int, draw: Draw
-) -> tuple[tuple[int, ...], ...]:
-    """Place new partitions on the usable brokers.
-
-    Errors:  PlacementError.
-    """
-    return place_replicas(
-        usable_brokers(state),
-        partitions=partitions,
-        replication_factor=replication_factor,
-        draw=draw,
-        cordoned_in_messages=state.rules.placement_errors_mention_cordoned,
-    )
-
-
 def usable_brokers(state: ClusterState) -> Iterator[UsableBroker]:
     """The brokers that may get replicas: known, not shutting down, not cordoned altogether."""
     for broker_id, fenced in state.active_heartbeats().usable():
@@ -73,6 +58,46 @@ def usable_brokers(state: ClusterState) -> Iterator[UsableBroker]:
 def active_replicas(state: ClusterState, replicas: Sequence[int]) -> tuple[int, ...]:
     """The replicas that may be in a first ISR, in order."""
     return tuple(replica for replica in replicas if state.image.cluster.is_active(replica))
+
+
+class NewPartitions:
+    """The replicas and the first states of the partitions that one request makes.
+
+    It may make ten thousand, in as many topics, and those with the same replicas are alike.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_replicas: dict[tuple[int, ...], PartitionRegistration | None] = {}
+
+    @cached_property
+    def _usable(self) -> tuple[UsableBroker, ...]:
+        return tuple(usable_brokers(self._state))
+
+    def place(
+        self, partitions: int, replication_factor: int, draw: Draw
+    ) -> tuple[tuple[int, ...], ...]:
+        """Place new partitions of a topic on the usable brokers.
+
+        Errors:  PlacementError.
+        """
+        return place_replicas(
+            self._usable,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            draw=draw,
+            cordoned_in_messages=self._state.rules.placement_errors_mention_cordoned,
+        )
+
+    def with_replicas(self, replicas: tuple[int, ...]) -> PartitionRegistration | None:
+        """The state of a partition; None where no replica could lead."""
+        try:
+            return self._by_replicas[replicas]
+        except KeyError:
+            active = active_replicas(self._state, replicas)
+            partition = new_partition(self._state, replicas, active) if active else None
+            self._by_replicas[replicas] = partition
+            return partition
 
 
 @step

@@ -173,7 +173,7 @@ def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
             duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
             rejected.append(_result(item, resource, duplicate))
         elif key not in twice:
-            kept[key] = replace(resource, configs=_in_java_order(resource.configs))
+            kept[key] = resource if len(resource.configs) < 2 else _in_java_order(resource)
     for resource in [r for r in kept.values() if r.resource_type == BROKER_LOGGER]:
         message = "Unexpected resource type BROKER_LOGGER."
         rejected.append(_result(item, resource, ApiError(ErrorCode.INVALID_REQUEST, message)))
@@ -182,12 +182,11 @@ def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
     return Screened(left, lambda rest: replace(rest, responses=(*rejected, *rest.responses)))
 
 
-def _in_java_order(configs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The configs of a resource in the order of a hash map; the last one of a name counts."""
-    if len(configs) < 2:
-        return configs
-    by_name = {config.name: config for config in configs}
-    return tuple(by_name[name] for name in hash_map_order(by_name, string_hash))
+def _in_java_order(resource: Any) -> Any:
+    """A resource with its configs in the order of a hash map; the last one of a name counts."""
+    by_name = {config.name: config for config in resource.configs}
+    in_order = tuple(by_name[name] for name in hash_map_order(by_name, string_hash))
+    return replace(resource, configs=in_order)
 
 
 def _logger_error(state: ClusterState, resource: Any) -> ApiError:

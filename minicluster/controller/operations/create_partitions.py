@@ -11,9 +11,8 @@ from dataclasses import replace
 from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
+    NewPartitions,
     active_replicas,
-    new_partition,
-    place,
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
@@ -63,11 +62,12 @@ def create_partitions(
     """
     records: list[VersionedRecord] = []
     results = []
+    new = NewPartitions(state)
     for topic in request.topics:
         added: list[VersionedRecord] = []
         error = ApiError()
         try:
-            _add_partitions(state, topic, added, draw, quota)
+            _add_partitions(state, topic, new, added, draw, quota)
         except Rejected as rejected:
             error = ApiError.of(rejected)
         room = MAX_RECORDS_PER_USER_OP - len(records)
@@ -88,6 +88,7 @@ def create_partitions(
 def _add_partitions(
     state: ClusterState,
     requested: CreatePartitionsRequest.CreatePartitionsTopic,
+    new: NewPartitions,
     records: list[VersionedRecord],
     draw: Draw,
     quota: MutationQuota,
@@ -108,18 +109,19 @@ def _add_partitions(
     quota.record(requested.count - start)
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
     factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
-    chosen = _chosen_replicas(state, topic, requested, factor, draw)
+    chosen = _chosen_replicas(state, topic, requested, new, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):
-        active = active_replicas(state, replicas)
-        if not active:
+        partition = new.with_replicas(replicas)
+        if partition is None:
             raise Rejected(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
                 "fenced or in controlled shutdown.",
             )
-        new = new_partition(state, replicas, active)
-        records.append(new.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled))
+        records.append(
+            partition.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled)
+        )
 
 
 def _check_assignments(
@@ -137,6 +139,7 @@ def _chosen_replicas(
     state: ClusterState,
     topic: TopicImage,
     requested: CreatePartitionsRequest.CreatePartitionsTopic,
+    new: NewPartitions,
     factor: int,
     draw: Draw,
 ) -> Sequence[tuple[int, ...]]:
@@ -146,7 +149,7 @@ def _chosen_replicas(
         try:
             # One more than a batch holds is rejected; Kafka would place all of them before that.
             count = min(additional, MAX_RECORDS_PER_USER_OP + 1)
-            return place(state, partitions=count, replication_factor=factor, draw=draw)
+            return new.place(count, factor, draw)
         except PlacementError as error:
             raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     for index, assignment in enumerate(requested.assignments, start):

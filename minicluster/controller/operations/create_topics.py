@@ -22,9 +22,7 @@ from minicluster.controller.deciding.config_changes import (
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
-    active_replicas,
-    new_partition,
-    place,
+    NewPartitions,
     validate_assignment,
 )
 from minicluster.controller.deciding.placement import Draw, PlacementError
@@ -46,6 +44,7 @@ from minicluster.protocol.topics import (
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
+DescribedConfig = CreateTopicsResponse.CreatableTopicConfigs
 
 DUPLICATE_TOPIC = "Duplicate topic name."
 PARTITIONS_PER_REQUEST_MAX = 10_000
@@ -101,7 +100,7 @@ def create_topics(
     topics = list(by_name.values())
     _reject_too_many_partitions(state, topics)
     errors = _name_errors(state, topics)
-    control = ConfigurationControl(state)
+    creation = _Creation(state, draw, new_topic_id, quota)
     records: list[VersionedRecord] = []
     results = []
     for topic in topics:
@@ -109,7 +108,7 @@ def create_topics(
         result = None
         if not error:
             try:
-                result = _create_topic(control, topic, records, draw, new_topic_id, quota)
+                result = _create_topic(creation, topic, records)
             except Rejected as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -179,25 +178,53 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
     return errors
 
 
+class _Creation:
+    """What the topics of a request share. There may be thousands, most of them alike."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        draw: Draw,
+        new_topic_id: Callable[[], UUID],
+        quota: MutationQuota,
+    ) -> None:
+        self.state, self.draw, self.new_topic_id, self.quota = state, draw, new_topic_id, quota
+        self.control = ConfigurationControl(state)
+        self.partitions = NewPartitions(state)
+        self._broker_levels = broker_levels(state)
+        self._described: dict[tuple[tuple[str, str], ...], tuple[DescribedConfig, ...]] = {}
+
+    def described_configs(self, topic: CreatableTopic) -> tuple[DescribedConfig, ...]:
+        """Every config of a new topic with where its value comes from (KIP-525)."""
+        own = tuple((each.name, each.value) for each in topic.configs if each.value is not None)
+        described = self._described.get(own)
+        if described is None:
+            described = self._described[own] = tuple(
+                DescribedConfig(
+                    name=config.key.name,
+                    value=config.value,
+                    config_source=config.source,
+                    is_sensitive=config.key.is_sensitive,
+                )
+                for config in effective_topic_configs(dict(own), self._broker_levels)
+            )
+        return described
+
+
 def _create_topic(
-    control: ConfigurationControl,
-    topic: CreatableTopic,
-    records: list[VersionedRecord],
-    draw: Draw,
-    new_topic_id: Callable[[], UUID],
-    quota: MutationQuota,
+    creation: _Creation, topic: CreatableTopic, records: list[VersionedRecord]
 ) -> TopicResult:
-    state = control.state
-    configs = _config_records(control, topic)
-    partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic, draw)
+    state = creation.state
+    configs = _config_records(creation.control, topic)
+    partitions = _assigned(creation, topic) if topic.assignments else _placed(creation, topic)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
     if refusal is not None:
         raise Rejected(ErrorCode.POLICY_VIOLATION, refusal)
     # Last of all that can fail: a topic that is rejected must not use up the client's quota.
-    quota.record(len(partitions))
-    topic_id = id_of_new_topic(state, topic.name, new_topic_id)
+    creation.quota.record(len(partitions))
+    topic_id = id_of_new_topic(state, topic.name, creation.new_topic_id)
     gates = state.gates
     records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     records += configs
@@ -211,7 +238,7 @@ def _create_topic(
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
-        configs=_described_configs(state, topic),
+        configs=creation.described_configs(topic),
     )
 
 
@@ -237,23 +264,7 @@ def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], U
     return new_topic_id()
 
 
-def _described_configs(
-    state: ClusterState, topic: CreatableTopic
-) -> tuple[CreateTopicsResponse.CreatableTopicConfigs, ...]:
-    """Every config of the new topic with where its value comes from (KIP-525)."""
-    own = {config.name: config.value for config in topic.configs if config.value is not None}
-    return tuple(
-        CreateTopicsResponse.CreatableTopicConfigs(
-            name=config.key.name,
-            value=config.value,
-            config_source=config.source,
-            is_sensitive=config.key.is_sensitive,
-        )
-        for config in effective_topic_configs(own, broker_levels(state))
-    )
-
-
-def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
+def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor != -1:
         raise Rejected(
             ErrorCode.INVALID_REQUEST,
@@ -274,16 +285,16 @@ def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, Partition
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        validate_assignment(state, assignment.broker_ids, replication_factor)
+        validate_assignment(creation.state, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
-        active = active_replicas(state, assignment.broker_ids)
-        if not active:
+        partition = creation.partitions.with_replicas(assignment.broker_ids)
+        if partition is None:
             raise Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
-        partitions[index] = new_partition(state, assignment.broker_ids, active)
+        partitions[index] = partition
     if sorted(partitions) != list(range(len(partitions))):
         raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -292,9 +303,7 @@ def _assigned(state: ClusterState, topic: CreatableTopic) -> dict[int, Partition
     return partitions
 
 
-def _placed(
-    state: ClusterState, topic: CreatableTopic, draw: Draw
-) -> dict[int, PartitionRegistration]:
+def _placed(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -306,23 +315,24 @@ def _placed(
             "Number of partitions was set to an invalid non-positive value.",
         )
     count, factor = topic.num_partitions, topic.replication_factor
-    count = state.settings.default_num_partitions if count == -1 else count
-    factor = state.settings.default_replication_factor if factor == -1 else factor
+    settings = creation.state.settings
+    count = settings.default_num_partitions if count == -1 else count
+    factor = settings.default_replication_factor if factor == -1 else factor
     reject_too_many_records(count)
     prefix = f"Unable to replicate the partition {factor} time(s): "
     try:
-        placed = place(state, partitions=count, replication_factor=factor, draw=draw)
+        placed = creation.partitions.place(count, factor, creation.draw)
     except PlacementError as error:
         raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
     partitions = {}
     for index, replicas in enumerate(placed):
-        active = active_replicas(state, replicas)
-        if not active:
+        partition = creation.partitions.with_replicas(replicas)
+        if partition is None:
             raise Rejected(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 prefix + "All brokers are currently fenced or in controlled shutdown.",
             )
-        partitions[index] = new_partition(state, replicas, active)
+        partitions[index] = partition
     return partitions
 
 

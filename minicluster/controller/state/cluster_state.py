@@ -36,7 +36,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import (
     ClearElrRecord,
     RemoveTopicRecord,
-    TopicRecord,
 )
 from minicluster.rules import Rules
 
@@ -129,13 +128,12 @@ class ClusterState:
         return indexes
 
     def _index_run(self, indexes: Indexes, run: FoldedRun) -> None:
-        for topic_id, index, old, new in run.steps:
-            indexes.update(topic_id, index, old, new)
+        for created in run.created:
+            indexes.add_topic(created.name)
+        indexes.follow(run.steps)
         message = run.message
         if isinstance(message, RemoveTopicRecord):
             indexes.remove_topic(run.before.topics.by_id[message.topic_id])
-        elif isinstance(message, TopicRecord):
-            indexes.add_topic(message.name)
         elif isinstance(message, ClearElrRecord):
             self._clear_elrs(indexes, run.before, message.topic_name)
 

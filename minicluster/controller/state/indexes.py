@@ -13,8 +13,10 @@ Source:  BrokersToIsrs, BrokersToElrs and the sets of ReplicationControlManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault
@@ -22,11 +24,12 @@ from minicluster.java_order import TimelineHashOrder, string_hash
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
-from minicluster.metadata.image.topics import TopicImage
+from minicluster.metadata.image.topics import PartitionStep, TopicImage
 from minicluster.protocol.topics import has_collision_chars, unify_collision_chars
 from minicluster.rules import Rules
 
 TopicPartition = tuple[UUID, int]
+_topic_id = attrgetter("topic_id")
 
 
 class PartitionSet:
@@ -64,8 +67,10 @@ class PartitionSet:
         self._topics.setdefault(topic_id, {})[partition_id] = None
 
     def put(self, topic_id: UUID, partitions: dict[int, None]) -> None:
-        """Put in the partitions of a topic that is not in yet, as the dictionary that stays."""
-        self._topics[topic_id] = partitions
+        """Put in partitions of a topic; of one that is not in yet, as the dictionary that stays."""
+        before = self._topics.setdefault(topic_id, partitions)
+        if before is not partitions:
+            before |= partitions
 
     def discard(self, topic_id: UUID, partition_id: int) -> None:
         """Take a partition out, if it is in."""
@@ -158,15 +163,30 @@ class Indexes:
         indexes = cls(rules)
         for topic in image.topics:
             indexes.add_topic(topic.name)
-            indexes._add_partitions(topic)
+            indexes._add_partitions(topic.id, topic.items())
         return indexes
 
-    def _add_partitions(self, topic: TopicImage) -> None:
-        """The same as an update of each from nothing, with what many share looked up once."""
+    def follow(self, steps: Iterable[PartitionStep]) -> None:
+        """Update the entries of the partitions that records have made or changed, in order."""
+        for topic_id, of_topic in groupby(steps, _topic_id):
+            changes = list(of_topic)
+            if topic_id not in self.partition_order and all(step.old is None for step in changes):
+                self._add_partitions(topic_id, ((step.partition_id, step.new) for step in changes))
+                continue
+            for _, index, old, new in changes:
+                self.update(topic_id, index, old, new)
+
+    def _add_partitions(
+        self, topic_id: UUID, partitions: Iterable[tuple[int, PartitionRegistration]]
+    ) -> None:
+        """The same as an update of each from nothing, for the first partitions of a topic.
+
+        A request may make ten thousand: what many of them share is looked up once.
+        """
         order: TimelineHashOrder[int] = TimelineHashOrder(int)
         isr: dict[int, dict[int, None]] = {}
         directories: dict[UUID, dict[int, None]] = {}
-        for index, partition in topic.items():
+        for index, partition in partitions:
             order.put(index)
             for broker_id in partition.isr:
                 isr.setdefault(broker_id, {})[index] = None
@@ -174,20 +194,20 @@ class Indexes:
                 directories.setdefault(directory, {})[index] = None
             self._update_leader(None, partition)
             if partition.elr:
-                self.update_elr(topic.id, index, (), partition.elr)
+                self.update_elr(topic_id, index, (), partition.elr)
             if not partition.has_leader:
-                self.leaderless.add(topic.id, index)
+                self.leaderless.add(topic_id, index)
             if not partition.has_preferred_leader:
-                self.imbalanced.add(topic.id, index)
+                self.imbalanced.add(topic_id, index)
             if partition.is_reassigning:
-                self.reassigning.add(topic.id, index)
+                self.reassigning.add(topic_id, index)
         if len(order):
-            self.partition_order[topic.id] = order
+            self.partition_order[topic_id] = order
         for broker_id, indexes in isr.items():
-            self._isr.setdefault(broker_id, PartitionSet()).put(topic.id, indexes)
+            self._isr.setdefault(broker_id, PartitionSet()).put(topic_id, indexes)
         for directory, indexes in directories.items():
             if not is_reserved(directory):
-                self._directories.setdefault(directory, PartitionSet()).put(topic.id, indexes)
+                self._directories.setdefault(directory, PartitionSet()).put(topic_id, indexes)
 
     def in_isr(self, broker_id: int) -> PartitionSet:
         """The partitions that have the broker in their ISR."""

@@ -34,7 +34,6 @@ from minicluster.protocol.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveTopicRecord,
-    TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -327,6 +326,7 @@ class DeltaBuilder:
             if touch is not None:
                 touch(self, run.message, before)
             return
+        self._topics |= dict.fromkeys(record.topic_id for record in run.created)
         for topic_id, indexes in run.touched.items():
             before_run = self._partitions.get(topic_id)
             self._topics[topic_id] = None
@@ -344,9 +344,6 @@ class DeltaBuilder:
             resources=self._resources,
             touched=touched,
         )
-
-    def _touch_topic(self, record: Any, _: MetadataImage) -> None:
-        self._topics[record.topic_id] = None
 
     def _touch_removed_topic(self, record: RemoveTopicRecord, before: MetadataImage) -> None:
         self._topics[record.topic_id] = None
@@ -376,7 +373,6 @@ class DeltaBuilder:
 
 
 _TOUCHES: dict[type, Callable[[DeltaBuilder, Any, MetadataImage], None]] = {
-    TopicRecord: DeltaBuilder._touch_topic,
     RemoveTopicRecord: DeltaBuilder._touch_removed_topic,
     ClearElrRecord: DeltaBuilder._touch_cleared_topics,
     RegisterBrokerRecord: DeltaBuilder._touch_broker,

@@ -111,6 +111,13 @@ class TopicsBuilder:
         self._open: dict[UUID, _OpenTopic] = {}
         self._lists: Lists = {}
 
+    def add_topic(self, record: TopicRecord) -> None:
+        """Apply a TopicRecord.
+
+        Errors:  ReplayError; nothing has changed then.
+        """
+        self._topics = add_topic(self._topics, record, 0)
+
     def add_partition(self, record: PartitionRecord) -> PartitionStep:
         """Apply a PartitionRecord, which overwrites an existing partition, epochs and all.
 

@@ -19,7 +19,6 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import (
     ConfigRecord,
     RemoveTopicRecord,
-    TopicRecord,
 )
 from minicluster.verify.what_if.outcome import (
     Level,
@@ -68,11 +67,11 @@ class Availability:
         """Follow a committed batch."""
         for run in self._folds.runs(self.image, batch.metadata_records, batch.base_offset):
             self.image, message = run.after, run.message
+            for created in run.created:
+                self._topics[created.topic_id] = _Topic(created.topic_id, created.name)
             for topic_id, index, _, state in run.steps:
                 self._refresh(self._topics[topic_id], index, state)
-            if isinstance(message, TopicRecord):
-                self._topics[message.topic_id] = _Topic(message.topic_id, message.name)
-            elif isinstance(message, RemoveTopicRecord):
+            if isinstance(message, RemoveTopicRecord):
                 self._remove(self._topics.get(message.topic_id))
             elif isinstance(message, ConfigRecord) and message.name == MIN_ISR:
                 for topic_seen in self._topics.values():
