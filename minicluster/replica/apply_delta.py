@@ -4,6 +4,12 @@ Deletions first; then the partitions that this broker leads (not fetched any mor
 it follows (fetched again only in a new leader epoch). A topic that is deleted and created again in
 one delta has one name and two ids: its old log must be gone before the new one is opened.
 
+A delta of many changes is carried out in parts, and other inputs come between them: requests that
+name a partition whose part has yet to come find what was there before it, or NOT_LEADER_OR_FOLLOWER
+where nothing was, though the metadata has the partition. It is the same in Kafka, which publishes
+the image first and then changes one replica after the other beside the threads that serve requests.
+What must not be in between is another delta.
+
 The first delta of an incarnation also removes the *strays*: logs of partitions that were deleted,
 or assigned elsewhere, while the broker was down. That delta is from nothing to the present image,
 so it has no deletions. A log is a stray by its topic id, not by its name (KAFKA-14616).
@@ -29,13 +35,14 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
 
+CHANGES_PER_PART = 500  # some 25 ms of the processor
+
 
 @step
-def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int) -> None:
-    """Carry a delta out.
-
-    Source:  ReplicaManager.applyDelta.
-    """
+def begin_delta(
+    state: ReplicaManagerState, delta: MetadataDelta, first: bool
+) -> tuple[LocalChanges, ...]:
+    """Begin to carry a delta out; -> the parts of what is to be changed, for ``apply_part``."""
     changes = delta.local_changes(state.broker_id)
     if first and state.config.removes_strays:
         _remove_strays(state)
@@ -44,6 +51,14 @@ def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, n
         gone = state.partitions.get((deleted.topic_id, deleted.partition))
         if gone is not None:
             gone.on_change()
+    return tuple(changes.parts(CHANGES_PER_PART))
+
+
+def apply_part(state: ReplicaManagerState, changes: LocalChanges, now_ms: int) -> None:
+    """Carry a part of a delta out.
+
+    Source:  ReplicaManager.applyDelta.
+    """
     for deleted in changes.deletes:
         _delete(state, deleted, now_ms)
     for named, registration in changes.leaders.items():
@@ -56,9 +71,8 @@ def apply_delta(state: ReplicaManagerState, delta: MetadataDelta, first: bool, n
     # After all of them, so that a request for several partitions sees each in its new role.
     for key in followed_again:
         state.delayed.complete_when_not_leader(key, now_ms)
-    if changes:
-        state.poll_fetchers(now_ms)
-        state.assignments.assign(_directories_to_report(state, changes), now_ms)
+    state.poll_fetchers(now_ms)
+    state.assignments.assign(_directories_to_report(state, changes), now_ms)
 
 
 # --- logs -------------------------------------------------------------------------------------

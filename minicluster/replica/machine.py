@@ -15,13 +15,14 @@ Source:     KIP-497, KIP-841, KIP-858, KIP-903; ReplicaManager, BrokerMetadataPu
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
-from minicluster.metadata.image.configs import BROKER, TOPIC
-from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.configs import BROKER, TOPIC, Resource
+from minicluster.metadata.image.delta import LocalChanges, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
@@ -32,7 +33,7 @@ from minicluster.replica.add_partitions_to_txn import (
     AddPartitionsToTxnManager,
     TransactionVerifier,
 )
-from minicluster.replica.apply_delta import apply_delta
+from minicluster.replica.apply_delta import apply_part, begin_delta
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -75,6 +76,7 @@ RETENTION_TIMER = "log-retention"
 CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
 FLUSH_TIMER = "log-flusher"
+RESOURCES_PER_PART = 200  # whose configs change: some 25 ms of the processor
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
@@ -96,7 +98,9 @@ class ReplicaManagerMachine:
     * ``start(now_ms)``: sets the periodic timers. ``shut_down(now_ms)``: a clean end.
     * ``on_broker_epoch(epoch)``: the registration succeeded.
     * ``on_controller(id or None, now_ms)``: the active controller has changed.
-    * ``on_metadata(delta, now_ms)``: a newer image was published.
+    * ``on_metadata(delta, now_ms)``: a newer image was published. Where that changes much, a part
+      of it is carried out, and ``is_applying_metadata`` is true until ``continue_metadata(now_ms)``
+      has carried out the last one.
     * ``begin_controlled_shutdown()``: the broker is about to leave.
     * ``on_request(token, request, version, now_ms)``: one of ``HANDLERS``; its
       ``Respond(token, response)`` may come later. The response to a Produce with acks=0 is None:
@@ -127,6 +131,10 @@ class ReplicaManagerMachine:
         if partition_for is not None:
             self.state.verifier = self._verifier = TransactionVerifier(self.state, partition_for)
         self._flush_at_ms = 0
+        # Of the newest delta: what is still to be carried out.
+        self._parts: deque[LocalChanges] = deque()
+        self._reconfigured: deque[Resource] = deque()
+        self.is_applying_metadata = False
 
     # --- life cycle ---------------------------------------------------------------------------
 
@@ -204,18 +212,30 @@ class ReplicaManagerMachine:
 
         Source:  BrokerMetadataPublisher.onMetadataUpdate, ReplicaManager.applyDelta.
         """
-        state = self.state
+        state, effects = self.state, []
+        while self.is_applying_metadata:
+            effects += self.continue_metadata(now_ms)
         first = state.image is MetadataImage.EMPTY
         if delta.before is delta.after and not first:
-            return []
+            return effects
         # In this order. A record that fences a follower and one that makes this broker leader may
         # be in one delta: it must lead with the view in which the follower is fenced, or it would
         # propose that one for the ISR at once.
         state.publish(delta.after)
-        apply_delta(state, delta, first, now_ms)
-        for resource_type, name in delta.config_resources:
-            self._reconfigure(resource_type, name)
-        self._report_offline(now_ms)
+        self._parts.extend(begin_delta(state, delta, first))
+        self._reconfigured.extend(delta.config_resources)
+        return effects + self.continue_metadata(now_ms)
+
+    def continue_metadata(self, now_ms: int) -> list[Effect]:
+        """Carry the next part of the newest delta out; due while ``is_applying_metadata``."""
+        if self._parts:
+            apply_part(self.state, self._parts.popleft(), now_ms)
+        if not self._parts:
+            for _ in range(min(RESOURCES_PER_PART, len(self._reconfigured))):
+                self._reconfigure(*self._reconfigured.popleft())
+        self.is_applying_metadata = bool(self._parts or self._reconfigured)
+        if not self.is_applying_metadata:
+            self._report_offline(now_ms)
         return self.end_of_input(now_ms)
 
     def _reconfigure(self, resource_type: int, name: str) -> None:

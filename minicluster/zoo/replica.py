@@ -12,7 +12,7 @@ from typing import Any
 
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
-from minicluster.metadata.image.delta import MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicIdPartition
 from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
@@ -247,14 +247,16 @@ def _s13_counts(
         )
 
 
-@plant(delta_rules.apply_delta, "z09_metadata_stops_at_shutdown")
+@plant(delta_rules.begin_delta, "z09_metadata_stops_at_shutdown")
 def _z09(
-    original: Original, state: ReplicaManagerState, delta: MetadataDelta, first: bool, now_ms: int
-) -> None:
+    original: Original, state: ReplicaManagerState, delta: MetadataDelta, first: bool
+) -> tuple[LocalChanges, ...]:
     if not state.in_controlled_shutdown:
-        original(state, delta, first, now_ms)
-    elif delta.local_changes(state.broker_id):
+        parts: tuple[LocalChanges, ...] = original(state, delta, first)
+        return parts
+    if delta.local_changes(state.broker_id):
         state.hit("Z09")
+    return ()
 
 
 @plant(delta_rules.make_local_follower, "z08_demotion_ignored")

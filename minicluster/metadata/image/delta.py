@@ -13,8 +13,8 @@ Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -67,6 +67,32 @@ class LocalChanges:
 
     def __bool__(self) -> bool:
         return bool(self.deletes or self.leaders or self.followers or self.directories)
+
+    def parts(self, size: int) -> Iterator[LocalChanges]:
+        """The same in parts of at most so many changes, in the order in which they are made.
+
+        Few changes are one part.
+        """
+        if len(self.deletes) + len(self.leaders) + len(self.followers) <= size:
+            if self:
+                yield self
+            return
+        for deletes in _cut(self.deletes, size):
+            yield replace(_NO_CHANGES, deletes=deletes)
+        for leaders in _cut(tuple(self.leaders.items()), size):
+            elected = {key: new for key, new in leaders if key in self.elected_leaders}
+            yield replace(_NO_CHANGES, leaders=dict(leaders), elected_leaders=elected)
+        for followers in _cut(tuple(self.followers.items()), size):
+            yield replace(_NO_CHANGES, followers=dict(followers))
+        for directories in _cut(tuple(self.directories.items()), size):
+            yield replace(_NO_CHANGES, directories=dict(directories))
+
+
+_NO_CHANGES = LocalChanges(deletes=(), elected_leaders={}, leaders={}, followers={}, directories={})
+
+
+def _cut(items: tuple[V, ...], size: int) -> Iterator[tuple[V, ...]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,173 @@
+"""Metadata that changes much is carried out in parts; requests come between, other metadata not."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from minicluster.effects import Effect, Respond
+from minicluster.log import Record, RecordBatch, Records
+from minicluster.metadata.image.delta import MetadataDelta
+from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import ProduceRequest
+from minicluster.protocol.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from minicluster.replica import apply_delta, machine
+from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.machine import ReplicaManagerMachine
+from tests.replica.memory_disk import MemoryDisk
+
+FIRST, SECOND = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
+DIRECTORY = uuid.UUID(int=0xD1)
+PARTITIONS = 20
+SIZE = 8  # of a part in these stories
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply_delta, "CHANGES_PER_PART", SIZE)
+    monkeypatch.setattr(machine, "RESOURCES_PER_PART", 2)
+
+
+def topic(name: str, topic_id: uuid.UUID, *, partitions: int = PARTITIONS) -> list[Any]:
+    """Broker 1 leads the even partitions, and follows broker 2 in the others."""
+    return [
+        TopicRecord(name=name, topic_id=topic_id),
+        *(
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=(1, 2),
+                isr=(1, 2),
+                leader=1 + index % 2,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=(DIRECTORY, uuid.UUID(int=0xD2)),
+            )
+            for index in range(partitions)
+        ),
+    ]
+
+
+BASE = apply_all(
+    MetadataImage.EMPTY,
+    [
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        RegisterBrokerRecord(broker_id=1, broker_epoch=1, log_dirs=(DIRECTORY,), fenced=False),
+        RegisterBrokerRecord(
+            broker_id=2, broker_epoch=2, log_dirs=(uuid.UUID(int=0xD2),), fenced=False
+        ),
+    ],
+)
+
+
+class Story:
+    """Broker 1, and the last response that it has sent."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk(directory_ids=(DIRECTORY,))
+        self.manager = ReplicaManagerMachine(ReplicaManagerConfig(broker_id=1), self.disk)
+        self.image = MetadataImage.EMPTY
+        self.responses: list[Any] = []
+        self.publish(BASE)
+
+    def publish(self, image: MetadataImage) -> None:
+        """Begin to take an image."""
+        delta = MetadataDelta.between(self.image, image)
+        self.image = image
+        self.see(self.manager.on_metadata(delta, 0))
+
+    def parts_left(self) -> int:
+        """Take the rest of the image; the number of parts it takes."""
+        count = 0
+        while self.manager.is_applying_metadata:
+            self.see(self.manager.continue_metadata(0))
+            count += 1
+        return count
+
+    def produce(self, name: str, index: int) -> ErrorCode:
+        batch = RecordBatch.of([Record(0, 0, None, b"x")], leader_epoch=-1)
+        data = ProduceRequest.PartitionProduceData(index=index, records=Records((batch,)))
+        named = ProduceRequest.TopicProduceData(name=name, partition_data=(data,))
+        request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(named,))
+        self.see(self.manager.on_request("token", request, 12, 0))
+        [response] = self.responses.pop().responses
+        error: ErrorCode = response.partition_responses[0].error_code
+        return error
+
+    def see(self, effects: Iterable[Effect]) -> None:
+        self.responses += [e.response for e in effects if isinstance(e, Respond)]
+
+    @property
+    def replicas(self) -> dict[tuple[uuid.UUID, int], bool]:
+        """Each replica here, and whether it leads."""
+        return {key: each.is_leader for key, each in self.manager.state.partitions.items()}
+
+
+def test_a_request_between_two_parts_finds_what_is_there_by_then() -> None:
+    story = Story()
+    story.publish(apply_all(BASE, topic("orders", FIRST)))
+    assert story.manager.is_applying_metadata
+    assert sorted(index for _, index in story.replicas) == list(range(0, 2 * SIZE, 2))
+    assert story.produce("orders", 0) == ErrorCode.NONE
+    assert story.produce("orders", 18) == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it is in the metadata
+    assert story.produce("orders", 20) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    # The rest of the leaders, two parts of followers, and three of directories.
+    assert story.parts_left() == 6
+    assert story.replicas == {(FIRST, index): index % 2 == 0 for index in range(PARTITIONS)}
+    assert story.produce("orders", 18) == ErrorCode.NONE
+    [fetcher] = story.manager.state.fetchers.values()
+    assert len(fetcher.states) == PARTITIONS // 2
+
+
+def test_a_topic_that_is_deleted_and_created_again_has_its_new_logs_alone() -> None:
+    story = Story()
+    first = apply_all(BASE, topic("orders", FIRST))
+    story.publish(first)
+    story.parts_left()
+    assert story.produce("orders", 18) == ErrorCode.NONE
+    again = [RemoveTopicRecord(topic_id=FIRST), *topic("orders", SECOND)]
+    story.publish(apply_all(first, again))
+    assert story.produce("orders", 18) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert story.parts_left()
+    assert story.replicas == {(SECOND, index): index % 2 == 0 for index in range(PARTITIONS)}
+    assert not story.disk.logs["orders-18"].end_offset
+
+
+def test_metadata_waits_for_the_end_of_what_came_before_it() -> None:
+    """The machine carries the rest out first; on a broker the next image waits in its mailbox."""
+    story = Story()
+    first = apply_all(BASE, topic("orders", FIRST))
+    story.publish(first)
+    assert story.manager.is_applying_metadata
+    story.publish(apply_all(first, [RemoveTopicRecord(topic_id=FIRST)]))
+    assert len(story.replicas) == PARTITIONS - SIZE
+    story.parts_left()
+    assert not story.replicas and not story.disk.logs
+
+
+def test_configs_of_many_topics_are_taken_in_parts() -> None:
+    story = Story()
+    names = [f"t{number}" for number in range(5)]
+    topics = [topic(name, uuid.UUID(int=n), partitions=1) for n, name in enumerate(names, 1)]
+    image = apply_all(BASE, [record for records in topics for record in records])
+    story.publish(image)
+    story.parts_left()
+    configs = [
+        ConfigRecord(resource_type=2, resource_name=name, name="min.insync.replicas", value="2")
+        for name in names
+    ]
+    story.publish(apply_all(image, configs))
+    assert story.parts_left() == 2
+    minima = {each.min_insync_replicas for each in story.manager.state.partitions.values()}
+    assert minima == {2}
