@@ -57,6 +57,7 @@ def test_a_broker_that_is_told_to_end_has_carried_its_metadata_out(
         monkeypatch.setattr(ReplicaManager, "on_message", without_next_parts)
         cluster.create_topic("orders", partitions=PARTITIONS, replicas=1)
         cluster.create_topic("more", partitions=1, replicas=1)
+        cluster.run_for("1s")
         assert len(replicas.partitions) == 1
         replicas.deliver(EndReplicas())
         cluster.run_for("1s")
