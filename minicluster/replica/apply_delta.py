@@ -246,12 +246,8 @@ def _directory_for(
     online = tuple(d for d in online if d not in cordoned) or online[:1]
     if len(online) == 1:
         return online[0]
-    loads = dict.fromkeys(online, 0)
-    for other in store.names():
-        place = store.partition_file(other)
-        if place is not None and place.directory in loads:
-            loads[place.directory] += 1
-    return min(online, key=lambda directory: loads[directory])
+    loads = store.loads
+    return min(online, key=lambda directory: loads.get(directory, 0))
 
 
 def _directories_to_report(

@@ -11,6 +11,7 @@ Source:  LogManager, PartitionMetadataFile, OffsetCheckpointFile (replication-of
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -73,6 +74,7 @@ class ReplicaStore:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
+        self._loads: Counter[uuid.UUID] | None = None  # None: to be counted
 
     @property
     def directory_ids(self) -> tuple[uuid.UUID, ...]:
@@ -125,6 +127,17 @@ class ReplicaStore:
         file: PartitionFile | None = self._disk.files.get(_partition_file(name))
         return file
 
+    @property
+    def loads(self) -> Mapping[uuid.UUID, int]:
+        """The number of logs in each directory.
+
+        Counted when a log was deleted, not for each new one: there may be thousands at once.
+        """
+        if self._loads is None:
+            files = map(self.partition_file, self.names())
+            self._loads = Counter(file.directory for file in files if file is not None)
+        return self._loads
+
     def open(self, name: str, topic_id: uuid.UUID, directory: uuid.UUID) -> Log:
         """The log of a partition; one of another topic id is replaced by an empty log."""
         stored = self.partition_file(name)
@@ -132,10 +145,13 @@ class ReplicaStore:
             self.delete(name)
             stored = None
         if stored is None:
-            self._disk.files[_partition_file(name)] = PartitionFile(topic_id, directory)
+            stored = PartitionFile(topic_id, directory)
+            self._disk.files[_partition_file(name)] = stored
         log = self._disk.logs.get(name)
         if log is None:
             log = self._disk.logs[name] = Log()
+            if self._loads is not None:
+                self._loads[stored.directory] += 1
         return log
 
     def adopt(self, name: str, topic_id: uuid.UUID) -> None:
@@ -147,6 +163,7 @@ class ReplicaStore:
     def delete(self, name: str) -> None:
         """Remove a log with its metadata file and its checkpoint."""
         self.delete_future(name)
+        self._loads = None
         self._disk.logs.pop(name, None)
         self._disk.files.pop(_partition_file(name), None)
         # In place: a topic of n partitions is deleted with n steps, not n times as many.
@@ -174,6 +191,7 @@ class ReplicaStore:
 
         Source:  LogManager.replaceCurrentWithFutureLog.
         """
+        self._loads = None
         self._disk.logs[name] = self._disk.logs[name + _FUTURE]
         self._disk.files[_partition_file(name)] = self._disk.files[_partition_file(name + _FUTURE)]
         self.delete_future(name)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from rpds import HashTrieMap
@@ -42,8 +42,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicIdPartition:
+class TopicIdPartition(NamedTuple):
     """One partition, named fully. Orders by name and number."""
 
     topic: str

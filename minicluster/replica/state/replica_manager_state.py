@@ -71,6 +71,7 @@ class ReplicaManagerState(BrokerContext):
         self._keys: dict[tuple[str, int], Key | None] = {}  # by name, in this image
         self._named: dict[tuple[str, int], Partition] = {}  # likewise, of those in partitions
         self._log_configs: dict[str, LogConfig] = {}  # by topic, in this image
+        self._min_isrs: dict[str, int] = {}  # likewise
         self.partitions: dict[Key, Partition] = {}
         self.offline: dict[Key, None] = {}
         self.fetchers: dict[int, Fetcher] = {}
@@ -92,6 +93,7 @@ class ReplicaManagerState(BrokerContext):
         self._keys.clear()
         self._named.clear()
         self._log_configs.clear()
+        self._min_isrs.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
         if image.cluster.brokers is not before.cluster.brokers:
             self.fetch_sessions.read_all_again()  # a follower may be out of date
@@ -115,13 +117,16 @@ class ReplicaManagerState(BrokerContext):
 
     def min_isr_of(self, topic: str) -> int:
         """min.insync.replicas of the topic, else of this broker, of the cluster, or static."""
-        configs = self.image.configs
-        broker = str(self.broker_id)
-        for resource_type, name in ((TOPIC, topic), (BROKER, broker), (BROKER, CLUSTER_DEFAULT)):
-            value = configs.value(resource_type, name, MIN_ISR)
-            if value is not None:
-                return int(value)
-        return self.config.min_insync_replicas
+        known = self._min_isrs.get(topic)
+        if known is not None:
+            return known
+        configs, broker = self.image.configs, str(self.broker_id)
+        places = ((TOPIC, topic), (BROKER, broker), (BROKER, CLUSTER_DEFAULT))
+        values = (configs.value(*place, MIN_ISR) for place in places)
+        given = next((int(value) for value in values if value is not None), None)
+        minimum = self.config.min_insync_replicas if given is None else given
+        self._min_isrs[topic] = minimum
+        return minimum
 
     def log_config_of(self, topic: str) -> LogConfig:
         """The configs of a topic's logs on this broker."""
