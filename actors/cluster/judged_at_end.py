@@ -1,13 +1,15 @@
 """What clients were promised, judged over a whole run in memory, once its cluster is at rest.
 
 The rules need what comes later: the log of the last leader, the marker that ends a transaction, a
-commit that excuses an offset. They are those of ``verify``, by its driver over a whole run.
+commit that excuses an offset. They are those of ``verify``, by its driver over a whole run. The
+trace of a cluster that was used for long is packed for them, as that of a run on disk; a short one
+is judged as it lies in memory, which loads no Arrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from minicluster import trace
 from minicluster.actors.cluster.cluster import ZOOKEEPER
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
     from minicluster.verify import Finding
     from minicluster.verify.evidence.run import Start
+    from minicluster.verify.histories.traced_run import Rows
 
 ABOUT_CLIENTS = (
     *("F1", "F2", "F6", "F7", "F9", "F10", "F12"),
@@ -26,9 +29,9 @@ ABOUT_CLIENTS = (
 def findings_about_clients(cluster: Cluster) -> list[Finding]:
     """The findings of the rules about clients; none where no client has sent anything."""
     recorder = cluster.recorder
-    received = list(recorder.table("client_record"))
-    own = [row for row in recorder.table("history") if row["f"] == "send"]
-    if not received and not own:
+    received = recorder.table("client_record")
+    sent = (row for row in recorder.table("history") if row["f"] == "send")
+    if next(chain(received, sent), None) is None:
         return []
     from minicluster.actors.recording.producer_logs import shortened_logs
     from minicluster.verify.rules.every import ALSO_ON_ZOOKEEPER, BY_ID
@@ -38,11 +41,12 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
     rules = [
         rule for rule in ABOUT_CLIENTS if rule in ALSO_ON_ZOOKEEPER or not on_zookeeper
     ]  # fmt: skip
-    tables: dict[str, list[dict[str, Any]]] = {"client_record": received}
     read = {table for rule in rules for table in BY_ID[rule].tables}
-    for table in trace.TABLES:
-        if table in read and table not in tables:
-            tables[table] = list(_rows(cluster, table))
+    known = recorder.problems
+    rows_of = _rows if recorder.shelf.is_empty else _packed
+    tables = {table: rows_of(cluster, table) for table in trace.TABLES if table in read}
+    if recorder.problems != known:  # the brokers' logs are too long to be listed, or are damaged
+        return []
     # The log of a partition that was cleaned does not show any more what it held.
     cleaned = {
         place for node in cluster.broker_ids for place in shortened_logs(cluster.disks[node])
@@ -63,14 +67,24 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
     return judge.take_new()
 
 
-def _rows(cluster: Cluster, table: str) -> Iterable[dict[str, Any]]:
+def _rows(cluster: Cluster, table: str) -> Rows:
     """The rows of a table as a run folder would have them."""
     from minicluster.actors.cluster.run_folder import AT_END, rows_at_end
 
     if table not in AT_END:
-        return cluster.recorder.table(table)
+        return list(cluster.recorder.table(table))
     end = {"vt": cluster.now_ms, "seq": cluster.recorder.sequence}
-    return ({**trace.row(table, row), **end} for row in rows_at_end(cluster, table))
+    return [{**trace.row(table, row), **end} for row in rows_at_end(cluster, table)]
+
+
+def _packed(cluster: Cluster, table: str) -> Rows:
+    """The same rows, packed: a row takes a kilobyte otherwise."""
+    from minicluster.actors.cluster.run_folder import AT_END, tables_at_end
+    from minicluster.verify.evidence.packed_rows import PackedRows, pack
+
+    at_end = table in AT_END
+    content = tables_at_end(cluster, table) if at_end else cluster.recorder.columns(table)
+    return PackedRows([piece for columns in content for piece in pack(columns)])
 
 
 def _start(cluster: Cluster) -> Start | None:

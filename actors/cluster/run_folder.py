@@ -79,7 +79,7 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
     """Write everything but the header, and return the header."""
     on_part("the metadata log")
     trace_hash = cluster.trace_hash if cluster.recorder.hashed else None
-    end = {table: _tables_at_end(cluster, table) for table in AT_END}
+    end = {table: tables_at_end(cluster, table) for table in AT_END}
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(
@@ -219,7 +219,7 @@ def _logs_of(cluster: Cluster, broker_id: int) -> tuple[Disk, str | None, str]:
     return cluster.disks[broker_id], incarnation, "end"
 
 
-def _tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
+def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
     from minicluster.actors.recording.trace_files import END_ROWS, arrow_table
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
+from minicluster.protocol.schema import FieldSpec
 
 
 class OmittedRecords:
@@ -70,12 +72,12 @@ _ELEMENT_BYTES = 300  # of a struct in a list, with its fields, as Python has it
 
 def bytes_about(message: Any) -> int:
     """About how much memory a message takes, by what its lists, texts and bytes have."""
-    schema = getattr(message.__class__, "schema", None)
-    if schema is None:  # of ZooKeeper
+    names = _fields_with_a_length(message.__class__)
+    if names is None:
         return _ELEMENT_BYTES
-    values = message.__class__._values(message)
     size = 0
-    for value in values if len(schema) != 1 else (values,):
+    for name in names:
+        value = getattr(message, name)
         kind = value.__class__
         if kind is tuple:
             if value:
@@ -87,8 +89,22 @@ def bytes_about(message: Any) -> int:
 
 def _bytes_of_list(values: tuple[Any, ...]) -> int:
     kind = values[0].__class__
-    if hasattr(kind, "schema"):
-        return len(values) * _ELEMENT_BYTES + sum(map(bytes_about, values))
     if kind is bytes or kind is str:
         return sum(map(len, values))
-    return 8 * len(values)
+    if not hasattr(kind, "schema"):
+        return 8 * len(values)
+    size = len(values) * _ELEMENT_BYTES
+    # Partitions of most requests are numbers alone, and one may have tens of thousands.
+    return size + sum(map(bytes_about, values)) if _fields_with_a_length(kind) else size
+
+
+@cache
+def _fields_with_a_length(kind: type) -> tuple[str, ...] | None:
+    """The fields of a structure whose values differ in length; None for those of ZooKeeper."""
+    schema: tuple[FieldSpec, ...] | None = getattr(kind, "schema", None)
+    if schema is None:
+        return None
+    return tuple(spec.name for spec in schema if spec.type_ in _WITH_A_LENGTH)
+
+
+_WITH_A_LENGTH = frozenset({"string", "bytes", "records", "array"})

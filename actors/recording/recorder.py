@@ -415,6 +415,16 @@ class Recorder:
         with self._lock:  # an event of another thread may be about to put rows on the shelf
             return itertools.chain(self.shelf.rows(name), list(self._kept(name)))
 
+    def columns(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a trace table as its file has them, some at a time."""
+        from minicluster.actors.recording.trace_files import arrow_table
+
+        with self._lock:
+            shelved, kept = self.shelf.groups(name), self._kept(name)
+            yield from shelved
+            while piece := list(itertools.islice(kept, self.piece_rows)):
+                yield arrow_table(name, piece)
+
     def in_memory(self, table: str) -> Iterator[Mapping[str, Any]]:
         """The latest rows of a table, with only the columns that were given."""
         return (event[3] for event in self.rows[table])

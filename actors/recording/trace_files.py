@@ -201,6 +201,11 @@ class Shelf:
         dropped.rows += oldest.rows
         dropped.last_seq, dropped.last_ms = oldest.last
 
+    @property
+    def is_empty(self) -> bool:
+        """No row has been put away yet."""
+        return not self._groups
+
     def count(self, table: str) -> int:
         """The number of rows of a table on the shelf."""
         return sum(group.rows for group in self._groups.get(table, ()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from minicluster.actors.recording.bodies import bytes_about
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.log import Record, RecordBatch, Records
+from minicluster.protocol import messages as m
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
 
 VERSION = 9
@@ -72,3 +74,13 @@ def test_a_bounded_record_has_the_same_rows() -> None:
     assert f"records=<{size} bytes>" in "".join(
         repr(event[4][0]) for event in bounded._recent if event[2] == "request"
     )
+
+
+def test_a_message_weighs_what_its_lists_texts_and_bytes_have() -> None:
+    kind = m.ListOffsetsRequest
+    partitions = tuple(kind.ListOffsetsPartition(partition_index=n) for n in range(4))
+    topics = tuple(kind.ListOffsetsTopic(name="orders", partitions=partitions) for _ in range(5))
+    assert bytes_about(kind(topics=topics)) == 5 * (300 + len("orders") + 4 * 300)
+    assert bytes_about(m.DescribeGroupsRequest(groups=("a", "bcd"))) == 4
+    assert bytes_about(m.DeleteTopicsRequest(topic_names=())) == 0
+    assert bytes_about(object()) == 300

@@ -20,6 +20,7 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.trace_files import Shelf
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import LiveJudge, Report, Verdict, verify
@@ -240,6 +241,21 @@ def test_the_live_judge_sees_the_election_that_loses_what_was_acknowledged(
     for row in inside(cluster).recorder.table("partition_event"):
         judge.on_partition_event(row)
     assert "F1" in {finding.rule for finding in judge.findings}
+
+
+def test_a_long_run_is_judged_packed_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows went to disk, where each is a part of a column."""
+    findings = []
+    with MiniCluster(seed=7, faults=["S32"], online=False) as cluster:
+        recorder = inside(cluster).recorder
+        recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 200, 20, 10
+        killed_leader(cluster)
+        assert recorder.shelf.count("partition_event") and recorder.shelf.count("history")
+        for packed in (True, False):
+            monkeypatch.setattr(Shelf, "is_empty", not packed)
+            findings.append(findings_about_clients(inside(cluster)))
+    assert len([finding for finding in findings[0] if finding.rule == "F1"]) == LOST
+    assert findings[0] == findings[1]
 
 
 def test_a_lost_record_has_its_moment_and_what_led_to_the_loss(tmp_path: Path) -> None:
