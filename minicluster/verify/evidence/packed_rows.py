@@ -17,16 +17,18 @@ import pickle
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, count
+from operator import eq
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Packed = tuple[int, Mapping[str, tuple[int, bytes]]]
 """A piece: how many rows, and by name each column: the length of its pickled cells, and these."""
 
 _PIECE_ROWS = 2_000
-_OPEN_PIECES = 16  # as rows are put into another order, in which neighbours are of a few pieces
+_OPEN_PIECES = 256  # of rows in another order
 _CODEC = "zstd"
 
 
@@ -74,53 +76,56 @@ class PackedRows:
 
     def __init__(self, pieces: Sequence[Packed]) -> None:
         self._pieces = pieces
-        self._orders: dict[tuple[str, ...], PackedRows] = {}
+        self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
 
     def __len__(self) -> int:
-        return sum(count for count, _ in self._pieces)
+        return sum(rows for rows, _ in self._pieces)
 
     def __iter__(self) -> Iterator[StoredRow]:
-        for count, packed in self._pieces:
+        for rows, packed in self._pieces:
             columns = _Columns(packed)
-            for index in range(count):
+            for index in range(rows):
                 yield StoredRow(columns, index)
 
-    def in_order(self, columns: Sequence[str]) -> PackedRows:
+    def in_order(self, columns: Sequence[str]) -> PackedRows | RowsInOrder:
         """All rows by some columns, nulls last; equal ones stay in the table's order."""
         names = tuple(columns)
-        ordered = self._orders.get(names)
-        if ordered is None:
-            ordered = self._orders[names] = self if self._has_order(names) else self._sorted(names)
-        return ordered
+        if names not in self._orders:
+            self._orders[names] = self._order(names)
+        order = self._orders[names]
+        return self if order is None else RowsInOrder(self._pieces, order)
 
-    def _has_order(self, names: Sequence[str]) -> bool:
-        """Nothing is to be done, as in nearly all tables by their events."""
-        places = ([(row[name] is None, row[name]) for name in names] for row in self)
-        return all(before <= place for before, place in pairwise(places))
+    def _order(self, names: Sequence[str]) -> Sequence[int] | None:
+        """The places of the rows in another order; None: it is the table's, as of nearly all."""
+        keys = pa.table({name: pa.array([row[name] for row in self]) for name in names})
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+        places = memoryview(order.to_numpy())  # numbers that are not made before they are used
+        return None if all(map(eq, places, count())) else places
 
-    def _sorted(self, names: Sequence[str]) -> PackedRows:
-        order = list(range(len(self)))
-        for name in reversed(names):
-            cells = [row[name] for row in self]
-            if None in cells:
-                order.sort(key=lambda index: (cells[index] is None, cells[index]))
-            else:
-                order.sort(key=cells.__getitem__)
-        starts = list(accumulate((count for count, _ in self._pieces), initial=0))
+
+class RowsInOrder:
+    """The rows at these places of a table, one after the other.
+
+    Neighbours by their record are of the logs of all replicas, as each was listed whenever its
+    broker died; so many pieces are open at a time, else each row would unpack its own again.
+    """
+
+    def __init__(self, pieces: Sequence[Packed], places: Sequence[int]) -> None:
+        self._pieces, self._places = pieces, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[StoredRow]:
+        starts = list(accumulate((rows for rows, _ in self._pieces), initial=0))
 
         @lru_cache(_OPEN_PIECES)
         def opened(piece: int) -> _Columns:
             return _Columns(self._pieces[piece][1])
 
-        pieces: list[Packed] = []
-        for start in range(0, len(order), _PIECE_ROWS):
-            rows = []
-            for index in order[start : start + _PIECE_ROWS]:
-                piece = bisect_right(starts, index) - 1
-                rows.append(StoredRow(opened(piece), index - starts[piece]))
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
-            pieces.append(_packed(len(rows), columns))
-        return PackedRows(pieces)
+        for place in self._places:
+            piece = bisect_right(starts, place) - 1
+            yield StoredRow(opened(piece), place - starts[piece])
 
 
 def pack(table: pa.Table) -> Iterator[Packed]:

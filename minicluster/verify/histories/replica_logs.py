@@ -161,18 +161,17 @@ class _HighWatermarks:
 
 @history(RecordInLog, reads=("replica_log",))
 def records_in_logs(run: TracedRun, judge: Judge) -> None:
-    """Each record of each log, in the order of their offsets."""
+    """Each record of each log, whose rows are in the order of their offsets."""
     before: dict[tuple[object, ...], int | None] = {}  # by log, the leader epoch
-    for rows in run.by_record("replica_log"):
-        for row in rows:
-            log = row["broker"], row["topic_id"], row["part"], row["at"], row["seq"]
-            step = RecordInLog(
-                broker=row["broker"],
-                leader_epoch=row["leader_epoch"],
-                leader_epoch_before=before.get(log),
-            )
-            judge.take(step, -1, row["topic"], row["part"])
-            before[log] = row["leader_epoch"]
+    for row in run.rows("replica_log"):
+        log = row["broker"], row["topic_id"], row["part"], row["at"], row["seq"]
+        step = RecordInLog(
+            broker=row["broker"],
+            leader_epoch=row["leader_epoch"],
+            leader_epoch_before=before.get(log),
+        )
+        judge.take(step, -1, row["topic"], row["part"])
+        before[log] = row["leader_epoch"]
 
 
 @history(HeldRecord, reads=("replica_log", "partition_event", "raft_event"))
