@@ -51,6 +51,7 @@ import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.storage.internals.log.LogCleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.test.TestUtils;
 import org.mockito.stubbing.Answer;
@@ -178,6 +179,8 @@ final class Nodes {
         properties.put("listener.security.protocol.map",
             forClients + ":PLAINTEXT," + ofControllers + ":PLAINTEXT");
         if (isBroker) properties.put("inter.broker.listener.name", forClients);
+        if (isBroker)
+            properties.putIfAbsent("log.dirs", "" + cluster.logDirectory(id).toAbsolutePath());
         properties.put("controller.quorum.voters", cluster.controllerNumbers().stream()
             .map(voter -> voter + "@127.0.0.1:1").collect(Collectors.joining(",")));
         return KafkaConfig.fromProps(properties, false);
@@ -229,6 +232,8 @@ final class Nodes {
             "getLog", i -> has(id, i.getArgument(0))
                 ? Option.apply(log(id, i.getArgument(0))) : Option.empty(),
             "isLogDirOnline", i -> cluster.ask("works " + id + " " + i.getArgument(0)).asBoolean(),
+            "producerStateManagerConfig", i -> new ProducerStateManagerConfig(
+                Integer.parseInt(cluster.configOf(id, "producer.id.expiration.ms")), true),
             "cleaner", i -> cleaner));
     }
 

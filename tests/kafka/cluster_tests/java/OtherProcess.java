@@ -425,6 +425,15 @@ public final class OtherProcess implements ClusterInstance {
         }
     }
 
+    /** The value that a broker obeys. */
+    String configOf(int broker, String name) throws InterruptedException, ExecutionException {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.BROKER, "" + broker);
+        try (Admin admin = admin()) {
+            return admin.describeConfigs(List.of(resource)).all().get().get(resource)
+                .get(name).value();
+        }
+    }
+
     static int leaderOf(TopicPartitionInfo partition) {
         Node leader = partition.leader();
         return leader == null || leader.isEmpty() ? LeaderAndIsr.NO_LEADER : leader.id();
