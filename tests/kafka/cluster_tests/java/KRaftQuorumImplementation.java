@@ -62,7 +62,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     public KafkaBroker createBroker(
         KafkaConfig config, Time time, boolean startup, Option<String> threadNamePrefix) {
         if (cluster == null) {
-            ClusterConfig shape = shape();
+            ClusterConfig shape = shape(config);
             Set<Integer> ids = new HashSet<>(shape.perServerOverrideProperties().keySet());
             ids.remove(OtherProcess.FIRST_CONTROLLER);
             cluster = new OtherProcess(shape, ids);
@@ -78,10 +78,10 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
         if (cluster != null) cluster.stop();
     }
 
-    private ClusterConfig shape() {
-        List<KafkaConfig> configs =
-            CollectionConverters.asJava(((KafkaServerTestHarness) harness).configs());
-        KafkaConfig first = configs.get(0);
+    /** The cluster that the harness describes; one of a single broker, where it does not. */
+    private ClusterConfig shape(KafkaConfig first) {
+        List<KafkaConfig> configs = harness instanceof KafkaServerTestHarness described
+            ? CollectionConverters.asJava(described.configs()) : List.of(first);
         if (first.interBrokerSecurityProtocol() != SecurityProtocol.PLAINTEXT)
             throw new TestAbortedException(
                 "nodes listen on " + first.interBrokerSecurityProtocol());
