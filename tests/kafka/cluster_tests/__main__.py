@@ -2,6 +2,7 @@
 
 PATH, as Java has it, is for classes that no jar of Kafka's has, such as those of its module
 clients-integration-tests, which are compiled against the jars before; their names have packages.
+``former.PlaintextConsumerTest`` is a class of 4.0's (``former.py``).
 """
 
 from __future__ import annotations
