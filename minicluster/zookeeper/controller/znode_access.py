@@ -15,7 +15,11 @@ from typing import TypeVar
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.zookeeper.controller.errors import ControllerMoved, ZooKeeperFailure
+from minicluster.zookeeper.controller.errors import (
+    ControllerMoved,
+    IllegalState,
+    ZooKeeperFailure,
+)
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.zookeeper.process import Process
@@ -49,9 +53,15 @@ def read_data(state: ControllerState, path: str) -> Process[Result]:
 
 
 def read_all(state: ControllerState, of: Sequence[str]) -> Process[tuple[Result, ...]]:
-    """Read some znodes together."""
+    """Read some znodes together.
+
+    Errors:  IllegalState for a path that ZooKeeper's client does not take: none is read.
+    """
     if not of:
         return ()
+    invalid = [path for path in of if not paths.is_valid(path)]
+    if invalid:
+        raise IllegalState(f"invalid path: {invalid[0]}")
     results = yield tuple(GetData(path, path in state.watched_nodes) for path in of)
     return results
 

@@ -40,7 +40,7 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
                 events.append((transaction.ms, 1, transaction.zxid, registered))
     for one in recording.requests:
         if one.api in CONTROL_APIS and one.response is not None:
-            events.append((one.ms, 2, one.number, one))
+            events.append((min(one.ms, _newer_ms(recording, one)), 2, one.number, one))
     without: dict[int, list[tuple[int, int]]] = {}  # from when to when brokers had no session
     ended: dict[int, int] = {}
     for transaction in recording.transactions:
@@ -64,6 +64,20 @@ def compare_broker_responses(recording: Recording) -> Iterator[Outcome]:
                 for start_ms, end_ms in without.get(event.broker, ())
             )
             yield _compare(recording, event, *brokers[event.broker], expired=expired)
+
+
+def _newer_ms(recording: Recording, one: Recorded) -> int:
+    """When the broker took a newer controller's request: not before an older one's that it took."""
+    if (one.response or {}).get("errorCode") != ErrorCode.NONE or one.controller_epoch is None:
+        return one.ms
+    newer = (
+        other.ms
+        for other in recording.requests
+        if (other.broker, other.api in CONTROL_APIS) == (one.broker, True)
+        and one.received_ms <= other.ms <= one.ms
+        and (other.controller_epoch or 0) > one.controller_epoch
+    )
+    return min(newer, default=one.ms + 1) - 1
 
 
 def _compare(

@@ -37,6 +37,7 @@ from minicluster.zookeeper.znodes.cluster import (
     encode_controller_epoch,
     encode_producer_id_block,
 )
+from minicluster.zookeeper.znodes.notifications import encode_partitions
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 from tests.zookeeper.controller.kit import Kit, alter
 
@@ -169,6 +170,23 @@ def test_a_notification_that_cannot_be_read_is_deleted(prefix: str) -> None:
     kit.deliver()
     assert kit.machines[1].is_idle
     assert not kit.do(kit.admin, GetChildren(prefix.rpartition("/")[0])).children
+
+
+def test_a_notification_of_a_topic_that_is_no_path_is_deleted_and_nobody_hears_of_it() -> None:
+    """ZooKeeper's client does not read it. Source:  PathUtils.validatePath."""
+    kit = Kit()
+    kit.start(1)
+    kit.create_topic("orders", (1,))
+    for topics, sent in ((("orders",), 1), (("", "orders"), 0)):
+        kit.sent.clear()
+        partitions = [TopicPartition(topic, 0) for topic in topics]
+        kit.do(
+            kit.admin,
+            Create(paths.ISR_CHANGE_PREFIX, encode_partitions(partitions), sequential=True),
+        )
+        kit.deliver()
+        assert kit.machines[1].is_idle and len(kit.sent) == sent
+        assert not kit.do(kit.admin, GetChildren(paths.ISR_CHANGE_NOTIFICATION)).children
 
 
 def test_topics_are_deleted_in_the_order_of_a_scala_set() -> None:
