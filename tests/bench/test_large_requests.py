@@ -6,6 +6,7 @@ One of them was quadratic, and a single request held up its broker for half a mi
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -185,20 +186,27 @@ def test_an_element_among_many_costs_what_it_does_among_few(benchmark: Any, api:
     assert many / few < 3
 
 
-@pytest.mark.parametrize("api", [api for api in REQUESTS if api in IN_SLICES])
-def test_no_step_takes_more_than_a_fifth_of_a_large_request(
-    benchmark: Any, monkeypatch: pytest.MonkeyPatch, api: str
-) -> None:
-    """A request of another client waits for one step at most."""
-    steps_s: list[float] = []
+@pytest.fixture
+def steps_s(monkeypatch: pytest.MonkeyPatch) -> defaultdict[str, list[float]]:
+    """The processor time of each step, by actor and message."""
+    taken: defaultdict[str, list[float]] = defaultdict(list)
     take_step = Turns._step
 
     def timed(turns: Turns, inbox: Any) -> None:
+        message = type(inbox.waiting[0]).__name__ if inbox.waiting else ""
         begun = time.process_time()
         take_step(turns, inbox)
-        steps_s.append(time.process_time() - begun)
+        taken[f"{inbox.owner.name} {message}"].append(time.process_time() - begun)
 
     monkeypatch.setattr(Turns, "_step", timed)
+    return taken
+
+
+@pytest.mark.parametrize("api", [api for api in REQUESTS if api in IN_SLICES])
+def test_no_step_takes_more_than_a_fifth_of_a_large_request(
+    benchmark: Any, steps_s: defaultdict[str, list[float]], api: str
+) -> None:
+    """A request of another client waits for one step at most."""
     version, request_of = REQUESTS[api]
     with MiniCluster(brokers=1, controllers=1, seed=1, online=False) as cluster:
         client = Client(cluster)
@@ -206,5 +214,41 @@ def test_no_step_takes_more_than_a_fifth_of_a_large_request(
         request = request_of(range(LARGE))
         steps_s.clear()
         whole_s = benchmark.pedantic(lambda: client.seconds(request, version), rounds=1)
-    benchmark.extra_info["milliseconds"] = [round(1e3 * s, 1) for s in (max(steps_s), whole_s)]
-    assert max(steps_s) < whole_s / 5
+    longest_s = max(map(max, steps_s.values()))
+    benchmark.extra_info["milliseconds"] = [round(1e3 * s, 1) for s in (longest_s, whole_s)]
+    assert longest_s < whole_s / 5
+
+
+def _new_topics(each: range) -> m.CreateTopicsRequest:
+    return _Creation(
+        timeout_ms=60_000,
+        topics=tuple(
+            _Creation.CreatableTopic(name=f"n{n}", num_partitions=10, replication_factor=1)
+            for n in each
+        ),
+    )
+
+
+def test_a_topic_that_is_created_with_many_costs_what_it_does_with_few(
+    benchmark: Any, steps_s: defaultdict[str, list[float]]
+) -> None:
+    """The controller decides a request as one; the broker takes 8,000 new replicas in parts."""
+
+    def costs(first: int, count: int) -> list[float]:
+        steps_s.clear()
+        client.seconds(_new_topics(range(first, first + count)), 7)
+        cluster.run_for("2s")
+        steps = {name: sum(taken) for name, taken in steps_s.items()}
+        parts = steps_s["replica-manager-1 NextPart"] + steps_s["replica-manager-1 Published"]
+        decided = max(t for name, t in steps.items() if name.startswith("controller"))
+        return [decided / count, sum(parts) / count, max(parts) / sum(parts)]
+
+    with MiniCluster(brokers=1, controllers=1, seed=1, online=False) as cluster:
+        client = Client(cluster)
+        costs(0, 10)  # what is loaded at the first need
+        few = costs(1_000, 80)
+        many = benchmark.pedantic(lambda: costs(2_000, 800), rounds=1)
+    benchmark.extra_info["microseconds"] = [round(1e6 * cost) for cost in (*few[:2], *many[:2])]
+    assert many[0] / few[0] < 2
+    assert many[1] / few[1] < 2
+    assert many[2] < 1 / 5

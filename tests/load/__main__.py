@@ -3,6 +3,7 @@
     this process:   the cluster, on threads, as ``minicluster serve`` has it
     tests.load.traffic:  producers, and a group whose members come and go (librdkafka)
     tests.load.probe:    one connection per API, which measures each response
+    tests.load.topics:   with --topics, before them: topics, and a first record to each
 
 It shows the distribution of waits by API, the processor time of the slowest handlers of the
 cluster, and what went wrong in a client. Everything is bounded in number and time, and stays on
@@ -46,14 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bootstrap.servers={cluster.bootstrap_servers}", flush=True)
         common = [cluster.bootstrap_servers, str(options.seconds)]
         counts = [str(options.members), str(options.producers), str(options.rate)]
+        began_s = time.process_time()
+        made: dict[str, Any] = {"errors": {}}
+        if options.topics:
+            many = _started("topics", cluster.bootstrap_servers, str(options.topics))
+            made = _result(many, 600)
+            print(f"topics: {json.dumps(made)}", flush=True)
         traffic = _started("traffic", *common, *counts, options.protocol)
         probe = _started("probe", *common, options.protocol)
-        began_s = time.process_time()
         results = [_result(process, options.seconds + 120) for process in (traffic, probe)]
         busy_s = time.process_time() - began_s
         inside(cluster).rt.check()
     _show(results[0], results[1], times, busy_s)
-    return int(bool(results[0]["errors"]) or times.slowest_ms > STALL_MS)
+    failed = made["errors"] or results[0]["errors"]
+    return int(bool(failed) or times.slowest_ms > STALL_MS)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--producers", type=int, default=20)
     parser.add_argument("--rate", type=int, default=20, help="records a second of each producer")
     parser.add_argument("--seconds", type=int, default=40)
+    parser.add_argument("--topics", type=int, default=0, help="made first, ten partitions each")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     parser.add_argument("--unjudged", action="store_true", help="without the live rules")
     return parser
