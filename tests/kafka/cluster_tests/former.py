@@ -2,7 +2,8 @@
 
 Kafka has moved them since to its module clients-integration-tests, of which it publishes no jar.
 Their classes still fit the harness of the later release, but for the methods that name their
-parameters, which are ``java/Parameters.java``'s: a test class is extended by one that has them.
+parameters, which are ``java/Parameters.java``'s: a test class that names them is extended by one
+that has them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tests.java import compile_java
 from tests.kafka.jars import former_tests_folder
 
 _PACKAGE = "former."
+_PARAMETERS = b"getTestQuorumAndGroupProtocolParameters"  # as the methods of Parameters begin
 
 
 def is_former(name: str) -> bool:
@@ -22,10 +24,10 @@ def is_former(name: str) -> bool:
     return name.startswith(_PACKAGE)
 
 
-def class_path_of(
+def prepared(
     names: Sequence[str], folder: Path, class_path: Sequence[str | Path]
-) -> list[str | Path]:
-    """A class path with the former classes among some, each with the class that extends it.
+) -> tuple[list[str | Path], list[str]]:
+    """A class path with the former classes among some, and what is to be selected on it.
 
     They stand before the classes of their names that the later release still has, and what they
     need of the former jar behind all of its classes.
@@ -34,17 +36,26 @@ def class_path_of(
     """
     folder.mkdir()
     path = [folder, *class_path, _jar()]
-    sources = []
-    for name in filter(is_former, names):
+    selected, sources = [], []
+    for name in names:
         short = name.removeprefix(_PACKAGE)
-        base = _extract(short, folder)
+        file = _extract(short, folder) if is_former(name) else None
+        if file is None:
+            selected.append(name)
+            continue
+        base = file.removesuffix(".class").replace("/", ".")
+        if _PARAMETERS not in (folder / file).read_bytes():
+            selected.append(base)
+            continue
         source = folder / f"{short}.java"
         source.write_text(
             f"package former;\npublic class {short} extends {base} implements Parameters {{}}\n"
         )
         sources.append(source)
-    compile_java(*sources, classes=folder, class_path=path)
-    return path
+        selected.append(name)
+    if sources:
+        compile_java(*sources, classes=folder, class_path=path)
+    return path, selected
 
 
 def _jar() -> Path:
@@ -53,12 +64,12 @@ def _jar() -> Path:
 
 
 def _extract(short: str, folder: Path) -> str:
-    """Extract a class with its inner ones, and return its name with its package."""
+    """Extract a class with its inner ones, and return the path of its file in the folder."""
     with zipfile.ZipFile(_jar()) as archive:
         entries = archive.namelist()
         file = next((entry for entry in entries if entry.endswith(f"/{short}.class")), None)
         if file is None:
             raise LookupError(f"former.{short}: {_jar()} does not have this class")
-        stem = file.removesuffix(".class")
-        archive.extractall(folder, [e for e in entries if e == file or e.startswith(f"{stem}$")])
-    return stem.replace("/", ".")
+        inner = f"{file.removesuffix('.class')}$"
+        archive.extractall(folder, [e for e in entries if e == file or e.startswith(inner)])
+    return file

@@ -87,8 +87,9 @@ def play(
              class_path: where classes are that no jar has.
     """
     class_path = [_stand_in(), *class_path, JARS]
+    selected = [full_name(name) for name in names]
     if any(map(former.is_former, names)):
-        class_path = former.class_path_of(names, folder / "former", class_path)
+        class_path, selected = former.prepared(selected, folder / "former", class_path)
     reports = folder / "reports"
     system = {
         "org.slf4j.simpleLogger.defaultLogLevel": "error",
@@ -107,7 +108,7 @@ def play(
         "--disable-banner",
         "--details=none",
         f"--reports-dir={reports}",
-        *(f"--select-class={full_name(name)}" for name in names),
+        *(f"--select-class={name}" for name in selected),
     ]
     with (folder / "java.log").open("wb") as log:
         subprocess.run(command, stdout=log, stderr=log, timeout=within_s, check=False, cwd=folder)
