@@ -40,6 +40,11 @@ def topic_partition_hash(partition: tuple[str, int]) -> int:
     return (31 * (31 + partition[1]) + string_hash(partition[0])) & 0xFFFFFFFF
 
 
+def int_hash(value: int) -> int:
+    """Java's hash code of an int, as an unsigned number of 32 bits."""
+    return value & 0xFFFFFFFF
+
+
 def long_hash(value: int) -> int:
     """Java's hash code of a long, as an unsigned number of 32 bits."""
     return (value ^ value >> 32) & 0xFFFFFFFF

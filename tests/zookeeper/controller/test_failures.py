@@ -5,6 +5,7 @@ Source:  kafka.controller.KafkaController.process, which takes any Throwable.
 
 from __future__ import annotations
 
+import json
 from uuid import UUID
 
 import pytest
@@ -187,6 +188,22 @@ def test_a_notification_of_a_topic_that_is_no_path_is_deleted_and_nobody_hears_o
         kit.deliver()
         assert kit.machines[1].is_idle and len(kit.sent) == sent
         assert not kit.do(kit.admin, GetChildren(paths.ISR_CHANGE_NOTIFICATION)).children
+
+
+def test_replicas_of_brokers_go_offline_in_the_order_of_a_scala_map() -> None:
+    """Source:  ZkReplicaStateMachine.handleStateChanges, which groups them by broker."""
+    kit = Kit()
+    kit.start(1, 5, 10)
+    kit.create_topic("orders", (1, 5, 10))
+    kit.do(kit.admin, Create(paths.delete_topic("orders")))
+    kit.deliver()
+    state = paths.partition_state(TopicPartition("orders", 0))
+    isrs = [
+        json.loads(line["raw"])["isr"]
+        for line in kit.log.lines
+        if (line["op"], line.get("path")) == ("set", state)
+    ]
+    assert isrs == [[1, 10], [1], [1]]
 
 
 def test_topics_are_deleted_in_the_order_of_a_scala_set() -> None:

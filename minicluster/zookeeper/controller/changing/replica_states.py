@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minicluster.java_order import int_hash, scala_trie_order
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
@@ -60,13 +61,15 @@ def change_replicas(
 ) -> Process[None]:
     """Bring replicas into a state, broker by broker, and notify the brokers.
 
+    The brokers come in the order of the Scala map of their replicas: 5 before 1, but 1 before 2.
+
     Errors:  ControllerMoved; any other failure leaves the replicas where they are.
     """
     if not replicas:
         return
     batch = RequestBatch(state)
     try:
-        for broker in sorted({broker for _, broker in replicas}):
+        for broker in scala_trie_order((broker for _, broker in replicas), int_hash):
             partitions = [partition for partition, on in replicas if on == broker]
             yield from _change(state, batch, broker, partitions, target)
     except ControllerMoved:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from minicluster.controller.errors import ApiError
+from minicluster.java_order import int_hash, scala_trie_order
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -186,7 +187,8 @@ def _rebalance(state: ControllerState) -> Process[None]:
             preferred = context.preferred_replica(partition)
             by_preferred.setdefault(preferred, []).append(partition)
     percentage = state.settings.leader_imbalance_per_broker_percentage
-    for broker, partitions in sorted(by_preferred.items()):
+    for broker in scala_trie_order(by_preferred, int_hash):
+        partitions = by_preferred[broker]
         elsewhere = [
             p
             for p in partitions
