@@ -293,3 +293,19 @@ def test_the_directory_of_the_metadata_log_takes_the_broker_with_it() -> None:
     assert story.others == [BrokerHalted("the directory of the metadata log has failed")]
     story.manager.state.store.repair_directory(SECOND)
     assert story.manager.state.store.cannot_run(SECOND) is None
+
+
+def test_new_logs_are_counted_with_those_that_lie_in_a_directory_already() -> None:
+    """Each of thousands that are made at once goes to the directory with the fewest."""
+    store = ReplicaStore(MemoryDisk(directory_ids=(FIRST, SECOND)))
+    for index, directory in enumerate((FIRST, SECOND, FIRST)):
+        store.open(f"orders-{index}", ORDERS, directory)
+    assert store.loads == {FIRST: 2, SECOND: 1}
+    store.open("orders-3", ORDERS, SECOND)
+    store.open("orders-3", ORDERS, SECOND)
+    assert store.loads == {FIRST: 2, SECOND: 2}
+    store.open_future("orders-0", ORDERS, SECOND)
+    store.replace_with_future("orders-0")
+    assert store.loads == {FIRST: 1, SECOND: 3}
+    store.delete("orders-2")
+    assert store.loads == {SECOND: 3}
