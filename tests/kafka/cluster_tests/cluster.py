@@ -76,7 +76,7 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
     """The cluster of a test; features that it does not name have the version's default."""
     version = MetadataVersion.parse(shape["metadata_version"])
     features = {**default_features(version), **shape["features"]}
-    voters = shape.get("initial_voters", ())
+    voters = shape.get("initial_voters", {})
     quorum = {
         "kraft.version": features.pop("kraft.version", int(bool(voters))),
         "initial.controllers": len(voters),
@@ -96,12 +96,27 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
 
 
 def format_as_named(cluster: MiniCluster, shape: Mapping[str, Any]) -> None:
-    """Give the cluster and the directories of its nodes the ids that a test has chosen."""
+    """Give the cluster and the directories of its nodes the ids that a test has chosen.
+
+    A voter first has the directory of the set of voters, which need not be its own.
+    """
     running = inside(cluster)
     if "cluster_id" in shape:
         running.plan = replace(running.plan, cluster_id=shape["cluster_id"])
-    for node_id, directories in shape.get("directory_ids", {}).items():
+    first = {node_id: [voter] for node_id, voter in shape.get("initial_voters", {}).items()}
+    for node_id, directories in {**shape.get("directory_ids", {}), **first}.items():
         running.disks[int(node_id)].wipe(map(parse_uuid, directories))
+
+
+def replace_disks(cluster: MiniCluster, shape: Mapping[str, Any]) -> None:
+    """Bring voters back whose own directory is another one than that of the set of voters."""
+    running = inside(cluster)
+    for node_id, voter in shape.get("initial_voters", {}).items():
+        own = shape["directory_ids"][node_id]
+        if own != [voter]:
+            cluster.kill(int(node_id))
+            running.disks[int(node_id)].wipe(map(parse_uuid, own))
+            cluster.restart(int(node_id))
 
 
 def stop(cluster: MiniCluster, node_id: str) -> None:
@@ -205,14 +220,15 @@ def lag(cluster: MiniCluster, node_id: str, name: str) -> int:
 
 
 def directory(cluster: MiniCluster, node_id: str, name: str) -> str | None:
-    """The directory of a replica, None where no such broker runs or it has none."""
+    """The directory of a replica; None for one that a broker has not or has not opened yet."""
     stored = store(cluster, node_id).partition_file(name)
+    if stored is None:
+        return None
     process = inside(cluster).processes.get(int(node_id))
-    if stored is None or process is None or process.replicas is None:
-        return None
-    key = stored.topic_id, int(name.rpartition("-")[2])
-    if key not in process.replicas.partitions:
-        return None
+    if process is not None and process.replicas is not None:
+        key = stored.topic_id, int(name.rpartition("-")[2])
+        if key not in process.replicas.partitions:
+            return None
     return log_dirs(cluster, node_id)[store(cluster, node_id).directory_ids.index(stored.directory)]
 
 
@@ -290,6 +306,7 @@ def main(text: str) -> None:
         return
     try:
         cluster = cluster_of(shape).start()
+        replace_disks(cluster, shape)
     except UserError as error:
         said(error=str(error))
         return

@@ -1,6 +1,5 @@
 package org.apache.kafka.common.test;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -81,12 +80,12 @@ public class KafkaClusterTestKit implements AutoCloseable {
         Map<Integer, Map<String, String>> ofNodes = new HashMap<>();
         Map<Integer, List<Uuid>> directories = new HashMap<>();
         nodes.controllerNodes().forEach((id, node) -> {
-            ofNodes.put(id, new HashMap<>(node.propertyOverrides()));
-            directories.put(id, List.of(builder.voters.getOrDefault(id, node.metadataDirectoryId())));
+            ofNodes.put(id, withoutPlace(node));
+            directories.put(id, List.of(node.metadataDirectoryId()));
         });
         nodes.brokerNodes().forEach((id, node) -> {
             var ofDirectories = new TreeMap<>(node.initialMetaPropertiesEnsemble().logDirProps());
-            Map<String, String> ofBroker = new HashMap<>(node.propertyOverrides());
+            Map<String, String> ofBroker = withoutPlace(node);
             ofBroker.put("log.dirs", String.join(",", ofDirectories.keySet()));
             ofNodes.put(id, ofBroker);
             directories.put(id, ofDirectories.values().stream()
@@ -95,7 +94,8 @@ public class KafkaClusterTestKit implements AutoCloseable {
         Map<String, Object> formatted = new HashMap<>();
         formatted.put("cluster_id", nodes.clusterId());
         formatted.put("directory_ids", texts(directories));
-        formatted.put("initial_voters", new ArrayList<>(builder.voters.keySet()));
+        formatted.put("initial_voters", builder.voters.entrySet().stream().collect(
+            Collectors.toMap(Map.Entry::getKey, each -> each.getValue().toString())));
         cluster = new OtherProcess(
             ClusterConfig.defaultBuilder()
                 .setTypes(Set.of(Type.KRAFT))
@@ -110,16 +110,27 @@ public class KafkaClusterTestKit implements AutoCloseable {
             formatted);
     }
 
+    /** The configs of a node but for its place, which it has by itself. */
+    private static Map<String, String> withoutPlace(TestKitNode node) {
+        Map<String, String> configs = new HashMap<>(node.propertyOverrides());
+        String listeners = configs.remove("listeners");
+        String advertised = configs.remove("advertised.listeners");
+        if (advertised != null && !advertised.equals(listeners))
+            throw new TestAbortedException("a broker tells of another place than it listens at");
+        return configs;
+    }
+
     private static Map<Integer, List<String>> texts(Map<Integer, List<Uuid>> directories) {
         return directories.entrySet().stream().collect(Collectors.toMap(
             Map.Entry::getKey, each -> each.getValue().stream().map(Uuid::toString).toList()));
     }
 
-    public void format() { }
-
-    public void startup() {
+    /** Starts the process, which may say why the test is left out; a test may expect errors later. */
+    public void format() {
         cluster.start();
     }
+
+    public void startup() { }
 
     public void waitForReadyBrokers() {
         cluster.waitForReadyBrokers();
@@ -175,8 +186,11 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public Map<Integer, KafkaRaftManager<ApiMessageAndVersion>> raftManagers() {
-        return brokers().entrySet().stream().collect(Collectors.toMap(
-            Map.Entry::getKey, each -> each.getValue().raftManager()));
+        Map<Integer, KafkaRaftManager<ApiMessageAndVersion>> managers = new TreeMap<>();
+        brokers().forEach((id, broker) -> managers.put(id, broker.raftManager()));
+        controllers().forEach((id, controller) ->
+            managers.put(id, controller.sharedServer().raftManager()));
+        return managers;
     }
 
     public MockFaultHandler fatalFaultHandler() {

@@ -40,12 +40,14 @@ import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.ClusterImage;
+import org.apache.kafka.image.FeaturesImage;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.storage.internals.log.LogCleaner;
@@ -99,7 +101,17 @@ final class Nodes {
                 .filter(topic -> i.<Collection<String>>getArgument(1).contains(topic.name()))
                 .collect(Collectors.toMap(
                     TopicListing::name, topic -> ResultOrError.of(topic.topicId()))))));
+        KafkaRaftClient<?> client = node(KafkaRaftClient.class, Map.of(
+            "leaderAndEpoch", i -> cluster.activeController(),
+            "shutdown", i -> { cluster.stopController(id); return completedFuture(null); }));
+        KafkaRaftManager<?> quorum = node(KafkaRaftManager.class, Map.of(
+            "client", i -> client,
+            "shutdown", i -> { cluster.stopController(id); return null; }));
+        SharedServer shared = node(SharedServer.class, Map.of(
+            "raftManager", i -> quorum,
+            "controllerConfig", i -> config));
         return node(ControllerServer.class, Map.of(
+            "sharedServer", i -> shared,
             "controller", i -> controller,
             "config", i -> config,
             "socketServer", i -> sockets,
@@ -178,9 +190,11 @@ final class Nodes {
         properties.put("controller.listener.names", ofControllers);
         properties.put("listener.security.protocol.map",
             forClients + ":PLAINTEXT," + ofControllers + ":PLAINTEXT");
-        if (isBroker) properties.put("inter.broker.listener.name", forClients);
-        if (isBroker)
+        if (isBroker) {
+            properties.put("inter.broker.listener.name", forClients);
             properties.putIfAbsent("log.dirs", "" + cluster.logDirectory(id).toAbsolutePath());
+            properties.remove("controller.quorum.auto.join.enable");  // of controllers only
+        }
         properties.put("controller.quorum.voters", cluster.controllerNumbers().stream()
             .map(voter -> voter + "@127.0.0.1:1").collect(Collectors.joining(",")));
         return KafkaConfig.fromProps(properties, false);
@@ -285,7 +299,9 @@ final class Nodes {
             .collect(Collectors.toMap(TopicListing::topicId, TopicListing::name)));
         known.put("topicNamesToIds", i -> cluster.listings().stream()
             .collect(Collectors.toMap(TopicListing::name, TopicListing::topicId)));
-        MetadataImage image = node(MetadataImage.class, Map.of("cluster", i -> registrations()));
+        MetadataImage image = node(MetadataImage.class, Map.of(
+            "cluster", i -> registrations(),
+            "features", i -> new FeaturesImage(Map.of(), cluster.metadataVersion())));
         known.put("currentImage", i -> image);
         known.put("getPartitionLeaderEndpoint", i -> described(i.getArgument(0))
             .map(topic -> topic.partitions().get(i.<Integer>getArgument(1)).leader()));

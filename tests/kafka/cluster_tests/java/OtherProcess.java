@@ -53,6 +53,7 @@ import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.common.GroupVersion;
+import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
@@ -346,6 +347,14 @@ public final class OtherProcess implements ClusterInstance {
                 : Set.of(GroupProtocol.CLASSIC);
         } catch (InterruptedException | ExecutionException e) {
             throw new RuntimeException(e);
+        }
+    }
+
+    MetadataVersion metadataVersion() throws InterruptedException, ExecutionException {
+        try (Admin admin = admin()) {
+            var levels = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
+            return MetadataVersion.fromFeatureLevel(
+                levels.get(MetadataVersion.FEATURE_NAME).maxVersionLevel());
         }
     }
 
