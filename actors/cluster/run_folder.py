@@ -174,6 +174,7 @@ def _header(cluster: Cluster, trace_hash: str | None, controllers: list[int]) ->
         "cluster_id": cluster.plan.cluster_id,
         "brokers": list(cluster.broker_ids),
         "controllers": controllers,
+        "clients": cluster.client_nodes.known,
         "config": cluster.given_config,
         "faults": list(cluster.faults.ever_on),
         "hits": dict(cluster.recorder.fault_hits),

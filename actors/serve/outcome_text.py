@@ -40,8 +40,9 @@ def _came(cluster: RunningCluster, step: Step, outcome: Outcome, since: int) -> 
     if outcome.note is not None:
         yield outcome.note
         return
+    clients = cluster.client_nodes.known
     for name, value in outcome.resolved.items():
-        yield f"{name} {_listed(value)}"
+        yield f"{name} {_listed(value, clients)}"
     yield from _of_result(outcome.result)
     yield from _notes(cluster, step.number, since)
 
@@ -79,11 +80,15 @@ def _notes(cluster: RunningCluster, number: int, since: int) -> Iterator[str]:
     new = [row for sequence, _, _, row in takewhile(lambda event: event[0] > since, rows)]
     for row in reversed(new):
         if row.get("step") == number and row.get("phase") == "note":
-            yield f"{_listed(row['targets'])}: {row['detail']}".removeprefix(": ")
+            listed = _listed(row["targets"], cluster.client_nodes.known)
+            yield f"{listed}: {row['detail']}".removeprefix(": ")
 
 
-def _listed(ids: Iterable[Any]) -> str:
-    """Ids, also those of groups or links."""
+def _listed(ids: Iterable[Any], clients: Mapping[int, str]) -> str:
+    """Ids, also those of groups or links; clients by their names."""
     return ", ".join(
-        f"[{_listed(named)}]" if isinstance(named, tuple | list) else str(named) for named in ids
+        f"[{_listed(named, clients)}]"
+        if isinstance(named, tuple | list)
+        else clients.get(named, str(named))
+        for named in ids
     )

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ from minicluster.errors import UserError
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.scenario.scenario import to_yaml
 from minicluster.scenario.step_text import parse_step
+from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.reporting.story import listed_nodes, story_of
 
 LIMIT_S = 60.0
 CREATE = "create_topic orders replicas=2"
@@ -112,6 +115,19 @@ def test_each_step_prints_what_it_named_and_what_came(cluster: MiniCluster) -> N
     codes = [response.exit_code for response in responses]
     assert codes == [0, 0, 0, 0, 65, 0, 0, 0, 0, 0]
     assert [response.step for response in responses if response.step] == list(range(1, 10))
+
+
+def test_clients_are_named_in_what_is_printed_and_on_the_page(tmp_path: Path) -> None:
+    with MiniCluster(seed=3, brokers=1, controllers=1, listeners=True) as served:
+        nodes = [served.client(f"app-{number}").id for number in range(1, 9)]
+        [response] = play(Session(inside(served), Scenario()), "cut client(app-7) brokers")
+        run = served.save(tmp_path / "run")
+
+    assert response.text == "cut src=client(app-7) dst=brokers: src app-7; dst 1"
+    story = story_of(read_run(run, "run"))
+    assert [cut.targets for cut in story.disturbances] == ["app-7→1"]
+    six = ", ".join(f"app-{number}" for number in range(1, 7))
+    assert listed_nodes([[1], nodes], story.clients) == f"[1], [{six}, and 2 more]"
 
 
 def test_the_steps_are_a_scenario_that_can_be_played(cluster: MiniCluster) -> None:

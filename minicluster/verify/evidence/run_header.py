@@ -27,6 +27,7 @@ RUN_FORMAT = 2
 
 _COUNT_MAX = 2**63 - 1
 _SEED_BITS = 256
+_CLIENT_NODE = re.compile(r"-[1-9][0-9]{0,8}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _HEADER_BYTES_MAX = 64 << 20
@@ -70,6 +71,7 @@ class RunHeader:
     epoch_ms: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     brokers: tuple[int, ...] = ()
+    clients: Mapping[int, str] = field(default_factory=dict)  # client.id by node
     rules: Rules | None = None
     protocol: InterBrokerProtocol | None = None  # of a cluster on ZooKeeper
     ineligible_members_refused: bool = True  # by the controller on ZooKeeper
@@ -140,6 +142,7 @@ class _Reader:
             epoch_ms=self._integer("epoch_ms"),
             config=self._optional("config", dict, "an object") or {},
             brokers=self._node_ids("brokers") or (),
+            clients=self._clients(),
             rules=self._rules(),
             protocol=self._protocol(),
             ineligible_members_refused=self._content.get("ineligible_members_refused") is not False,
@@ -196,6 +199,13 @@ class _Reader:
                 f"formats up to {RUN_FORMAT}: update minicluster"
             )
         return version
+
+    def _clients(self) -> Mapping[int, str]:
+        """The clients' names by node, whose ids are negative; JSON has no numbers as keys."""
+        named = self._optional("clients", dict, "an object") or {}
+        if wrong := [node for node in named if not _CLIENT_NODE.fullmatch(node)]:
+            raise self._wrong("clients", wrong[0], "the id of a client's node, such as -2")
+        return {int(node): self._checked_text("clients", name) for node, name in named.items()}
 
     def _text(self, name: str) -> str | None:
         value = self._content.get(name)

@@ -6,7 +6,6 @@ of ``templates/page.html`` writes down.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from minicluster.verify.reporting.lanes import cluster_figure
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups, place
 from minicluster.verify.reporting.scale import Clock, Scale
 from minicluster.verify.reporting.shapes import Figure
-from minicluster.verify.reporting.story import Disturbance, Step, Story
+from minicluster.verify.reporting.story import Disturbance, Step, Story, listed_nodes
 from minicluster.verify.reporting.timeline import PartitionLine, Timeline, timeline
 
 DRAWN_PARTITIONS = 20
@@ -260,16 +259,15 @@ def _step(page: RunPage, step: Step) -> ShownStep:
     if performed is None:
         return ShownStep(step.number, "not_applicable", "", step.text, "", "not reached")
     took = performed.ended_ms - performed.at_ms
-    nodes = ", ".join(f"{key}: {_ids(value)}" for key, value in performed.resolved.items())
+    nodes = ", ".join(
+        f"{key}: {listed_nodes(value, page.story.clients)}"
+        for key, value in performed.resolved.items()
+    )
     outcome, name = f"took {took / 1000:g}s" if took > 0 else "", ""
     if performed.note:
         outcome, name = performed.note, "failed" if performed.failed else "noted"
     at = page.clock.text(performed.at_ms)
     return ShownStep(step.number, name, at, step.text, nodes, outcome)
-
-
-def _ids(value: object) -> str:
-    return json.dumps(value).strip("[]").replace('"', "") or "nobody"
 
 
 def _disturbance(page: RunPage, disturbance: Disturbance) -> ShownDisturbance:

@@ -19,6 +19,7 @@ from minicluster.trace import EXIT, is_halt
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
 
+NODES_SHOWN = 6
 OF_LINKS = frozenset({"cut", "delay", "loss", "duplicate", "reorder", "hold"})
 # What ends what another action began.
 ENDS: Mapping[str, tuple[str, ...]] = {
@@ -107,12 +108,13 @@ class Story:
     requests: dict[int, Request] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     end_ms: int | None = None
+    clients: Mapping[int, str] = field(default_factory=dict)
 
 
 def story_of(run: Run) -> Story:
     """Read the story of a run."""
     header = run.header or RunHeader()
-    story = Story(steps=_steps(header), end_ms=header.ended_at_ms)
+    story = Story(steps=_steps(header), end_ms=header.ended_at_ms, clients=header.clients)
     _leaders(run, story)
     if run.header is not None:
         _disturbances(story, _rows(run, "fault", "seq vt step action targets phase detail"))
@@ -205,8 +207,9 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
             story.hits.append((at_ms, acted))
         elif phase == "start" or is_halt(row):
             disturbance = Disturbance(
-                action=action, targets=_shown(targets), nodes=frozenset(_nodes(targets)),
-                start_ms=at_ms, step=row["step"], detail=row["detail"] or "",
+                action=action, targets=_shown(targets, story.clients),
+                nodes=frozenset(_nodes(targets)), start_ms=at_ms, step=row["step"],
+                detail=row["detail"] or "",
             )  # fmt: skip
             _begin(story, disturbance, targets, open_pairs, open_nodes, left)
         elif phase == "stop":
@@ -268,9 +271,27 @@ def _nodes(targets: Sequence[Any]) -> Iterator[int]:
             yield target
 
 
-def _shown(targets: Sequence[Any]) -> str:
+def _shown(targets: Sequence[Any], clients: Mapping[int, str]) -> str:
+    """Nodes and links; a client by its name."""
     shown = [
-        "→".join(map(str, target)) if isinstance(target, list) else str(target)
-        for target in targets[:6]
+        "→".join(clients.get(node, str(node)) for node in target)
+        if isinstance(target, list)
+        else clients.get(target, str(target))
+        for target in targets[:NODES_SHOWN]
     ]
-    return " ".join(shown) + (f" and {len(targets) - 6} more" if len(targets) > 6 else "")
+    return " ".join([*shown, *_more(targets)])
+
+
+def listed_nodes(nodes: Sequence[Any], clients: Mapping[int, str]) -> str:
+    """The nodes that a selector has found, or groups of them; a client by its name."""
+    shown = [
+        f"[{listed_nodes(node, clients)}]"
+        if isinstance(node, list)
+        else clients.get(node, str(node))
+        for node in nodes[:NODES_SHOWN]
+    ]
+    return ", ".join([*shown, *_more(nodes)]) or "nobody"
+
+
+def _more(nodes: Sequence[Any]) -> list[str]:
+    return [f"and {len(nodes) - NODES_SHOWN} more"] if len(nodes) > NODES_SHOWN else []
