@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from minicluster.zookeeper.znodes.notifications import encode_log_dir_event
+from minicluster.zookeeper.znodes.paths import LOG_DIR_EVENT_PREFIX
+
 STATE = "/brokers/topics/orders/partitions/0/state"
 TOPIC = "/brokers/topics/orders"
 
@@ -114,6 +117,12 @@ class ZnodeRun:
         value = {"version": 1, "partitions": [{"topic": "orders", "partition": 0}]}
         path = "/isr_change_notification/isr_change_0000000000"
         return self.next().op("create", path, json.dumps(value), by=by)
+
+    def fail_directory(self, broker: int) -> Self:
+        """A broker notifies the controller of a log directory that it has lost."""
+        value = encode_log_dir_event(broker).decode()
+        path = f"{LOG_DIR_EVENT_PREFIX}0000000000"
+        return self.next().op("create", path, value, by=broker)
 
     def wait(self, ms: int) -> Self:
         """Time passes."""

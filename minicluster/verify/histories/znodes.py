@@ -62,8 +62,9 @@ class StateWrite:
     Shapes:  by_leader: alone, below IBP 2.7-IV2; by_controller: by the session of the newest
              controller, which has the epoch newest_epoch. replicas: of the topic's znode, None
              where it has none. live: the brokers that are registered; noticed: those of them that
-             the controller must have read; dead: members that are not registered, as it must have
-             read. members_checked: its release rejects members that are not alive.
+             the controller must have read, and that have lost no log directory; dead: members that
+             are not registered, as it must have read. members_checked: its release rejects members
+             that are not alive.
     """
 
     after: ZnodeState

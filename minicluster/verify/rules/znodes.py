@@ -13,7 +13,7 @@ from minicluster.verify.histories.znodes import (
     TopicWrite,
 )
 from minicluster.verify.model import Evidence
-from minicluster.verify.rules.rule import CASE, Findings, broken, ids, rule
+from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, rule
 from minicluster.zookeeper.log.reader import NOTIFIED_WITHIN_MS
 
 
@@ -105,9 +105,15 @@ def an_unclean_election_needs_a_dead_isr(change: StateChange) -> Findings:
     has read, and is the ISR alone."""
     if not change.is_unclean:
         return
-    yield CASE
     leader, before, isr = change.after.leader, change.before.isr, change.after.isr
-    if set(before) & set(change.write.noticed) or isr != (leader,):
+    alive = set(before) & set(change.write.noticed)
+    if alive == {change.before.leader} and isr == (leader,):
+        # One that shuts down counts as gone when another broker comes or goes, and its request
+        # (ControlledShutdown) leaves nothing in ZooKeeper: KafkaController.onReplicasBecomeOffline.
+        yield exempt("the last leader, the only member that is alive, may be shutting down")
+        return
+    yield CASE
+    if alive or isr != (leader,):
         yield broken(
             f"leader {leader} from outside the ISR {ids(before)}, of which a member is alive, or "
             f"with the ISR {ids(isr)}",

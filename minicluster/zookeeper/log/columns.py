@@ -30,7 +30,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "p_rec": "int",
         "replicas": "ints",  # of the topic's znode
         "live": "ints",  # brokers that are registered
-        "noticed": "ints",  # of these, the ones that the controller must have read
+        "noticed": "ints",  # of these, the ones that it must have read, with all their directories
         "dead": "ints",  # members that are not registered, as the controller must have read
         "epoch": "int",  # of the newest controller
         "of_controller": "flag",  # the newest controller's session wrote it

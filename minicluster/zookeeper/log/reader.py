@@ -37,6 +37,7 @@ class _Seen:
     live: dict[int, int] = field(default_factory=dict)  # broker -> epoch
     changed: dict[int, Line] = field(default_factory=dict)  # when each one came or went last
     noticed: set[int] = field(default_factory=set)  # the controller has acted on that since
+    failed: set[int] = field(default_factory=set)  # brokers that have lost a log directory
     topics: dict[str, TopicAssignment] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     waiting: dict[TopicPartition, Line] = field(default_factory=dict)  # the leader's write
@@ -136,6 +137,8 @@ class ZnodeLogReader:
         elif parent == paths.TOPICS:
             if name not in self._left_out:
                 self._topic(name, TopicAssignment.decode(data))
+        elif parent == paths.LOG_DIR_EVENT_NOTIFICATION:
+            self._seen.failed.add(line["broker"])
         elif parent == paths.ISR_CHANGE_NOTIFICATION:
             for notified in decode_partitions(data):
                 self._end_wait(notified, "Notified", line["ms"])
@@ -268,7 +271,13 @@ class ZnodeLogReader:
             p_rec=None if before is None else before.leader_recovery_state,
             replicas=None if replicas is None else replicas.replicas,
             live=tuple(sorted(seen.live)),
-            noticed=tuple(broker for broker in sorted(seen.live) if self._is_noticed(broker)),
+            # Which replicas a lost directory had, and when it is repaired, no znode tells: the
+            # responses to LeaderAndIsr do.
+            noticed=tuple(
+                broker
+                for broker in sorted(seen.live.keys() - seen.failed)
+                if self._is_noticed(broker)
+            ),
             dead=tuple(
                 member
                 for member in state.isr

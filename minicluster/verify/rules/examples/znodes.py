@@ -156,6 +156,19 @@ def k7_not_noticed() -> ZnodeRun:
     return run.state(leader=3, isr=(3,), bump=1, recovering=1)
 
 
+@keeps(an_unclean_election_needs_a_dead_isr)
+def k7_failed_directory() -> ZnodeRun:
+    """The one member of ISR [1] is alive, but has lost a log directory; broker 3 is elected."""
+    run = ZnodeRun(isr=(1,)).fail_directory(1)
+    return run.state(leader=3, isr=(3,), bump=1, recovering=1)
+
+
+@keeps(an_unclean_election_needs_a_dead_isr)
+def k7_shutting_down() -> ZnodeRun:
+    """Leader 3, elected uncleanly, has begun a controlled shutdown; broker 1 is elected."""
+    return _unclean().register(1).state(leader=1, isr=(1,), bump=1)
+
+
 @breaks(an_unclean_leader_is_recovering)
 def k8_bad() -> ZnodeRun:
     """Broker 3 is elected uncleanly, and is not recovering."""
