@@ -17,6 +17,8 @@ from minicluster.errors import NoEffectWarning
 ROOT = Path(__file__).resolve().parents[2]
 # These name configs in order to pass them on.
 LISTS = ("actors/cluster/topic_configs.py", "actors/export", "minicluster/configs")
+DESCRIBED = {"controller.quorum.bootstrap.servers", "listener.security.protocol.map"}
+"""What a node's own description has, whatever is set."""
 BY_GROUP = ("group.consumer.", "consumer.")  # read as the broker's or a group's (GroupConfig)
 
 
@@ -44,7 +46,7 @@ def test_a_config_is_read_somewhere_or_has_a_reason() -> None:
         if not name.startswith(BY_GROUP) and not reason_without_effect(name)
     }
     assert unexplained == set()
-    assert {name for name in names & read if reason_without_effect(name)} == set()
+    assert {name for name in names & read if reason_without_effect(name)} == DESCRIBED
 
 
 def test_a_cluster_warns_of_a_setting_that_changes_nothing() -> None:
