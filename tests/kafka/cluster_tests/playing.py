@@ -63,11 +63,11 @@ def full_name(name: str) -> str:
 
     Errors:  LookupError for a class that no jar has.
     """
-    if "." in name:
-        return name
-    if name not in _class_names():
+    names = _class_names()
+    full = names.get(name, name)
+    if full not in names.values():
         raise LookupError(f"{name}: no test jar in {test_jars_folder()} has this class")
-    return _class_names()[name]
+    return full
 
 
 @cache
@@ -86,8 +86,9 @@ def play(
     Shapes:  folder: for what the processes say: java.log, cluster.log, the reports of JUnit;
              class_path: where classes are that no jar has.
     """
+    # JUnit says nothing of a class that it does not find but in its log.
+    selected = [name if class_path or former.is_former(name) else full_name(name) for name in names]
     class_path = [_stand_in(), *class_path, JARS]
-    selected = [full_name(name) for name in names]
     if any(map(former.is_former, names)):
         class_path, selected = former.prepared(selected, folder / "former", class_path)
     reports = folder / "reports"

@@ -28,6 +28,12 @@ def method(test: Played) -> str:
     return test.test.partition(".")[2].partition("(")[0]
 
 
+def test_a_class_that_no_jar_has_is_named(tmp_path: Path) -> None:
+    """JUnit finds no test then, and only its log says why."""
+    with pytest.raises(LookupError, match=r"kafka\.server\.NopeTest: no test jar in"):
+        play(["kafka.server.NopeTest"], tmp_path, within_s=WITHIN_S)
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_class_holds(name: str, tmp_path: Path) -> None:
     tests = play([name], tmp_path, within_s=WITHIN_S)
