@@ -275,9 +275,9 @@ def _ensure_valid_list(name: str, value: Value, validator: Mapping[str, Any]) ->
         raise InvalidConfig(f"Configuration '{name}' values must not be null.")
     assert isinstance(value, list)
     if not value and not validator["empty"]:
-        which = f"[{', '.join(allowed)}]" if allowed else "any non-empty value"
+        valid = f"[{', '.join(allowed)}]" if allowed else "any non-empty value"
         raise InvalidConfig(
-            f"Configuration '{name}' must not be empty. Valid values include: {which}"
+            f"Configuration '{name}' must not be empty. Valid values include: {valid}"
         )
     for entry in value:
         if not entry:

@@ -101,7 +101,8 @@ def broker_config_synonyms(name: str) -> tuple[str, ...]:
     if listener is None:
         return (name,)
     base = listener[1]
-    return name, next((c for c in _MECHANISM_CONFIGS if base.endswith(c)), base)
+    # Of a mechanism's config the name has the mechanism before it: scram-sha-256.sasl.jaas.config.
+    return name, next((known for known in _MECHANISM_CONFIGS if base.endswith(known)), base)
 
 
 def validate_broker_configs(
@@ -177,7 +178,7 @@ def _check_together(levels: BrokerLevels) -> None:
     """Reject values with which a broker would not start."""
     threads = _int(levels, _CLEANER_THREADS)
     if threads == 0:
-        raise InvalidConfig("/ by zero")
+        raise InvalidConfig("/ by zero")  # Kafka divides by it before its own check can reject it
     if _int(levels, "log.cleaner.dedupe.buffer.size") // threads <= _CLEANER_BYTES:
         raise InvalidConfig(
             "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner "
@@ -218,18 +219,18 @@ def _check_threads(now: BrokerLevels, changed: BrokerLevels) -> None:
     """A pool of threads at most halves or doubles at once."""
     for name in _THREAD_POOLS:
         old, new = _int(now, name), _int(changed, name)
-        which = f"Dynamic thread count update validation failed for {name}={new}"
+        failed = f"Dynamic thread count update validation failed for {name}={new}"
         if new == old:
             continue
         if new <= 0:
-            raise _not_reconfigured(f"{which}, value should be at least 1")
+            raise _not_reconfigured(f"{failed}, value should be at least 1")
         if new < old // 2:
             raise _not_reconfigured(
-                f"{which}, value should be at least half the current value {old}"
+                f"{failed}, value should be at least half the current value {old}"
             )
         if new > old * 2:
             raise _not_reconfigured(
-                f"{which}, value should not be greater than double the current value {old}"
+                f"{failed}, value should not be greater than double the current value {old}"
             )
     old, new = _int(now, _CLEANER_THREADS), _int(changed, _CLEANER_THREADS)
     if new < old // 2:
@@ -243,6 +244,13 @@ def _check_threads(now: BrokerLevels, changed: BrokerLevels) -> None:
 
 
 def _not_reconfigured(why: str) -> InvalidConfig:
+    """The refusal of a component, in Kafka's odd words.
+
+    They come from a constructor for a name and a value, ConfigException(String, Object), which is
+    called with a text and the component's exception.
+
+    Source:  DynamicBrokerConfig.processReconfiguration.
+    """
     return InvalidConfig(
         f"Invalid value org.apache.kafka.common.config.ConfigException: {why} for configuration "
         "Invalid dynamic configuration"

@@ -48,13 +48,13 @@ class BrokerLevels:
         yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self.dynamic_default
         yield ConfigSource.STATIC_BROKER_CONFIG, self.static
 
-    def given(self, name: str) -> str | None:
+    def configured(self, name: str) -> str | None:
         """The value that is set, None where none is."""
         return next((level[name] for _, level in self.levels() if name in level), None)
 
     def value(self, name: str) -> str | None:
         """The value that holds, the default where none is set."""
-        configured = self.given(name)
+        configured = self.configured(name)
         if configured is not None:
             return configured
         key = broker_configs().keys.get(name)

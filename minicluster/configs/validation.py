@@ -60,7 +60,7 @@ class TopicConfigChecks:
     def __init__(self, broker: BrokerLevels) -> None:
         self._of_broker: dict[str, Value] = {}
         self._bad: dict[str, InvalidConfig] = {}  # the broker's, of which no topic may have one
-        texts = {e.key.name: e.value for e in effective_topic_configs({}, broker)}
+        texts = {config.key.name: config.value for config in effective_topic_configs({}, broker)}
         for key in topic_configs():
             try:
                 self._of_broker[key.name] = (
@@ -87,6 +87,7 @@ class TopicConfigChecks:
                     values[key.name] = key.parse(new[key.name])
                 elif key.name in self._bad:
                     refusal = self._bad[key.name]
+                    # A copy: an exception that is raised again keeps the traceback of each time.
                     raise InvalidConfig(refusal.message, refusal.error)
         _validate_together(values, existing)
 
@@ -134,6 +135,8 @@ def validate_group_configs(new: Mapping[str, str], broker: BrokerLevels) -> None
         for key in group_configs()
         if (synonym := group_synonym(key.name)) is not None
     }
+    # Which of several unknown names is in the response depends on the order of Kafka's map, and
+    # that on everything in it: the broker's defaults are there besides the new configs.
     bound = [name for name in texts if not name.endswith(UNBOUND_GROUP_CONFIG)]
     for name in hash_map_order(dict.fromkeys((*bound, *new)), string_hash):
         if name not in group_configs():

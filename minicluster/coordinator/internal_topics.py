@@ -74,8 +74,10 @@ def creatable_topic(name: str, broker: BrokerLevels) -> CreatableTopic:
     else:
         return CreatableTopic(
             name=name,
-            num_partitions=int(broker.given("num.partitions") or _BY_CONTROLLER),
-            replication_factor=int(broker.given("default.replication.factor") or _BY_CONTROLLER),
+            num_partitions=int(broker.configured("num.partitions") or _BY_CONTROLLER),
+            replication_factor=int(
+                broker.configured("default.replication.factor") or _BY_CONTROLLER
+            ),
         )
     return CreatableTopic(
         name=name,

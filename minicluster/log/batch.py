@@ -188,7 +188,13 @@ class RecordBatch:
         return self.sequence_at(self.last_offset)
 
     def sequence_at(self, offset: int) -> int:
-        """The sequence number of a record, -1 where its producer has no id."""
+        """The sequence number of a record, -1 where its producer has no id.
+
+        After the greatest one comes 0: a producer that sends long enough gets there, and a leader
+        that expected a negative number would reject its next batch as out of order.
+
+        Source:  DefaultRecordBatch.incrementSequence.
+        """
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + offset - self.base_offset) & 0x7FFFFFFF
@@ -200,8 +206,10 @@ class RecordBatch:
         Errors:  InvalidBatch if the bytes do not hold them.
         """
         if self._records is None:
-            is_made = self._body is None and self._encoded is None
-            if self._metadata_records is not None and is_made:
+            # Where there are bytes, they decide: records of a batch that came as bytes may have
+            # times and headers of their own, which the decoded metadata records do not show.
+            has_bytes = self._body is not None or self._encoded is not None
+            if self._metadata_records is not None and not has_bytes:
                 self._records = tuple(
                     Record(self.base_offset + i, self.base_timestamp, None, encode_record(record))
                     for i, record in enumerate(self._metadata_records)
@@ -222,7 +230,7 @@ class RecordBatch:
 
     @property
     def _stored_body(self) -> bytes | None:
-        """The bytes of its records as they are stored, which are not in memory twice."""
+        """The bytes of its records as they are stored, None before the batch has any."""
         if self._body is None and self._encoded is not None:
             return self._encoded[HEADER_BYTES:]
         return self._body
@@ -290,6 +298,7 @@ class RecordBatch:
                 struct.pack(">qiibI", self.base_offset, length, self.leader_epoch, 2, self._crc)
                 + after_crc
             )
+            self._body = None  # it is the end of these bytes: a log would hold it twice
         return self._encoded
 
     @property

@@ -56,7 +56,7 @@ class Snapshot:
 
 def encode_snapshot(snapshot: Snapshot, *, epoch: int, timestamp_ms: int) -> bytes:
     """Write a snapshot as bytes that Apache Kafka reads."""
-    return b"".join(b.encoded for b in _batches(snapshot, epoch, timestamp_ms))
+    return b"".join(batch.encoded for batch in _batches(snapshot, epoch, timestamp_ms))
 
 
 def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[RecordBatch]:
@@ -67,9 +67,9 @@ def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[Reco
     yield first
     offset = first.next_offset
     for start in range(0, len(snapshot.records), _RECORDS_PER_BATCH):
-        some = snapshot.records[start : start + _RECORDS_PER_BATCH]
-        yield metadata_batch(offset, epoch, timestamp_ms, some)
-        offset += len(some)
+        records = snapshot.records[start : start + _RECORDS_PER_BATCH]
+        yield metadata_batch(offset, epoch, timestamp_ms, records)
+        offset += len(records)
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))
 
 
@@ -91,13 +91,15 @@ def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:
 def snapshot_of(content: SegmentContent) -> Snapshot:
     """Take a snapshot's batches apart."""
     batches: Sequence[RecordBatch] = [placed.batch for placed in content.batches]
-    control = [c.message for batch in batches for c in control_records(batch)]
+    control = [record.message for batch in batches for record in control_records(batch)]
     if not control or not isinstance(control[0], SnapshotHeaderRecord):
         raise _incomplete(content, "it does not begin with a snapshot header")
+    # A data batch behind the footer is no part of a snapshot, though the footer is the last of the
+    # control records.
     if not isinstance(control[-1], SnapshotFooterRecord) or not batches[-1].is_control:
         raise _incomplete(content, "it does not end with a snapshot footer")
     return Snapshot(
-        records=tuple(r for batch in batches for r in batch.metadata_records),
+        records=tuple(record for batch in batches for record in batch.metadata_records),
         last_contained_log_timestamp=control[0].last_contained_log_timestamp,
         control=tuple(control[1:-1]),
     )

@@ -146,8 +146,8 @@ def dump_text(located: Located) -> Iterator[str]:
             f"{counted(item['count'], 'record')}, {counted(item['size'], 'byte')}"
         )
         for record in item["records"]:
-            what = record.get("control") or _typed(record)
-            yield f"{record['offset']:>12}  {what}  {_content(record)}"
+            kind = record.get("control") or _typed(record)
+            yield f"{record['offset']:>12}  {kind}  {_content(record)}"
 
 
 def _content(record: dict[str, Any]) -> str:

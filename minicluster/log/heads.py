@@ -48,6 +48,7 @@ def batch_heads(path: Path) -> Iterator[BatchHead]:
         position = 0
         while position + _HEAD.size <= size:
             file.seek(position)
+            # A crash can cut a file within a header: what is left still says how long it would be.
             header = file.read(HEADER_BYTES).ljust(HEADER_BYTES, b"\0")
             base, length, epoch, crc, attributes, delta = _HEAD.unpack_from(header)
             end = position + LENGTH_END + length

@@ -196,6 +196,8 @@ class Log:
         del self._batches[keep:], self._last_offsets[keep:]
         self.end_offset = offset
         self.start_offset = min(self.start_offset, offset)
+        # A segment that begins at the offset stays, empty and active (LocalLog.truncateTo): the
+        # next record comes into a file of that name.
         while self.segments[-1].base_offset > offset and len(self.segments) > 1:
             self.segments.pop()
         if self.segments[0].base_offset > offset:
@@ -274,7 +276,7 @@ class Log:
         first_kept = bisect_left(self._last_offsets, offset)
         self._batches[:first_kept] = batches
         self._last_offsets[:first_kept] = [batch.last_offset for batch in batches]
-        self.segments = [*segments, *(s for s in self.segments if s.base_offset >= offset)]
+        self.segments = [*segments, *(kept for kept in self.segments if kept.base_offset >= offset)]
         self.cleaned_offset = offset
         self.deleted = tuple(batch for batch in self.deleted if batch.base_offset >= offset)
 

@@ -54,6 +54,7 @@ def _batches_in(buffer: bytes) -> Iterator[RecordBatch]:
     position = 0
     while len(buffer) - position >= LENGTH_END:
         length = int.from_bytes(buffer[position + 8 : position + LENGTH_END], "big", signed=True)
+        # No limit in bytes makes a length negative: that is damage, which decoding reports.
         if length >= 0 and len(buffer) - position < LENGTH_END + length:
             return
         batch = RecordBatch.decode(buffer, position)

@@ -63,9 +63,8 @@ def _segments(log: Log) -> Iterator[tuple[int, list[RecordBatch]]]:
         end = len(batches)
         if not is_last:
             next_base = log.segments[number + 1].base_offset
-            end = next(
-                (i for i in range(first, len(batches)) if batches[i].base_offset >= next_base), end
-            )
+            in_next = (n for n in range(first, end) if batches[n].base_offset >= next_base)
+            end = next(in_next, end)
         base_offset = segment.base_offset
         if first < end and number == 0:
             base_offset = min(base_offset, batches[first].base_offset)

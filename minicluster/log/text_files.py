@@ -97,7 +97,7 @@ def meta_properties_text(*, node_id: int, cluster_id: str, directory_id: UUID) -
 def epoch_checkpoint_text(entries: Sequence[tuple[int, int]]) -> str:
     """The lines of (epoch, start offset) under a version and their number."""
     lines = "".join(f"{epoch} {start}\n" for epoch, start in entries)
-    return f"0\n{len(entries)}\n{lines}"
+    return f"{_VERSION}\n{len(entries)}\n{lines}"
 
 
 def partition_metadata_text(topic_id: UUID) -> str:

@@ -1,5 +1,27 @@
 """Compiles the decoder of one version of a message.
 
+What it writes for a broker's id, its epoch and its ISR (numbers, which is one array), in a flexible
+version; the constants ``c`` are a class and a ``struct`` method::
+
+    def run(b, p, e):
+     m = new(c13)
+     m.broker_id, m.epoch, n1 = c14(b, p)
+     p += 13
+     if n1 > 127:
+      n1, p = uv(b, p - 1)
+     n1 -= 1
+     if n1 < 0:
+      raise Bad('it must not be null')
+     if n1 * 4 > e - p:
+      raise Bad(f'{n1} elements, but {e - p} bytes are left')
+     m.isr = array_int32[n1](b, p)
+     p += n1 * 4
+     …
+
+One call reads all neighbours of a fixed size, and the first byte of the length behind them with
+them: most lengths are one byte, and Python pays by the call. The last lines, left out here, skip
+tagged fields.
+
 A length is compared with what is left of the buffer before anything is made of it, so that memory
 grows with the buffer and never with a number in it. Unknown tags are skipped.
 
@@ -20,6 +42,7 @@ from minicluster.protocol.uuids import uuid_of
 from minicluster.protocol.varint import decode_uvarint
 
 _SHORT = 64
+"""Arrays below this length have a compiled ``struct`` each; for others a lookup gains nothing."""
 
 
 class _Arrays(dict[int, Callable[..., tuple[Any, ...]]]):
@@ -54,13 +77,19 @@ def _smallest(cls: type[Struct], version: int, flexible: bool) -> int:
         if spec.type_ in SIZES:
             total += SIZES[spec.type_]
         elif spec.type_ == "struct" or flexible:
-            total += 1
+            total += 1  # at least: of a nested structure this does not look further
         else:
             total += 2 if spec.type_ == "string" else 4
     return total
 
 
 class _Decoder:
+    """Writes the lines; each method those that read one thing.
+
+    Fields of a fixed size gather in ``run`` until something of variable size comes. What such a
+    field needs besides waits in ``after``: it can follow only behind the one call that reads all.
+    """
+
     def __init__(self, cls: type[Message], version: int, elements_max: int | None) -> None:
         self.version = version
         self.elements_max = elements_max
@@ -244,6 +273,8 @@ class _Decoder:
             smallest = _smallest(spec.struct, self.version, self.flexible)
         else:
             smallest = SIZES.get(spec.element, 1 if compact else 2)
+        # Otherwise, elements without a field in this version would cost a sender nothing, and a
+        # length of two billion would be believed.
         smallest = max(1, smallest)
         add(f"if {size} * {smallest} > e - p:", path)
         add(f" raise Bad(f'{{{size}}} elements, but {{e - p}} bytes are left')", path)
@@ -283,11 +314,13 @@ class _Decoder:
 
     def count(self, more: str, path: str) -> None:
         """Count elements, if they are limited."""
-        most = self.elements_max
-        if most is not None:
+        limit = self.elements_max
+        if limit is not None:
             self.source.add(f"c += {more}", path)
-            self.source.add(f"if c > {most}:", path)
-            self.source.add(f" raise Bad(f'{{c}} elements or more; at most {most} are read')", path)
+            self.source.add(f"if c > {limit}:", path)
+            self.source.add(
+                f" raise Bad(f'{{c}} elements or more; at most {limit} are read')", path
+            )
 
 
 def compile_decoder(
@@ -297,6 +330,11 @@ def compile_decoder(
 
     Shapes:  elements_max: of all its arrays.
     """
+    return decoder_source(cls, version, elements_max).function("run")
+
+
+def decoder_source(cls: type[Message], version: int, elements_max: int | None = None) -> Source:
+    """The source of that function."""
     decoder = _Decoder(cls, version, elements_max)
     source = decoder.source
     source.add("def run(b, p, e):")
@@ -305,4 +343,4 @@ def compile_decoder(
         source.add("c = 0")
     decoder.struct(cls, "m", "")
     source.add("return m, p")
-    return source.function("run")
+    return source

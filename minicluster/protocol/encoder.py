@@ -1,6 +1,25 @@
 """Compiles the encoder of one version of a message.
 
-Fixed-size neighbours become one ``struct`` call. What a version cannot carry raises
+Fixed-size neighbours become one ``struct`` call. The parts of a body are gathered in a list and
+joined once. What it writes for a broker's id, its epoch and its ISR, in a flexible version (``a``
+appends to the list, the constants ``c`` are ``struct`` methods)::
+
+    def run(m):
+     out = []
+     a = out.append
+     a(c23(m.broker_id, m.epoch))
+     v1 = m.isr
+     if v1 is None:
+      raise Bad('it must not be null')
+     n2 = len(v1)
+     if n2 < 64:
+      a(short_int32[n2](n2 + 1, *v1))
+     else:
+      a(uv(n2 + 1) + pack(f'>{n2}i', *v1))
+     a(c24())
+     return b''.join(out)
+
+The last byte, ``c24``, says that there are no tagged fields. What a version cannot carry raises
 ``UnsupportedVersion``, unless the field is ignorable or holds its default.
 """
 
@@ -17,6 +36,7 @@ from minicluster.protocol.varint import SINGLE, encode_uvarint
 
 MAX_STRING_BYTES = 0x7FFF
 _SHORT = 64
+"""Arrays below this length have a compiled ``struct`` each, with one byte for the length."""
 
 
 def _as_bytes(value: Any) -> bytes:
@@ -52,12 +72,18 @@ _CONSTANTS: dict[str, Any] = {
     "as_bytes": _as_bytes,
     "uuids": _uuids,
     "pack": struct.pack,
-    **{f"short_{n}": _Arrays("B", c) for n, c in FORMATS.items() if n != "uuid"},
-    **{f"long_{n}": _Arrays("i", c) for n, c in FORMATS.items() if n != "uuid"},
+    **{f"short_{name}": _Arrays("B", code) for name, code in FORMATS.items() if name != "uuid"},
+    **{f"long_{name}": _Arrays("i", code) for name, code in FORMATS.items() if name != "uuid"},
 }
 
 
 class _Encoder:
+    """Writes the lines; each method those that write one thing.
+
+    Fields of a fixed size gather in ``run``. ``sink`` is the name of the function that takes the
+    bytes: while a tagged field is written, whose size goes before it, that of a list of its own.
+    """
+
     def __init__(self, cls: type[Message], version: int) -> None:
         self.version = version
         self.flexible = version in cls.flexible_versions
@@ -124,7 +150,7 @@ class _Encoder:
         """Write how many tagged fields hold something, and these."""
         conditions = [self.differs(spec, f"{var}.{spec.name}") for spec in specs]
         count = self.name("n")
-        total = " + ".join(f"({c} and 1 or 0)" for c in conditions)
+        total = " + ".join(f"(1 if {condition} else 0)" for condition in conditions)
         self.source.add(f"{count} = {total}", f"{path}tags")
         self.source.add(f"{self.sink}(B[{count}])", f"{path}tags")
         self.source.add(f"if {count}:", f"{path}tags")
@@ -229,19 +255,14 @@ class _Encoder:
         add, size = self.source.add, self.name("n")
         add(f"{size} = len({value})", path)
         if spec.element in FORMATS and spec.element != "uuid":
-            kind, one, code = (
-                ("short", " + 1", FORMATS[spec.element])
-                if compact
-                else ("long", "", FORMATS[spec.element])
-            )
-            head = f"{self.sink}({kind}_{spec.element}[{size}]({size}{one}, *{value}))"
             if compact:
+                code = FORMATS[spec.element]
                 add(f"if {size} < {_SHORT}:", path)
-                add(f" {head}", path)
+                add(f" {self.sink}(short_{spec.element}[{size}]({size} + 1, *{value}))", path)
                 add("else:", path)
                 add(f" {self.sink}(uv({size} + 1) + pack(f'>{{{size}}}{code}', *{value}))", path)
             else:
-                add(head, path)
+                add(f"{self.sink}(long_{spec.element}[{size}]({size}, *{value}))", path)
             return
         if compact:
             add(f"{self.sink}(B[{size} + 1] if {size} < 127 else uv({size} + 1))", path)
@@ -267,6 +288,11 @@ class _Encoder:
 
 def compile_encoder(cls: type[Message], version: int) -> Callable[[Any], bytes]:
     """The function that turns a message into the bytes of this version."""
+    return encoder_source(cls, version).function("run")
+
+
+def encoder_source(cls: type[Message], version: int) -> Source:
+    """The source of that function."""
     encoder = _Encoder(cls, version)
     source = encoder.source
     source.add("def run(m):")
@@ -276,4 +302,4 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any], bytes]:
     encoder.struct(cls, "m", "")
     encoder.flush()
     source.add("return b''.join(out)")
-    return source.function("run")
+    return source

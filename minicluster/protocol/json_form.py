@@ -119,12 +119,12 @@ class _Reader:
                 raise ProtocolError(self.name, path, "it must not be null")
             return None
         if spec.type_ != "array":
-            return self.one(spec, spec.type_, value, path)
+            return self.value(spec, spec.type_, value, path)
         if not isinstance(value, (list, tuple)):
             raise ProtocolError(self.name, path, f"{value!r} is not a JSON array")
-        return tuple(self.one(spec, spec.element, item, path) for item in value)
+        return tuple(self.value(spec, spec.element, item, path) for item in value)
 
-    def one(self, spec: FieldSpec, type_: str, value: Any, path: str) -> Any:
+    def value(self, spec: FieldSpec, type_: str, value: Any, path: str) -> Any:
         """Read a value, or an element of an array, of this type."""
         if type_ == "struct":
             assert spec.struct is not None

@@ -50,10 +50,10 @@ class Struct:
     _values: ClassVar[Callable[[Any], Any]]
     """The values of all fields, for comparing."""
 
-    def __init__(self, **given: Any) -> None:
-        values = self._defaults | given
+    def __init__(self, **fields: Any) -> None:
+        values = self._defaults | fields
         if len(values) != len(self._defaults):
-            unknown = ", ".join(sorted(given.keys() - self._defaults.keys()))
+            unknown = ", ".join(sorted(fields.keys() - self._defaults.keys()))
             raise TypeError(f"{type(self).__qualname__} has no {unknown}")
         for name, value in values.items():
             setattr(self, name, value)
@@ -70,7 +70,9 @@ class Struct:
     def __repr__(self) -> str:
         """The call that makes an equal value: fields at their default are left out."""
         values = [(spec, getattr(self, spec.name)) for spec in self.schema]
-        shown = ", ".join(f"{spec.name}={v!r}" for spec, v in values if v != spec.default)
+        shown = ", ".join(
+            f"{spec.name}={value!r}" for spec, value in values if value != spec.default
+        )
         return f"{type(self).__qualname__}({shown})"
 
 

@@ -80,14 +80,23 @@ class Source:
             self.structs[key] = self.constant(getattr(struct.Struct(">" + format_), method))
         return self.structs[key]
 
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
     def function(self, name: str) -> Callable[..., Any]:
         """Compile it."""
         space: dict[str, Any] = {**self.constants, "_parts": self.parts}
-        exec(compile("\n".join(self.lines), f"<{self.title}>", "exec"), space)
+        exec(compile(self.text, f"<{self.title}>", "exec"), space)
         return space[name]  # type: ignore[no-any-return]
 
 
 def _compiled_frame(trace: TracebackType | None) -> tuple[FrameType, int] | None:
+    """The frame of the compiled code that failed, and its line: the last one, of what it called.
+
+    The error may have been raised further in (``uv``, ``struct``), where no line is known.
+    """
     frame = None
     while trace is not None:
         if "_parts" in trace.tb_frame.f_globals:
@@ -116,6 +125,7 @@ def explain_encoding(message: Message, version: int, error: Exception) -> Protoc
     frame, line = compiled
     parts: tuple[Part, ...] = frame.f_globals["_parts"][line]
     path, why = parts[0][0], str(error)
+    # A line packs several fields in one call, and the error of that call names none of them.
     for part, code, expression in parts:
         if not code:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import struct
 
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from minicluster.log.batch import HEADER_BYTES, Record, RecordBatch, metadata_batch
 from minicluster.log.errors import InvalidBatch
+from minicluster.log.format.compression import Codec
 from minicluster.log.format.framing import read_varint, write_varint
-from minicluster.log.records import Records
+from minicluster.log.records import Records, packed
 from minicluster.protocol.records import FeatureLevelRecord, NoOpRecord, VersionedRecord
 
 texts = st.none() | st.binary(max_size=40)
@@ -150,6 +152,15 @@ def test_compressed_batches_are_read(codec: int, pack: object) -> None:
 def test_compressed_nonsense_is_refused(codec: int) -> None:
     with pytest.raises(InvalidBatch, match="cannot be unpacked"):
         _ = RecordBatch.decode(compressed(codec, b"\xff" * 30, 1)).records
+
+
+def test_a_compressed_batch_holds_its_records_once_when_it_has_been_written() -> None:
+    """A leader packs batches under another codec, and its log holds them from then on."""
+    plain = RecordBatch.of([Record(0, 0, None, bytes(100_000))], leader_epoch=0)
+    batch = packed(RecordBatch.decode(plain.encoded), Codec.LZ4)
+    assert batch.unpacked_body() == RecordBatch.decode(batch.encoded).unpacked_body()
+    held = [part for part in gc.get_referents(batch) if isinstance(part, bytes)]
+    assert sum(map(len, held)) == batch.size
 
 
 def test_an_unknown_codec_is_refused() -> None:

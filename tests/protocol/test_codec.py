@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+import textwrap
 import uuid
 
 import pytest
 
-from minicluster.protocol import ProtocolError, UnsupportedVersion, decode, encode
+from minicluster.protocol import ProtocolError, UnsupportedVersion, decode, decoder, encode, encoder
 from minicluster.protocol import schema as s
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
@@ -42,6 +43,27 @@ class Sample(s.Message):
     wide: int = s.int64("1+", default=-1, tag=300)
     first: str = s.string("1+", default="", tag=0)
     outer: Outer = s.nested("Outer", "3+")
+
+
+@s.message(kind="data", versions="0", flexible="0+")
+class Shown(s.Message):
+    """The message whose code the compilers show at their head."""
+
+    broker_id: int = s.int32("0+", default=0)
+    epoch: int = s.int64("0+", default=0)
+    isr: tuple[int, ...] = s.array("int32", "0+", default=())
+
+
+def test_the_code_at_the_head_of_the_compilers_is_what_they_write() -> None:
+    """The decoder's ends where its lines for tagged fields begin."""
+    for module, source in (
+        (encoder, encoder.encoder_source(Shown, 0)),
+        (decoder, decoder.decoder_source(Shown, 0)),
+    ):
+        _, _, block = (module.__doc__ or "").partition("::\n\n")
+        shown, _, _ = textwrap.dedent(block.partition("\n\n")[0]).partition("\n …")
+        assert source.text.startswith(shown)
+        assert len(shown.splitlines()) > 10
 
 
 def test_a_message_without_such_a_field_rejects_it() -> None:

@@ -105,7 +105,7 @@ def _with_items(item: _S, errors: Struct, inside: Mapping[str, Each]) -> _S:
     for name, each in inside.items():
         replaced = list(getattr(item, name) or ())
         for error in getattr(errors, name) or ():
-            at = next((n for n, own in enumerate(replaced) if _is_same(own, error)), None)
+            at = next((at for at, own in enumerate(replaced) if _is_same(own, error)), None)
             if at is None:
                 replaced.append(error)
             elif each.inside:
@@ -123,10 +123,10 @@ def _is_same(item: Struct, other: Struct) -> bool:
     equal = 0
     for spec in item.schema:
         if spec.name in NAMES:
-            a, b = getattr(item, spec.name), getattr(other, spec.name)
-            if not (_is_given(a) and _is_given(b)):
+            names = getattr(item, spec.name), getattr(other, spec.name)
+            if not all(map(_is_given, names)):
                 continue
-            if a != b:
+            if names[0] != names[1]:
                 return False
             equal += 1
     return equal > 0
@@ -175,12 +175,14 @@ def _shape_of(kind: type[Struct]) -> _Shape:
             topic = spec.name
         elif spec.type_ == "uuid" and spec.name == "topic_id":
             topic_id = spec.name
-    arrays = [s for s in kind.schema if s.type_ == "array" and s.name not in _NOT_NAMED]
+    arrays = [spec for spec in kind.schema if spec.type_ == "array" and spec.name not in _NOT_NAMED]
     return _Shape(
         topic=topic,
         topic_id=topic_id,
         partitions=tuple(spec for spec in arrays if _lists_partitions(spec)),
-        names=tuple(s for s in arrays if s.element == "string" and s.entity == "topicName"),
+        names=tuple(
+            spec for spec in arrays if spec.element == "string" and spec.entity == "topicName"
+        ),
         structs=tuple(spec for spec in arrays if spec.struct is not None),
     )
 

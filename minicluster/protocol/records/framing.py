@@ -121,7 +121,7 @@ def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:
     """
     cls = value.record.__class__
     for type_, control_class in CONTROL_CLASSES.items():
-        if control_class is cls and type_ > 1:
+        if control_class is cls and type_ > 1:  # the class of markers does not tell abort or commit
             return b"\0\0" + type_.to_bytes(2, "big"), encode(value.record, value.version)
     raise ProtocolError(cls.__name__, "", "it is not a control record of the metadata log")
 
@@ -129,8 +129,8 @@ def encode_control(value: VersionedRecord) -> tuple[bytes, bytes]:
 def decode_control(key: bytes, value: bytes) -> VersionedRecord | None:
     """The control record of a log record's key and value; None for a type that is not known.
 
-    Kafka reads a version above its own as its newest, and skips unknown
-    types (``ControlRecordUtils``, ``ControlRecordType.parse``); so does this.
+    Kafka reads a version above its own as its newest, and skips unknown types
+    (``ControlRecordUtils``, ``ControlRecordType.parse``); so does this.
 
     Errors:  ProtocolError for a key that is too short and for bytes that are no such record.
     """
