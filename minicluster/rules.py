@@ -59,6 +59,9 @@ class Rules:
     metadata_version_lowest: int = 7
     metadata_version_production: int = 30
     metadata_version_latest: int = 31
+    # The first of them whose records have eligible leader replicas: 4.0-IV1 (4.x), or 4.0-IV0,
+    # which is for tests only there (3.9; MetadataVersion.isElrSupported).
+    metadata_version_with_elr: int = 23
     # ZkMigrationStateRecord ends the features of a snapshot and the bootstrap records (3.9).
     zk_migration_state_is_written: bool = False
     # A cluster that starts with ELR first fixes the cluster's min.insync.replicas (4.x).
@@ -356,6 +359,7 @@ Rules.KAFKA_3_9 = Rules(
     metadata_version_lowest=1,
     metadata_version_production=21,
     metadata_version_latest=23,
+    metadata_version_with_elr=22,
     zk_migration_state_is_written=True,
     elr_starts_with_cluster_min_isr=False,
     empty_snapshot_counts_as_record=True,

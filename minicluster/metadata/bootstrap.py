@@ -91,7 +91,7 @@ def bootstrap_records(
         raise UserError(f"metadata.version: {version} is above {highest}, the last of {rules.name}")
     levels = default_features(version) if features is None else dict(features)
     levels.pop(FEATURE_NAME, None)
-    if levels.get(ELR_VERSION) and not version.elr_supported:
+    if levels.get(ELR_VERSION) and not version.elr_supported(rules):
         raise UserError(f"{ELR_VERSION}: not possible at metadata.version {version}")
     return (
         _feature(FEATURE_NAME, version.level),

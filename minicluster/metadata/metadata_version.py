@@ -162,10 +162,9 @@ class MetadataVersion(IntEnum):
         """Replicas are assigned to log directories (KIP-858)."""
         return self >= MetadataVersion.V3_7_IV2
 
-    @property
-    def elr_supported(self) -> bool:
-        """Eligible leader replicas can be written (KIP-966)."""
-        return self >= MetadataVersion.V4_0_IV1
+    def elr_supported(self, rules: Rules) -> bool:
+        """Eligible leader replicas can be written (KIP-966); the release says from which level."""
+        return self >= rules.metadata_version_with_elr
 
     @property
     def cordoned_log_dirs_supported(self) -> bool:
@@ -186,15 +185,13 @@ class MetadataVersion(IntEnum):
             )
         )
 
-    @property
-    def partition_record_version(self) -> int:
+    def partition_record_version(self, rules: Rules) -> int:
         """0 to 2: directories, eligible leader replicas."""
-        return sum((self.directory_assignment_supported, self.elr_supported))
+        return sum((self.directory_assignment_supported, self.elr_supported(rules)))
 
-    @property
-    def partition_change_record_version(self) -> int:
+    def partition_change_record_version(self, rules: Rules) -> int:
         """0 to 2: directories, eligible leader replicas."""
-        return self.partition_record_version
+        return self.partition_record_version(rules)
 
     @property
     def register_controller_record_version(self) -> int:
@@ -233,20 +230,22 @@ class MetadataVersion(IntEnum):
             },
         )
 
-    def changes_metadata_since(self, other: MetadataVersion) -> bool:
+    def changes_metadata_since(self, other: MetadataVersion, rules: Rules) -> bool:
         """The records differ between two levels, so that going down would lose some.
 
         Source:  MetadataVersion.checkIfMetadataChanged.
         """
         low, high = sorted((self, other))
-        return any(low < level <= high for level in _METADATA_CHANGED)
+        changed = (*_METADATA_CHANGED, rules.metadata_version_with_elr)
+        return any(low < level <= high for level in changed)
 
 
 MIN_LEVEL = min(MetadataVersion).level
 MAX_LEVEL = max(MetadataVersion).level
 MINIMUM = MetadataVersion(MIN_LEVEL)
 
-_METADATA_CHANGED = (3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30)
+_METADATA_CHANGED = (3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 30)
+"""The levels with new records in every release; that of eligible leader replicas depends on it."""
 
 
 def lowest_version(rules: Rules) -> MetadataVersion:

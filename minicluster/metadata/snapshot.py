@@ -56,7 +56,7 @@ def image_records(
     for topic in image.topics:
         yield VersionedRecord(TopicRecord(name=topic.name, topic_id=topic.id), 0)
         for index, partition in topic.items():
-            yield partition.to_record(topic.id, index, version, writes_elr, on_loss)
+            yield partition.to_record(topic.id, index, version, writes_elr, rules, on_loss)
     yield from _config_records(image)
     yield from _quota_records(image)
     if image.producer_ids.next_producer_id != NO_PRODUCER_IDS:

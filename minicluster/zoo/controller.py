@@ -297,7 +297,7 @@ def _s29(
         if partition is not None and partition.leader == broker.id:
             state.hit("S29")
             change = PartitionChangeRecord(topic_id=topic_id, partition_id=index, isr=partition.isr)
-            version = state.gates.metadata_version.partition_change_record_version
+            version = state.gates.metadata_version.partition_change_record_version(state.rules)
             return [*records, VersionedRecord(change, version)]
     return records
 

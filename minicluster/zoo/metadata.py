@@ -125,18 +125,19 @@ def _z43(
 ) -> tuple[MetadataImage, list[Effect]]:
     """The hit comes before what is published, not with the next commit."""
     loaded, effects = original(loader, snapshot_id, records)
-    kept = _with_topics_of(loader.image, loaded)
+    kept = _with_topics_of(loader.rules, loader.image, loaded)
     return kept, effects if kept is loaded else [*effects, FaultHit("Z43")]
 
 
-def _with_topics_of(before: MetadataImage, loaded: MetadataImage) -> MetadataImage:
+def _with_topics_of(rules: Rules, before: MetadataImage, loaded: MetadataImage) -> MetadataImage:
     """A loaded image with the topics that it lacks left as they were."""
     version = before.features.metadata_version
     for topic in before.topics:
         if loaded.topics.named(topic.name) is None and version is not None:
             loaded = apply(loaded, TopicRecord(name=topic.name, topic_id=topic.id), offset=-1)
             for index, partition in topic.items():
-                record = partition.to_record(topic.id, index, version, before.features.elr_enabled)
+                elr = before.features.elr_enabled
+                record = partition.to_record(topic.id, index, version, elr, rules)
                 loaded = apply(loaded, record, offset=-1)
     return loaded
 

@@ -32,6 +32,7 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
+from minicluster.rules import Rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=time.process_time)]
 
@@ -87,7 +88,7 @@ def topics(partitions: int, topic_size: int) -> Iterator[VersionedRecord]:
                 leader=chosen[0],
                 directories=tuple(directory(b) for b in chosen),
             )
-            yield VersionedRecord(record, VERSION.partition_record_version)
+            yield VersionedRecord(record, VERSION.partition_record_version(Rules.KAFKA_4_3))
 
 
 @cache

@@ -86,7 +86,7 @@ def test_kip_841_which_change_reports_a_new_leader(on: bool) -> None:
     lost = replace(partition, directories=(dir_id(1, 9), partition.directories[1]))
     topic = state.image.topics.by_id[cluster.topic_id("foo")]
     assert partition.leader == 1
-    record = lost.to_record(topic.id, 0, state.gates.metadata_version, elr_enabled=False)
+    record = lost.to_record(topic.id, 0, state.gates.metadata_version, False, state.rules)
     apply_record(state, record, cluster.end)
     response = cluster.propose("foo", (1, 2))
     assert cluster.partition("foo").leader == 2

@@ -68,7 +68,7 @@ OFFLINE2 = registration(replicas=(2, 1, 3), isr=(), elr=(3,), last_known_elr=(2,
 
 def gates(mv: str | int, rules: Rules = Rules.KAFKA_4_3) -> Gates:
     version = MetadataVersion.parse(VERSIONS[mv] if isinstance(mv, int) else mv)
-    return Gates(rules=rules, metadata_version=version, elr_enabled=version.elr_supported)
+    return Gates(rules=rules, metadata_version=version, elr_enabled=version.elr_supported(rules))
 
 
 def build(
@@ -95,7 +95,7 @@ def build(
     )
     if out is None:
         return None
-    assert out.version == gates(mv).metadata_version.partition_change_record_version
+    assert out.version == gates(mv).metadata_version.partition_change_record_version(rules)
     return {
         name: getattr(out.record, name)
         for name, unset in FIELDS.items()
@@ -463,7 +463,7 @@ def test_B61_what_a_lower_version_cannot_write_is_reported() -> None:
     )
     losses: list[str] = []
     version = MetadataVersion.parse("3.7-IV1")
-    record = partition.to_record(TOPIC, 0, version, False, losses.append).record
+    record = partition.to_record(TOPIC, 0, version, False, Rules.KAFKA_4_3, losses.append).record
     assert losses == ["the directory assignment state of one or more replicas"]
     assert isinstance(record, PartitionRecord)
     assert record.eligible_leader_replicas is None and record.last_known_elr is None
@@ -471,7 +471,8 @@ def test_B61_what_a_lower_version_cannot_write_is_reported() -> None:
 
 def test_B62_an_empty_elr_is_written_as_null() -> None:
     partition = registration(replicas=(1,), isr=(1,), leader=1, directories=(MIGRATING,))
-    out = partition.to_record(TOPIC, 0, MetadataVersion.parse("4.0-IV1"), True)
+    version = MetadataVersion.parse("4.0-IV1")
+    out = partition.to_record(TOPIC, 0, version, True, Rules.KAFKA_4_3)
     assert out.version == 2
     assert out.record.eligible_leader_replicas is None  # type: ignore[attr-defined]
     assert out.record.last_known_elr is None  # type: ignore[attr-defined]

@@ -196,7 +196,7 @@ def test_new_incarnation_leaves_isr(on: bool) -> None:
     assert (cluster.partition("foo").leader == 2) == on
 
 
-@pytest.mark.parametrize(("metadata_version", "leaves"), [("4.0-IV0", False), ("4.0-IV1", True)])
+@pytest.mark.parametrize(("metadata_version", "leaves"), [("3.9-IV0", False), ("4.0-IV0", True)])
 def test_new_incarnation_of_3_9_leaves_where_elrs_can_be_written(
     metadata_version: str, leaves: bool
 ) -> None:

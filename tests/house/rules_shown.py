@@ -29,6 +29,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "metadata_version_latest": (
         "tests/metadata/test_metadata_version.py::test_each_release_has_its_range",
     ),
+    "metadata_version_with_elr": (
+        "tests/metadata/test_metadata_version.py::"
+        "test_eligible_leader_replicas_begin_at_another_level_in_3_9",
+    ),
     "zk_migration_state_is_written": (
         f"{_BOOTSTRAP}a_fresh_log_gets_its_version_in_a_transaction",
         f"{_BOOTSTRAP}3_9_adds_the_migration_state",

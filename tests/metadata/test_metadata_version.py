@@ -30,14 +30,11 @@ FIRST_LEVEL_OF_GATE = {
     "delegation_tokens_supported": 14,
     "controller_registration_supported": 15,
     "directory_assignment_supported": 17,
-    "elr_supported": 23,
     "cordoned_log_dirs_supported": 30,
 }
 
 RECORD_VERSIONS = {
     "register_broker_record_version": {1: 0, 7: 1, 8: 2, 17: 3, 30: 4},
-    "partition_record_version": {1: 0, 17: 1, 23: 2},
-    "partition_change_record_version": {1: 0, 17: 1, 23: 2},
     "register_controller_record_version": {1: 0},
     "fetch_request_version": {1: 12, 2: 13, 9: 14, 10: 15, 19: 16, 21: 17, 27: 18},
 }
@@ -68,6 +65,17 @@ def test_records_and_requests_take_the_version_of_the_level(name: str) -> None:
     for version in MetadataVersion:
         expected = steps[max(level for level in steps if level <= version.level)]
         assert getattr(version, name) == expected, version
+
+
+@pytest.mark.parametrize(("rules", "first"), [(Rules.KAFKA_4_3, 23), (Rules.KAFKA_3_9, 22)])
+def test_eligible_leader_replicas_begin_at_another_level_in_3_9(rules: Rules, first: int) -> None:
+    """MetadataVersion.isElrSupported and partitionRecordVersion of 4.3.0 and 3.9.2."""
+    supported = [version.level for version in MetadataVersion if version.elr_supported(rules)]
+    assert supported == list(range(first, 32))
+    for version in MetadataVersion:
+        written = 2 if version.level >= first else 1 if version.level >= 17 else 0
+        assert version.partition_record_version(rules) == written
+        assert version.partition_change_record_version(rules) == written
 
 
 @pytest.mark.parametrize(
@@ -101,11 +109,20 @@ def test_each_release_has_its_range() -> None:
     ]
 
 
-def test_going_down_loses_metadata_where_a_level_added_some() -> None:
-    changing = {7, 8, 11, 13, 14, 15, 17, 23, 30}
-    for level in range(8, 32):
+@pytest.mark.parametrize(
+    ("rules", "changing"),
+    [
+        (Rules.KAFKA_4_3, {7, 8, 11, 13, 14, 15, 17, 23, 30}),
+        (Rules.KAFKA_3_9, {3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 22}),
+    ],
+)
+def test_going_down_loses_metadata_where_a_level_added_some(
+    rules: Rules, changing: set[int]
+) -> None:
+    lowest, latest = lowest_version(rules), latest_version(rules)
+    for level in range(lowest + 1, latest + 1):
         higher, lower = MetadataVersion(level), MetadataVersion(level - 1)
-        assert lower.changes_metadata_since(higher) is (level in changing)
-        assert higher.changes_metadata_since(lower) is (level in changing)
-    assert not MetadataVersion(22).changes_metadata_since(MetadataVersion(22))
-    assert MetadataVersion(18).changes_metadata_since(MetadataVersion(31))
+        assert lower.changes_metadata_since(higher, rules) is (level in changing)
+        assert higher.changes_metadata_since(lower, rules) is (level in changing)
+        assert not higher.changes_metadata_since(higher, rules)
+    assert MetadataVersion(18).changes_metadata_since(latest, rules)

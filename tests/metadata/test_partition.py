@@ -18,7 +18,9 @@ from minicluster.metadata.image.partition import (
 )
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord
+from minicluster.rules import Rules
 
+KAFKA_4_3 = Rules.KAFKA_4_3
 TOPIC = UUID(int=77 << 64)
 A, B, C = (UUID(int=1000 + n) for n in range(3))
 MIGRATING, UNASSIGNED, LOST = directory_id.MIGRATING, directory_id.UNASSIGNED, directory_id.LOST
@@ -92,14 +94,17 @@ FULL = registration(
 )
 
 
+@pytest.mark.parametrize(("rules", "first_elr"), [(KAFKA_4_3, 23), (Rules.KAFKA_3_9, 22)])
 @pytest.mark.parametrize("version", list(MetadataVersion))
-def test_b61_a_record_carries_what_its_version_can(version: MetadataVersion) -> None:
+def test_b61_a_record_carries_what_its_version_can(
+    version: MetadataVersion, rules: Rules, first_elr: int
+) -> None:
     losses: list[str] = []
-    written = FULL.to_record(TOPIC, 5, version, True, losses.append)
+    written = FULL.to_record(TOPIC, 5, version, True, rules, losses.append)
     record: Any = written.record
-    assert written.version == version.partition_record_version
+    assert written.version == version.partition_record_version(rules)
     assert (record.topic_id, record.partition_id, record.isr) == (TOPIC, 5, (0,))
-    has_elr = version.level >= 23
+    has_elr = version.level >= first_elr
     assert record.eligible_leader_replicas == ((2, 3) if has_elr else None)
     assert record.last_known_elr == ((4,) if has_elr else None)
     if version.level >= 17:
@@ -111,17 +116,17 @@ def test_b61_a_record_carries_what_its_version_can(version: MetadataVersion) -> 
 
 def test_b61_a_loss_is_an_error_unless_somebody_takes_it() -> None:
     with pytest.raises(MetadataLost, match="directory assignment"):
-        FULL.to_record(TOPIC, 5, MetadataVersion.V3_7_IV1, True)
+        FULL.to_record(TOPIC, 5, MetadataVersion.V3_7_IV1, True, KAFKA_4_3)
     without = replace(FULL, directories=(MIGRATING,) * 5)
-    without.to_record(TOPIC, 5, MetadataVersion.V3_7_IV1, True)
+    without.to_record(TOPIC, 5, MetadataVersion.V3_7_IV1, True, KAFKA_4_3)
 
 
 def test_b62_an_empty_elr_is_not_written_nor_any_while_the_feature_is_off() -> None:
     version = MetadataVersion.V4_0_IV1
-    empty: Any = registration().to_record(TOPIC, 0, version, True)
+    empty: Any = registration().to_record(TOPIC, 0, version, True, KAFKA_4_3)
     assert empty.version == 2
     assert (empty.record.eligible_leader_replicas, empty.record.last_known_elr) == (None, None)
-    off: Any = FULL.to_record(TOPIC, 0, version, False)
+    off: Any = FULL.to_record(TOPIC, 0, version, False, KAFKA_4_3)
     assert (off.record.eligible_leader_replicas, off.record.last_known_elr) == (None, None)
 
 
@@ -178,7 +183,7 @@ def test_a_record_without_directories_means_migrating() -> None:
 
 
 def test_written_and_read_again_it_is_the_same() -> None:
-    written = FULL.to_record(TOPIC, 5, MetadataVersion.V4_3_IV0, True)
+    written = FULL.to_record(TOPIC, 5, MetadataVersion.V4_3_IV0, True, KAFKA_4_3)
     assert PartitionRegistration.from_record(written.record) == FULL
 
 

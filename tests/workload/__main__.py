@@ -69,7 +69,7 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
         if options.metadata_version is not None:
             version = MetadataVersion.parse(options.metadata_version)
             base = Case(rules=rules, metadata_version=version, seed=options.seed)
-            some = [base, replace(base, elr=True)] if version.elr_supported else [base]
+            some = [base, replace(base, elr=True)] if version.elr_supported(rules) else [base]
         for case in some:
             if options.elr in (None, case.elr):
                 yield replace(case, faults=faults)

@@ -34,7 +34,7 @@ def cases(rules: Rules, seed: int) -> Iterator[Case]:
     for text in VERSIONS[rules.name.split()[0]]:
         version = MetadataVersion.parse(text)
         yield Case(rules=rules, metadata_version=version, seed=seed)
-        if version.elr_supported:
+        if version.elr_supported(rules):
             yield Case(rules=rules, metadata_version=version, seed=seed, elr=True)
 
 

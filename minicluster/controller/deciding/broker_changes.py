@@ -260,10 +260,10 @@ def broker_restarted(state: ClusterState, broker_id: int, clean: bool) -> Record
     # Otherwise an incarnation that restarted before its session ran out would be in ISRs, and lead,
     # with a disk of which nobody knows what it still holds (KAFKA-18106).
     in_isr = state.indexes.in_isr(broker_id)
-    elr, elr_supported = state.gates.elr_enabled, state.gates.metadata_version.elr_supported
-    if not state.rules.new_incarnation_leaves_isr and not elr_supported:
+    supported = state.gates.metadata_version.elr_supported(state.rules)
+    if not state.rules.new_incarnation_leaves_isr and not supported:
         return []
-    if clean or not elr:
+    if clean or not state.gates.elr_enabled:
         return partition_updates(state, in_isr, to_remove=broker_id)
     records = partition_updates(state, in_isr, unclean=broker_id)
     return records + partition_updates(state, state.indexes.elr.of(broker_id), unclean=broker_id)

@@ -372,7 +372,7 @@ def _elr_partitions(
 def _clear_one_by_one(
     state: ClusterState, partitions: list[tuple[TopicImage, int, PartitionRegistration]]
 ) -> list[VersionedRecord]:
-    version = state.gates.metadata_version.partition_change_record_version
+    version = state.gates.metadata_version.partition_change_record_version(state.rules)
     return [
         VersionedRecord(
             PartitionChangeRecord(

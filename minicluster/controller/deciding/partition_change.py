@@ -102,7 +102,8 @@ def change_record(
     if not changes:
         return None
     record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition_id, **changes)  # type: ignore[arg-type]
-    return VersionedRecord(record, gates.metadata_version.partition_change_record_version)
+    version = gates.metadata_version.partition_change_record_version(gates.rules)
+    return VersionedRecord(record, version)
 
 
 class PartitionChangeBuilder:

@@ -120,7 +120,9 @@ def _add_partitions(
                 "fenced or in controlled shutdown.",
             )
         records.append(
-            partition.to_record(topic.id, index, gates.metadata_version, gates.elr_enabled)
+            partition.to_record(
+                topic.id, index, gates.metadata_version, gates.elr_enabled, gates.rules
+            )
         )
 
 

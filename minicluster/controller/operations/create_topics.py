@@ -229,7 +229,9 @@ def _create_topic(
     records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     records += configs
     records += [
-        partitions[index].to_record(topic_id, index, gates.metadata_version, gates.elr_enabled)
+        partitions[index].to_record(
+            topic_id, index, gates.metadata_version, gates.elr_enabled, gates.rules
+        )
         for index in sorted(partitions)
     ]
     return TopicResult(

@@ -208,8 +208,8 @@ def _unmet(state: ClusterState, feature: str, proposed: Mapping[str, int]) -> st
     if level < lowest:
         name = MetadataVersion.from_level(lowest).version_name
         return f"it depends on {FEATURE_NAME}={lowest} ({name})"
-    if feature == ELR_VERSION and level < MetadataVersion.V4_0_IV1:
-        return f"it depends on {FEATURE_NAME} level {MetadataVersion.V4_0_IV1.level}"
+    if feature == ELR_VERSION and level < (needed := state.rules.metadata_version_with_elr):
+        return f"it depends on {FEATURE_NAME} level {needed}"
     return ""
 
 
@@ -225,7 +225,7 @@ def _downgrade_error(state: ClusterState, level: int, kind: int) -> ApiError:
         if level < MetadataVersion.V3_3_IV0:  # the first that writes its own level
             why = "Unable to set a metadata.version less than 3.3-IV0"
             return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{form} {why}")
-    if not MetadataVersion.from_level(level).changes_metadata_since(current):
+    if not MetadataVersion.from_level(level).changes_metadata_since(current, state.rules):
         return ApiError()
     if kind == UNSAFE_DOWNGRADE:
         why = "Unsafe metadata downgrade is not supported in this version."

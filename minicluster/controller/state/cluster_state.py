@@ -183,7 +183,7 @@ class ClusterState:
             gates = Gates(
                 rules=self.rules,
                 metadata_version=version,
-                elr_enabled=features.elr_enabled and version.elr_supported,
+                elr_enabled=features.elr_enabled and version.elr_supported(self.rules),
             )
             self._gates = (features, gates)
         return self._gates[1]

@@ -27,6 +27,7 @@ from minicluster.metadata.errors import MetadataLost, ReplayError
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
+from minicluster.rules import Rules
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -126,6 +127,7 @@ class PartitionRegistration:
         partition_id: int,
         metadata_version: MetadataVersion,
         elr_enabled: bool,
+        rules: Rules,
         on_loss: OnLoss = raise_loss,
     ) -> VersionedRecord:
         """The PartitionRecord of this state, in the version that the metadata.version writes.
@@ -138,7 +140,7 @@ class PartitionRegistration:
             directories = self.directories
         elif any(directory != directory_id.MIGRATING for directory in self.directories):
             on_loss("the directory assignment state of one or more replicas")
-        writes_elr = elr_enabled and metadata_version.elr_supported
+        writes_elr = elr_enabled and metadata_version.elr_supported(rules)
         record = PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,
@@ -154,7 +156,7 @@ class PartitionRegistration:
             eligible_leader_replicas=(self.elr or None) if writes_elr else None,
             last_known_elr=(self.last_known_elr or None) if writes_elr else None,
         )
-        return VersionedRecord(record, metadata_version.partition_record_version)
+        return VersionedRecord(record, metadata_version.partition_record_version(rules))
 
     @property
     def without_epochs(self) -> tuple[object, ...]:
