@@ -10,7 +10,6 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
 from minicluster.coordinator.group.state.coordinator_state import ClientContext
-from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.configs import GROUP
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -19,6 +18,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import ConfigRecord, RemoveTopicRecord, VersionedRecord
 from minicluster.rules import Rules
+from tests.coordinator.driven import DrivenCoordinator
 from tests.coordinator.memory_log import Log
 from tests.metadata.records import broker, feature, partition, topic, uid, version
 
@@ -31,7 +31,7 @@ CONFIG = {
 TopicPartitions = m.ConsumerGroupHeartbeatRequest.TopicPartitions
 
 
-class Groups:
+class Groups(DrivenCoordinator):
     """A coordinator and its clients.
 
     Topics have the ids 1, 2, … in the order of their creation.
@@ -44,9 +44,9 @@ class Groups:
         rules: Rules = Rules.KAFKA_4_3,
         **topics: int,
     ) -> None:
+        super().__init__(now_ms=1_000_000)
         self.rules = rules
         self.config = {**CONFIG, **(config or {})}
-        self.now_ms = 1_000_000
         self.image = MetadataImage.EMPTY
         self.offset = 0
         self.log = Log(mark=None)
@@ -69,13 +69,13 @@ class Groups:
         """Another coordinator takes over, and loads the log."""
         self._start()
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
-        self._perform(self.machine.on_metadata(delta, self.offset, self.now_ms))
+        self.perform(self.machine.on_metadata(delta, self.offset, self.now_ms))
         self.advance(0)
 
     def _start(self) -> None:
         self._starts += 1
         self._ids = 0
-        self.timers: dict[str, int] = {}
+        self.timers.clear()
         self.responses: dict[int, Any] = {}
         self.machine = GroupCoordinatorMachine(
             BROKER,
@@ -101,7 +101,7 @@ class Groups:
         self.offset += len(records)
         delta = builder.build()
         self.image = delta.after
-        self._perform(self.machine.on_metadata(delta, self.offset, self.now_ms))
+        self.perform(self.machine.on_metadata(delta, self.offset, self.now_ms))
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic, or add partitions to one."""
@@ -128,31 +128,9 @@ class Groups:
             ConfigRecord(resource_type=GROUP, resource_name=group_id, name=name, value=value)
         )
 
-    # --- time ---------------------------------------------------------------------------------
-
-    def advance(self, ms: int) -> None:
-        """Let time pass; timers run when they are due."""
-        end_ms = self.now_ms + ms
-        while True:
-            due = [(at_ms, name) for name, at_ms in self.timers.items() if at_ms <= end_ms]
-            if not due:
-                break
-            at_ms, name = min(due)
-            self.now_ms = max(self.now_ms, at_ms)
-            del self.timers[name]
-            self._perform(self.machine.on_timer(name, self.now_ms))
-        self.now_ms = end_ms
-
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case SetTimer(name, at_ms):
-                    self.timers[name] = at_ms
-                case CancelTimer(name):
-                    self.timers.pop(name, None)
-                case Respond(token, response):
-                    assert token not in self.responses, "a second response"
-                    self.responses[token] = response
+    def respond(self, token: int, response: Any) -> None:
+        assert token not in self.responses, "a second response"
+        self.responses[token] = response
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -160,7 +138,7 @@ class Groups:
         """Send a request; its response is in ``responses`` once it is given."""
         self._sent += 1
         context = ClientContext(client_id)
-        self._perform(
+        self.perform(
             self.machine.on_request(self._sent, request, request_version, context, self.now_ms)
         )
         return self._sent

@@ -171,6 +171,29 @@ def test_an_application_migrates_member_by_member_and_back() -> None:
     assert kind(groups) == ("classic", "Stable")
 
 
+def test_topics_of_earlier_members_refresh_a_group_that_was_downgraded() -> None:
+    """GroupMetadataManager.convertToClassicGroup removes the group, not what it subscribed to.
+
+    The tombstones of its members are written and not replayed, so its id stays in groupsByTopics.
+    """
+    groups = Groups(orders=3, payments=1)
+    old = classic_group(groups)
+    groups.heartbeat("first", 0, topics=("payments",))
+    groups.heartbeat("first", -1)
+    assert kind(groups)[0] == "classic"
+    assert old.leave() == ErrorCode.NONE
+    groups.heartbeat("new", 0, subscribed_topic_regex="orders")
+    groups.create_topic("payments", 2)
+
+    # The expression of the next member is not resolved yet, so its join alone compares nothing:
+    # but for the refresh, the group would be homogeneous, and its assignor would give nobody
+    # anything.
+    groups.heartbeat("next", 0, subscribed_topic_regex=".*")
+    members = {member.member_id: member for member in groups.describe().members}
+    target = members["new"].target_assignment.topic_partitions
+    assert groups.partitions(target) == {"orders": [0, 1, 2]}
+
+
 def test_members_that_wait_for_a_classic_generation_join_the_consumer_group() -> None:
     groups = Groups(orders=2)
     old = classic_group(groups)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
 from minicluster.coordinator.group.state.coordinator_state import ClientContext
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker, Producer, Verified
-from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
+from minicluster.effects import Effect
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.metadata.image.configs import GROUP
@@ -25,6 +26,7 @@ from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.protocol.records.framing import decode_record
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.rules import Rules
+from tests.coordinator.driven import DrivenCoordinator
 from tests.coordinator.memory_log import Log
 from tests.transcripts.groups.steps import Batch, Command, Step
 
@@ -66,19 +68,18 @@ class TransactionalLog(Log):
         done(ErrorCode.NONE, None, now_ms)
 
 
-class Ours:
+class Ours(DrivenCoordinator):
     """One coordinator of one partition, as Kafka's: its bugs as shipped, the ids that it draws."""
 
     def __init__(self, config: Mapping[str, str], now_ms: int) -> None:
+        super().__init__(now_ms)
         self.config = config
-        self.now_ms = now_ms
         self.image = MetadataImage.EMPTY
         self.offset = -1
         self.log = TransactionalLog()
         self._versions: dict[int, int] = {}
         self._drawn = 0
         self._leader_epoch = 0
-        self.timers: dict[str, int] = {}
         self._step = Step()
         self._logged = len(self.log.batches)
         self.machine = GroupCoordinatorMachine(
@@ -138,16 +139,7 @@ class Ours:
         return self._done(self.machine.end_of_input())
 
     def _advance(self, ms: int) -> Step:
-        end_ms = self.now_ms + ms
-        while True:
-            due = [(at_ms, name) for name, at_ms in self.timers.items() if at_ms <= end_ms]
-            if not due:
-                break
-            at_ms, name = min(due)
-            self.now_ms = max(self.now_ms, at_ms)
-            del self.timers[name]
-            self._perform(self.machine.on_timer(name, self.now_ms))
-        self.now_ms = end_ms
+        self.advance(ms)
         return self._done([])
 
     def _set_group_config(self, command: Command) -> Step:
@@ -164,15 +156,15 @@ class Ours:
         runtime = self.machine.state.runtime
         self._leader_epoch += 2
         runtime.on_resigned(0, self._leader_epoch - 1, self.now_ms)
-        self._perform(self.machine.end_of_input())
+        self.perform(self.machine.end_of_input())
         runtime.on_elected(0, self._leader_epoch, self.now_ms)
-        self._perform(self.machine.end_of_input())
+        self.perform(self.machine.end_of_input())
         return self._advance(0)
 
     # --- effects ------------------------------------------------------------------------------
 
     def _done(self, effects: list[Effect]) -> Step:
-        self._perform(effects)
+        self.perform(effects)
         step, self._step = self._step, Step()
         new = self.log.batches[self._logged :]
         self._logged = len(self.log.batches)
@@ -181,14 +173,7 @@ class Ours:
             step.batches.append(Batch(batch.producer_id, batch.is_control, rows))
         return step
 
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case SetTimer(name, at_ms):
-                    self.timers[name] = at_ms
-                case CancelTimer(name):
-                    self.timers.pop(name, None)
-                case Respond(token, response):
-                    version = self._versions.pop(token)
-                    body = None if response is None else encode(response, version)
-                    self._step.responses.append((token, body))
+    def respond(self, token: int, response: Any) -> None:
+        version = self._versions.pop(token)
+        body = None if response is None else encode(response, version)
+        self._step.responses.append((token, body))

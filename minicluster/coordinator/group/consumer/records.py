@@ -188,6 +188,9 @@ class ConsumerGroupReplay:
 
     def __init__(self, groups: Groups, timeline: Timeline, topic_hash: TopicHash) -> None:
         self._groups = groups
+        # A downgrade removes the group at once, and its tombstones are not replayed: the topics of
+        # its members stay here, and refresh a later group of its id (convertToClassicGroup).
+        self.groups_by_topic: TimelineDict[str, frozenset[str]] = timeline.new_dict()
         self._timeline = timeline
         self._topic_hash = topic_hash
 
@@ -198,8 +201,22 @@ class ConsumerGroupReplay:
         """
         step = _STEPS.get(type(key))
         group = None if step is None else self._group(key, is_needed=value is not None)
-        if step is not None and group is not None:
-            step(self, group, key, value)
+        if step is None or group is None:
+            return
+        before = set(group.subscribed_topics) if step in _STEPS_OF_SUBSCRIPTIONS else None
+        step(self, group, key, value)
+        if before is not None:
+            self._update_groups_by_topic(group, before)
+
+    def _update_groups_by_topic(self, group: ConsumerGroup, before: set[str]) -> None:
+        """Source: GroupMetadataManager.updateGroupsByTopics."""
+        for topic in before.symmetric_difference(group.subscribed_topics):
+            ids = self.groups_by_topic.get(topic) or frozenset()
+            ids = ids - {group.group_id} if topic in before else ids | {group.group_id}
+            if ids:
+                self.groups_by_topic[topic] = ids
+            else:
+                self.groups_by_topic.pop(topic)
 
     def _group(self, key: Any, *, is_needed: bool) -> ConsumerGroup | None:
         group = self._groups.get(key.group_id)
@@ -321,3 +338,4 @@ _STEPS: dict[type, Callable[[ConsumerGroupReplay, ConsumerGroup, Any, Any], None
     r.ConsumerGroupCurrentMemberAssignmentKey: ConsumerGroupReplay._assignment,
     r.ConsumerGroupRegularExpressionKey: ConsumerGroupReplay._regular_expression,
 }
+_STEPS_OF_SUBSCRIPTIONS = (ConsumerGroupReplay._member, ConsumerGroupReplay._regular_expression)

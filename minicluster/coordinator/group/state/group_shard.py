@@ -163,9 +163,9 @@ class GroupShard:
         is_first = self.offset_of_new_topics == _NO_OFFSET
         if is_first or any(topic_id not in before.by_id for topic_id in after.by_id):
             self.offset_of_new_topics = self.metadata_offset()
-        for group_id in self.groups:
-            group = self.groups[group_id]
-            if isinstance(group, ConsumerGroup) and any(
-                before.named(name) is not after.named(name) for name in group.subscribed_topics
-            ):
+        by_topic = self._consumer_groups.groups_by_topic
+        changed = [name for name in by_topic if before.named(name) is not after.named(name)]
+        for group_id in {group_id for name in changed for group_id in by_topic[name]}:
+            group = self.groups.get(group_id)
+            if isinstance(group, ConsumerGroup):
                 group.request_metadata_refresh()
