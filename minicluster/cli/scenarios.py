@@ -47,11 +47,12 @@ def check(files: tuple[Path, ...]) -> int:
 def _mistakes(path: Path) -> list[str]:
     from minicluster.actors.nodes.config import ClusterConfig
     from minicluster.actors.play.player import cluster_of, run_name
-    from minicluster.scenario.checking import Mistake, Others, mistakes
+    from minicluster.scenario.checking import Mistake, mistakes
     from minicluster.scenario.reading import scenario_text
+    from minicluster.scenario.references import OtherChecks
     from minicluster.verify.rules.every import BY_ID
 
-    others = Others(
+    others = OtherChecks(
         BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}), _topic_config
     )
     scenario, seen = mistakes(scenario_text(path), str(path), path.stem, others)

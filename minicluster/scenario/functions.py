@@ -98,7 +98,7 @@ def _active_controller(view: ClusterView, _: str, _nothing: None, _n: int) -> Va
 
 def _followers(view: ClusterView, _: str, partition: tuple[str, int], _n: int) -> tuple[int, ...]:
     leader = view.leader(*partition)
-    return tuple(r for r in view.replicas(*partition) if r != leader)
+    return tuple(replica for replica in view.replicas(*partition) if replica != leader)
 
 
 def _follower(view: ClusterView, name: str, partition: tuple[str, int], n: int) -> Value:
@@ -120,8 +120,8 @@ def _fully_in_sync(view: ClusterView, _: str, partition: tuple[str, int], _n: in
 def _subset(size: Callable[[int], int]) -> Callable[[ClusterView, str, Any, int], Value]:
     def choose(view: ClusterView, name: str, nodes: tuple[int, ...], _n: int) -> Value:
         candidates, chosen = list(nodes) or list(view.broker_ids), []
-        for n in range(size(len(candidates))):
-            chosen.append(candidates.pop(view.choose(f"{name}/{n}", len(candidates))))
+        for place in range(size(len(candidates))):
+            chosen.append(candidates.pop(view.choose(f"{name}/{place}", len(candidates))))
         return tuple(sorted(chosen))
 
     return choose
@@ -129,8 +129,9 @@ def _subset(size: Callable[[int], int]) -> Callable[[ClusterView, str, Any, int]
 
 def _every(read: Callable[[ClusterView, int], bool]) -> Callable[..., Value]:
     def hold(view: ClusterView, _: str, nodes: tuple[int, ...], _n: int) -> Value:
-        there = [node for node in nodes if node != NOBODY]
-        return bool(there) and all(read(view, node) for node in there)
+        # Of nobody nothing is true: otherwise fenced(leader(orders-0)) would hold without a leader.
+        existing = [node for node in nodes if node != NOBODY]
+        return bool(existing) and all(read(view, node) for node in existing)
 
     return hold
 
@@ -139,7 +140,6 @@ def _of_partition(read: Callable[..., Value]) -> Callable[..., Value]:
     return lambda view, _, partition, _n: read(view, *partition)
 
 
-_P, _N = Takes.PARTITION, Takes.NODES
 _SOME = Takes.NODES_OR_BROKERS
 _ALL = (
     Function("broker(3)", "the broker with this id", Takes.NODE, Type.NODES, _broker),
@@ -167,37 +167,43 @@ _ALL = (
     Function(
         "leader(orders-0)",
         "the partition's leader; nobody while there is none",
-        _P,
+        Takes.PARTITION,
         Type.NODES,
         _of_partition(lambda view, *partition: view.leader(*partition)),
     ),
     Function(
         "follower(orders-0, n=0)",
         "the n-th replica that does not lead, in the order of the replicas",
-        _P,
+        Takes.PARTITION,
         Type.NODES,
         _follower,
         numbered=True,
     ),
-    Function("followers(orders-0)", "all replicas but the leader", _P, Type.NODES, _followers),
+    Function(
+        "followers(orders-0)",
+        "all replicas but the leader",
+        Takes.PARTITION,
+        Type.NODES,
+        _followers,
+    ),
     Function(
         "replicas(orders-0)",
         "all replicas, the preferred leader first",
-        _P,
+        Takes.PARTITION,
         Type.NODES,
         _of_partition(lambda view, *partition: view.replicas(*partition)),
     ),
     Function(
         "isr(orders-0)",
         "the in-sync replicas",
-        _P,
+        Takes.PARTITION,
         Type.NODES,
         _of_partition(lambda view, *partition: view.isr(*partition)),
     ),
     Function(
         "rack(broker(3))",
         "all brokers in the rack of this one, or in the racks of these; ids also: `rack(3)`",
-        _N,
+        Takes.NODES,
         Type.NODES,
         _rack,
     ),
@@ -232,66 +238,70 @@ _ALL = (
     Function(
         "fenced(brokers)",
         "all of them are fenced",
-        _N,
+        Takes.NODES,
         Type.TRUTH,
         _every(lambda view, node: view.fenced(node)),
     ),
     Function(
         "unfenced(brokers)",
         "none of them is fenced",
-        _N,
+        Takes.NODES,
         Type.TRUTH,
         _every(lambda view, node: not view.fenced(node)),
     ),
     Function(
         "in_controlled_shutdown(broker(1))",
         "all of them are in controlled shutdown, by their registrations (KIP-841)",
-        _N,
+        Takes.NODES,
         Type.TRUTH,
         _every(lambda view, node: view.in_controlled_shutdown(node)),
     ),
     Function(
         "running(broker(1))",
         "all their processes run; a paused one runs; a client has a connection",
-        _N,
+        Takes.NODES,
         Type.TRUTH,
         _every(lambda view, node: view.running(node)),
     ),
     Function(
-        "fully_in_sync(orders-0)", "every replica is in the ISR", _P, Type.TRUTH, _fully_in_sync
+        "fully_in_sync(orders-0)",
+        "every replica is in the ISR",
+        Takes.PARTITION,
+        Type.TRUTH,
+        _fully_in_sync,
     ),
     Function(
         "recovering(orders-0)",
         "the leader was elected uncleanly and has not recovered yet",
-        _P,
+        Takes.PARTITION,
         Type.TRUTH,
         _of_partition(lambda view, *partition: view.recovering(*partition)),
     ),
     Function(
         "reassigning(orders-0)",
         "the partition is on the way to other replicas",
-        _P,
+        Takes.PARTITION,
         Type.TRUTH,
         _of_partition(lambda view, *partition: view.reassigning(*partition)),
     ),
     Function(
         "leader_epoch(orders-0)",
         "a number: how often the leader has changed",
-        _P,
+        Takes.PARTITION,
         Type.NUMBER,
         _of_partition(lambda view, *partition: view.leader_epoch(*partition)),
     ),
     Function(
         "partition_epoch(orders-0)",
         "a number: how often the partition's state has changed",
-        _P,
+        Takes.PARTITION,
         Type.NUMBER,
         _of_partition(lambda view, *partition: view.partition_epoch(*partition)),
     ),
     Function(
         "high_watermark(orders-0)",
         "a number: the leader's high watermark, -1 where there is none",
-        _P,
+        Takes.PARTITION,
         Type.NUMBER,
         _of_partition(lambda view, *partition: view.high_watermark(*partition)),
     ),

@@ -93,15 +93,18 @@ def never_of_call(call: Call, shape: Shape, replicas: Replicas) -> Iterator[str]
             yield f"{topic}-{index} has no follower n={number}; it has {count} with its leader's"
 
 
-def never_only(expression: Expression, kind: str, shape: Shape, what: str) -> Iterator[str]:
-    """Why an expression cannot select what is asked for: only brokers, or only controllers."""
+def never_only(expression: Expression, kind: str, shape: Shape, asks: str) -> Iterator[str]:
+    """Why an expression cannot select what is asked for: only brokers, or only controllers.
+
+    Shapes:  asks: who asks, for the text: a function, or an argument of an action.
+    """
     allowed = shape.brokers if kind == "brokers" else shape.controllers
     possible = shape.nodes(expression) or frozenset()
     outside = possible - allowed
     if outside and (outside == possible or _is_constant(expression)):
         names = ", ".join(map(str, sorted(outside)))
         node, is_none = ("node", "is not") if len(outside) == 1 else ("nodes", "are not")
-        yield f"{what} is of {kind}, which {node} {names} {is_none}; {_range(kind, allowed)}"
+        yield f"{asks} is of {kind}, which {node} {names} {is_none}; {_range(kind, allowed)}"
 
 
 def _range(kind: str, nodes: frozenset[int]) -> str:
@@ -119,13 +122,15 @@ def never_of_comparison(comparison: Comparison, shape: Shape, replicas: Replicas
     """Why a comparison can never hold."""
     operator, left, right = comparison.operator, comparison.left, comparison.right
     if operator in ("==", "in"):
-        a, b = _ids(left, shape), _ids(right, shape)
+        left_ids, right_ids = _ids(left, shape), _ids(right, shape)
         is_of_nodes = operator == "in" or (_is_one(left) and _is_one(right))
+        # While there is no leader, leader() is nobody.
         may_be_nobody = NOBODY in _numbers(left) + _numbers(right)
-        if is_of_nodes and a is not None and b is not None and not a & b and not may_be_nobody:
-            shown_a, shown_b = (_shown(side) for side in (left, right))
-            among = _among(b if _is_number(left) else a)
-            yield f"{shown_a} is never {'in ' if operator == 'in' else ''}{shown_b}; {among}"
+        if is_of_nodes and not may_be_nobody and left_ids is not None and right_ids is not None:
+            among = _among(right_ids if _is_number(left) else left_ids)
+            word = "in " if operator == "in" else ""
+            if not left_ids & right_ids:
+                yield f"{_shown(left)} is never {word}{_shown(right)}; {among}"
     if operator in ("==", ">=", ">"):
         for set_, number in ((left, right), (right, left)):
             if operator != "==" and set_ is right:

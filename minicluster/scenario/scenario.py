@@ -15,6 +15,8 @@ from minicluster.scenario.actions.action import Action
 from minicluster.scenario.expression import Expression
 
 DEFAULT_WITHIN_MS = 60_000
+# What YAML would read as something else than text, so that it needs quotes: by its characters, and
+# as a whole.
 _NOT_PLAIN = r"""\A\Z|\A[^A-Za-z0-9_./-]|[]["'{}#&*!|>%@`\\]|:$|: |[\s,=](?![^(]*\))"""
 _NOT_TEXT = r"(?i:[-+]?[0-9.][0-9._]*[.e_].*|-|true|false|null|yes|no|on|off|~)"
 FIRST_CONTROLLER = 101
@@ -56,7 +58,9 @@ class Step:
             return f"expect {self.expect}"
         assert self.action is not None
         arguments = self.action.given | ({"may_fail": True} if self.may_fail else {})
-        return " ".join([self.action.method, *(f"{k}={_short(v)}" for k, v in arguments.items())])
+        return " ".join(
+            [self.action.method, *(f"{name}={_short(value)}" for name, value in arguments.items())]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The step as a scenario file has it."""
@@ -151,7 +155,8 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(_short(item) for item in value) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_short(k)}: {_short(v)}" for k, v in value.items()) + "}"
+        pairs = (f"{_short(name)}: {_short(inner)}" for name, inner in value.items())
+        return "{" + ", ".join(pairs) + "}"
     if value is None:
         return "null"
     if isinstance(value, str) and (re.search(_NOT_PLAIN, value) or re.fullmatch(_NOT_TEXT, value)):

@@ -5,8 +5,10 @@ Source:  the vocabulary follows Jepsen's node specs and TigerBeetle's role selec
 
 from __future__ import annotations
 
+import operator
 import re
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
 
 from minicluster.errors import UserError, counted, instead
 from minicluster.scenario.errors import ScenarioError
@@ -32,6 +34,14 @@ from minicluster.scenario.functions import (
 from minicluster.scenario.view import ZOOKEEPER_NODE, ClusterView
 
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def parse_selector(text: str, where: str) -> Expression:
@@ -104,10 +114,10 @@ def check(expression: Expression) -> Type:
         case Both(_, left, right):
             _need(left, Type.TRUTH)
             return _need(right, Type.TRUTH)
-        case Comparison(operator, left, right):
+        case Comparison(sign, left, right):
             types = {check(left), check(right)}
-            if Type.TRUTH in types and (len(types) > 1 or operator not in ("==", "!=")):
-                raise ScenarioError(f"{operator!r} does not compare a condition")
+            if Type.TRUTH in types and (len(types) > 1 or sign not in ("==", "!=")):
+                raise ScenarioError(f"{sign!r} does not compare a condition")
             return Type.TRUTH
         case Call():
             return _check_call(expression)
@@ -175,7 +185,7 @@ def select(selector: str | Expression, view: ClusterView) -> tuple[int, ...]:
     known = {*view.broker_ids, *(view.controller_ids or (ZOOKEEPER_NODE,))}
     for node in value:
         if node >= 0 and node not in known:  # ids of clients are below those of nobody
-            names = ", ".join(str(n) for n in sorted(known))
+            names = ", ".join(map(str, sorted(known)))
             raise ScenarioError(f"there is no node {node}; nodes are {names}")
     return tuple(node for node in value if node != NOBODY)
 
@@ -193,15 +203,15 @@ def evaluate(expression: Expression, view: ClusterView) -> Value:
         case Word(text):
             return _word(text, view)
         case Nodes(members):
-            return tuple(n for member in members for n in as_nodes(evaluate(member, view)))
+            return tuple(node for member in members for node in as_nodes(evaluate(member, view)))
         case Not(of):
             return not evaluate(of, view)
         case Both("and", left, right):
             return bool(evaluate(left, view)) and bool(evaluate(right, view))
         case Both(_, left, right):
             return bool(evaluate(left, view)) or bool(evaluate(right, view))
-        case Comparison(operator, left, right):
-            return _compare(operator, evaluate(left, view), evaluate(right, view))
+        case Comparison(sign, left, right):
+            return _compare(sign, evaluate(left, view), evaluate(right, view))
         case Call(name, arguments, named):
             function = FUNCTIONS[name]
             n = as_nodes(evaluate(named["n"], view))[0] if "n" in named else 0
@@ -234,18 +244,15 @@ def _word(text: str, view: ClusterView) -> Value:
     return int(text)
 
 
-def _compare(operator: str, left: Value, right: Value) -> bool:
-    if operator in ("in", "not in"):
+def _compare(sign: str, left: Value, right: Value) -> bool:
+    """Compare two sets of nodes as sets, or a set of nodes and a number by how many it has."""
+    if sign in ("in", "not in"):
         inside = set(as_nodes(left)) <= set(as_nodes(right))
-        return inside if operator == "in" else not inside
+        return inside if sign == "in" else not inside
     if isinstance(left, tuple) and isinstance(right, tuple):
-        a, b = frozenset(left), frozenset(right)
-        results = {
-            "==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b,
-        }  # fmt: skip
-        return results[operator]
-    x = len(left) if isinstance(left, tuple) else int(left)
-    y = len(right) if isinstance(right, tuple) else int(right)
-    return {"==": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[
-        operator
-    ]
+        return _COMPARE[sign](frozenset(left), frozenset(right))
+    return _COMPARE[sign](_number(left), _number(right))
+
+
+def _number(value: Value) -> int:
+    return len(value) if isinstance(value, tuple) else int(value)

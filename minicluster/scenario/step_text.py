@@ -63,8 +63,8 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
         match = _WITHIN.fullmatch(rest)
         return {"until": rest} if match is None else {"until": match[1], "within": match[2]}
     if word not in ACTIONS:
-        what = instead(word, (*ACTIONS, "until", "expect"))
-        raise ScenarioError(f"{where}: unknown action {shown(word)}; {what}")
+        hint = instead(word, (*ACTIONS, "until", "expect"))
+        raise ScenarioError(f"{where}: unknown action {shown(word)}; {hint}")
     return {"do": word, **_arguments(ACTIONS[word], rest, where)}
 
 

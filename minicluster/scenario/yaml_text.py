@@ -41,20 +41,22 @@ def without_item(text: str, line: int) -> str:
     Shapes:  lines count from 1 and stay where they are; the same text where the line is in no part.
     """
     lines = text.split("\n")
-    steps = next((n for n, each in enumerate(lines) if each.startswith("steps:")), len(lines))
+    headings = (number for number, each in enumerate(lines) if each.startswith("steps:"))
+    steps = next(headings, len(lines))
     dashes = (re.match(r" *- ", each) for each in lines[steps + 1 :])
     dash = next((match[0] for match in dashes if match), _NO_DASH)
 
-    def is_step(n: int) -> bool:
-        return n > steps and lines[n].startswith(dash)
+    def is_step(number: int) -> bool:
+        return number > steps and lines[number].startswith(dash)
 
-    def begins(n: int) -> bool:
-        return is_step(n) or lines[n][:1] not in _INSIDE
+    def begins(number: int) -> bool:
+        return is_step(number) or lines[number][:1] not in _INSIDE
 
-    first = next((n for n in range(min(line, len(lines)) - 1, -1, -1) if begins(n)), steps)
+    first = next(filter(begins, range(min(line, len(lines)) - 1, -1, -1)), steps)
     if first == steps:
         return text
-    last = next((n for n in range(first + 1, len(lines)) if begins(n)), len(lines))
+    last = next(filter(begins, range(first + 1, len(lines))), len(lines))
+    # A step in its place: without one, the numbers of all later steps would be others.
     instead = dash + _NOTHING if is_step(first) else ""
     lines[first:last] = [instead, *[""] * (last - first - 1)]
     return "\n".join(lines)

@@ -125,9 +125,12 @@ def _eligible_replicas(draws: Draws, name: str, world: World) -> Events:
     if draws.flip(f"{name}/unregistered", 0.3):
         yield out_ms + 600, {"do": "unregister", "broker": f"broker({first})", **MAY_FAIL}
     if world.log_dirs > 1 and draws.flip(f"{name}/directory"):
-        which = {"broker": f"broker({first})", "dir": draws.below(f"{name}/dir", world.log_dirs)}
-        yield back_ms + 3_000, {"do": "fail_dir", **which}
-        yield back_ms + 8_000, {"do": "repair_dir", **which}
+        directory = {
+            "broker": f"broker({first})",
+            "dir": draws.below(f"{name}/dir", world.log_dirs),
+        }
+        yield back_ms + 3_000, {"do": "fail_dir", **directory}
+        yield back_ms + 8_000, {"do": "repair_dir", **directory}
         yield back_ms + 9_000, {"do": "restart", "node": f"broker({first})"}
     if draws.flip(f"{name}/again", 0.3):
         yield back_ms + 2_500, {**minimum, "value": 2}
@@ -141,10 +144,10 @@ def _directories_fail(draws: Draws, name: str, world: World) -> Events:
     after_ms = 0
     for broker in some_brokers(draws, name, world, 2):
         place = draws.below(f"{name}/{broker}", world.log_dirs)
-        which = {"broker": f"broker({broker})", "dir": place}
-        yield after_ms, {"do": "fail_dir", **which}
+        directory = {"broker": f"broker({broker})", "dir": place}
+        yield after_ms, {"do": "fail_dir", **directory}
         back_ms = after_ms + draws.between(f"{name}/{broker}/for", 2_000, 8_000)
-        yield back_ms, {"do": "repair_dir", **which}
+        yield back_ms, {"do": "repair_dir", **directory}
         yield back_ms + 500, {"do": "restart", "node": f"broker({broker})"}
         after_ms = back_ms + draws.between(f"{name}/{broker}/gap", 1_000, 8_000)
 

@@ -37,7 +37,7 @@ class Draws:
     def __init__(self, seed: int, variation: Sequence[int] = ()) -> None:
         self._seed = seed
         self._variation = tuple(variation)
-        self._anew: dict[str, str] = {}
+        self._prefixes: dict[str, str] = {}
 
     def fraction(self, name: str) -> float:
         """A number in [0, 1)."""
@@ -48,14 +48,14 @@ class Draws:
         if not self._variation or name in SHAPE:
             return ""
         event = "/".join(name.split("/")[:2])
-        if event not in self._anew:
+        if event not in self._prefixes:
             prefix = ""
             for count in range(1, len(self._variation) + 1):
                 path = ".".join(map(str, self._variation[:count]))
                 if _hashed(f"{self._seed}/varied/{path}/{event}") < REDRAWN:
                     prefix = f"{path}/"
-            self._anew[event] = prefix
-        return self._anew[event]
+            self._prefixes[event] = prefix
+        return self._prefixes[event]
 
     def below(self, name: str, bound: int) -> int:
         """A whole number from 0 to below the bound."""
@@ -67,18 +67,18 @@ class Draws:
         step: int = 10 ** max(0, len(str(value)) - 2)
         return max(low, value // step * step)
 
-    def flip(self, name: str, p: float = 0.5) -> bool:
+    def flip(self, name: str, probability: float = 0.5) -> bool:
         """True with a probability."""
-        return self.fraction(name) < p
+        return self.fraction(name) < probability
 
     def count(self, name: str, mean: float) -> int:
-        """The number of events of a rate (Poisson)."""
-        threshold, n = math.exp(-mean), 0
+        """The number of events of a rate (Poisson, by Knuth's method)."""
+        threshold, number = math.exp(-mean), 0
         product = self.fraction(f"{name}/0")
         while product > threshold:
-            n += 1
-            product *= self.fraction(f"{name}/{n}")
-        return n
+            number += 1
+            product *= self.fraction(f"{name}/{number}")
+        return number
 
 
 def _hashed(text: str) -> float:
@@ -119,13 +119,13 @@ class World:
         """Any broker."""
         topic = TOPICS[draws.below(f"{name}/topic", len(TOPICS))]
         roles = (f"leader({topic}-0)", f"follower({topic}-0)")
-        which = draws.below(f"{name}/broker", self.brokers + len(roles))
-        return roles[which] if which < len(roles) else f"broker({which - len(roles) + 1})"
+        drawn = draws.below(f"{name}/broker", self.brokers + len(roles))
+        return roles[drawn] if drawn < len(roles) else f"broker({drawn - len(roles) + 1})"
 
     def controller(self, draws: Draws, name: str) -> str:
         """Any controller, the active one more often than others."""
-        which = draws.below(f"{name}/controller", 2 * self.controllers)
-        return f"controller({which})" if which < self.controllers else "active_controller()"
+        drawn = draws.below(f"{name}/controller", 2 * self.controllers)
+        return f"controller({drawn})" if drawn < self.controllers else "active_controller()"
 
 
 def any_world(world: World) -> bool:

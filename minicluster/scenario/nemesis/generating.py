@@ -64,9 +64,7 @@ MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of te
 CALM = 0.4  # how many of those with short timeouts continue after they have healed
 LAST_MS = 15_000  # the longest that such a seed continues after its last disturbance
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
-QUIET = (
-    0.5  # how many seeds with short timeouts, and so with short bounds, end with a quiet stretch
-)
+QUIET = 0.5  # how many seeds with short timeouts, and so short bounds, end with a quiet stretch
 ELECTED_MS = 7_000  # the bound of the election of a controller
 AT_THE_END_MS = 120_000  # the bound of groups, after that of replicas to be in sync
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session

@@ -117,8 +117,8 @@ def _crash_controller(draws: Draws, name: str, world: World) -> Events:
 
 def _crash_controllers(draws: Draws, name: str, world: World) -> Events:
     """More of them than a quorum can spare, up to all."""
-    which = ("majority(controllers)", "controllers")[draws.below(f"{name}/which", 2)]
-    yield 0, {"do": "bounce", "node": which, "lose_tail": "unflushed", **down(draws, name)}
+    crashed = ("majority(controllers)", "controllers")[draws.below(f"{name}/which", 2)]
+    yield 0, {"do": "bounce", "node": crashed, "lose_tail": "unflushed", **down(draws, name)}
 
 
 def _resign(draws: Draws, name: str, world: World) -> Events:
@@ -139,10 +139,10 @@ def _shut_down(draws: Draws, name: str, world: World) -> Events:
 def _fail_directory(draws: Draws, name: str, world: World) -> Events:
     if world.log_dirs > 1:
         broker = f"broker({1 + draws.below(f'{name}/broker', world.brokers)})"
-        which = {"broker": broker, "dir": draws.below(f"{name}/dir", world.log_dirs)}
-        yield 0, {"do": "fail_dir", **which}
+        directory = {"broker": broker, "dir": draws.below(f"{name}/dir", world.log_dirs)}
+        yield 0, {"do": "fail_dir", **directory}
         after_ms = draws.between(f"{name}/down", 5_000, 30_000)
-        yield after_ms, {"do": "repair_dir", **which}
+        yield after_ms, {"do": "repair_dir", **directory}
         yield after_ms + 1_000, {"do": "restart", "node": broker}
 
 

@@ -1,0 +1,364 @@
+"""What steps refer to: brokers, controllers, topics and partitions that nobody creates.
+
+And what a cluster of the file's shape can never do. A step that ``may_fail`` may ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from minicluster.configs.definitions import broker_configs
+from minicluster.durations import format_duration as shown_duration
+from minicluster.errors import UserError, instead
+from minicluster.protocol.topics import (
+    GROUP_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    TRANSACTION_STATE_TOPIC,
+)
+from minicluster.scenario.actions.action import Action, arguments_of
+from minicluster.scenario.actions.arguments import GROUPS, NODES, PARTITIONS, Selector
+from minicluster.scenario.actions.nodes import (
+    AddVoter,
+    Compact,
+    FailDir,
+    RemoveVoter,
+    RepairDir,
+    Resign,
+    SlowDisk,
+    Snapshot,
+)
+from minicluster.scenario.actions.topics import (
+    AddPartitions,
+    CreateTopic,
+    Reassign,
+    SetConfig,
+)
+from minicluster.scenario.document import Path
+from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
+from minicluster.scenario.functions import FUNCTIONS, Takes
+from minicluster.scenario.possible import (
+    Shape,
+    never_of_call,
+    never_of_comparison,
+    never_only,
+)
+from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
+from minicluster.scenario.view import ZOOKEEPER_NODE
+
+_OF_TOPIC = ("topic", "name")  # the arguments that name a topic
+_SMALL_PARTS = {"minority": 2, "minority_third": 3}
+"""Of so many nodes or fewer, these parts have none."""
+_LOG_DIRS = "log.dirs"
+_RACKS = {"rack", "broker.rack"}
+_NEED_CONTROLLERS = (AddVoter, Compact, RemoveVoter, Resign, Snapshot)
+_NEED_BROKERS = {"broker", "replicas", "to"}  # arguments
+_OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
+_PARTITIONS_OF = {
+    GROUP_METADATA_TOPIC: "offsets.topic.num.partitions",
+    TRANSACTION_STATE_TOPIC: "transaction.state.log.num.partitions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OtherChecks:
+    """Checks of other rooms: the ids of rules, the readers of a cluster's and a topic's configs."""
+
+    rules: Collection[str]
+    read_config: Callable[[str, Any], object]
+    read_topic_config: Callable[[str, Any], object]
+
+
+def mistaken_references(scenario: Scenario, others: OtherChecks) -> Iterator[tuple[Path, str]]:
+    """The mistakes about what steps name, each with its path in the file."""
+    topics = _Topics(scenario)
+    earliest_ms, at_step = 0, 0
+    for index, step in enumerate(scenario.steps):
+        for place, text in _of_step(step, scenario, topics, others):
+            yield ("steps", index, *place), f"step {step.number}: {text}"
+        if step.at_ms is not None and step.at_ms < earliest_ms:
+            at, then = (shown_duration(ms) for ms in (step.at_ms, earliest_ms))
+            text = f"at {at} is before step {at_step}, which is at {then} or later; order them"
+            yield ("steps", index, "at"), f"step {step.number}: {text}"
+        elif step.at_ms is not None or step.after_ms:
+            earliest_ms = step.at_ms if step.at_ms is not None else earliest_ms + step.after_ms
+            at_step = step.number
+        topics.take(step)
+
+
+def _of_step(
+    step: Step, scenario: Scenario, topics: _Topics, others: OtherChecks
+) -> Iterator[tuple[Path, str]]:
+    for name, expression in _expressions(step):
+        for text in _unknown(expression, scenario, topics):
+            yield (name,), text
+        if not step.may_fail:
+            for text in _wrong_kind(step.action, name, expression, scenario):
+                yield (name,), text
+    for name, topic, partition in _topics(step.action):
+        for text in topics.missing(topic, None if step.may_fail else partition):
+            yield (name,), text
+    yield from _impossible(step, scenario, others)
+
+
+class _Topics:
+    """The topics that steps so far have created, with their numbers of partitions."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
+        self._replicas: dict[str, int] = {}  # of topics that nobody else changes
+        self._brokers = scenario.brokers
+        self._internal: dict[str, int | None] = dict.fromkeys(INTERNAL_TOPICS)
+        for topic, name in _PARTITIONS_OF.items():
+            text = str(scenario.config.get(name, broker_configs().keys[name].default))
+            self._internal[topic] = int(text) if text.isdecimal() else None
+        self._is_open = scenario.listeners  # clients create topics as well
+
+    def take(self, step: Step) -> None:
+        """Take what a step creates."""
+        action = step.action
+        if isinstance(action, CreateTopic):
+            assigned = action.assignment
+            count = action.partitions if assigned is None else len(tuple(assigned))
+            is_sure = not (step.may_fail or self._is_open)
+            name = str(action.name)
+            self.partitions[name] = count if is_sure else None
+            if is_sure:
+                most = max(map(len, assigned or ()), default=action.replicas)
+                self._replicas[name] = most
+        elif isinstance(action, AddPartitions):
+            self.partitions[str(action.name)] = None if step.may_fail else action.total
+            if action.assignment is not None:
+                self._replicas.pop(str(action.name), None)
+        elif isinstance(action, Reassign):
+            for _, topic, _ in _topics(action):
+                self._replicas.pop(topic, None)
+
+    def most_replicas(self, topic: str) -> int:
+        """The most replicas that a partition of a topic can have."""
+        return min(self._replicas.get(topic, self._brokers), self._brokers)
+
+    def missing(self, topic: str, index: int | None) -> Iterator[str]:
+        """Why a partition, or a topic, cannot be there."""
+        if topic not in self.partitions and topic not in self._internal:
+            if not self._is_open:
+                hint = instead(topic, sorted(self.partitions), "create it before")
+                yield f"there is no topic {topic} then; {hint}"
+            return
+        count = self.partitions[topic] if topic in self.partitions else self._internal[topic]
+        if index is not None and count is not None and index >= count:
+            last = "0" if count == 1 else f"0 to {count - 1}"
+            yield f"there is no partition {topic}-{index}; those of {topic} are {last}"
+
+
+def _wrong_kind(
+    action: Action | None, name: str, expression: Expression, scenario: Scenario
+) -> Iterator[str]:
+    """Why an argument of brokers, or one of controllers, can name no such node."""
+    if action is None:
+        return
+    shape, asks = Shape.of(scenario), f"{name} of {action.method}"
+    if name in _NEED_BROKERS:
+        yield from never_only(expression, "brokers", shape, asks)
+    elif isinstance(action, _NEED_CONTROLLERS) and shape.controllers:
+        yield from never_only(expression, "controllers", shape, asks)
+
+
+def _impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator[tuple[Path, str]]:
+    """What a cluster of this shape can never do, with the place in the step."""
+    match step.action:
+        case CreateTopic() as create if not step.may_fail:
+            yield from _impossible_topic(create, scenario, others)
+        case SetConfig() as change if change.topic is not None and not step.may_fail:
+            if (bad := _bad_config(str(change.key), change.value, others)) is not None:
+                yield ("key",), bad
+        case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
+            here = _only_node(getattr(link, "src", None))
+            if here is not None and here == _only_node(getattr(link, "dst", None)):
+                yield ("dst",), f"node {here} has no network between itself and itself"
+        case FailDir() | RepairDir() as broken if not step.may_fail:
+            count = len(str(scenario.config.get(_LOG_DIRS, "d0")).split(","))
+            if broken.dir >= count:
+                has = "1 log directory" if count == 1 else f"{count} log directories"
+                yield ("dir",), f"each broker has {has}, counted from 0; not {broken.dir}"
+        case SlowDisk() as slow:
+            if scenario.mode == "zookeeper" or all(
+                isinstance(node, Selector) and _is_of_brokers(node.expression)
+                if not isinstance(node, int)
+                else node < FIRST_CONTROLLER
+                for node in slow.node  # type: ignore[union-attr]
+            ):
+                why = "brokers do not wait for their disks; name controllers"
+                if scenario.mode == "zookeeper":
+                    why = "it slows controllers of KRaft, and this cluster is on ZooKeeper"
+                yield ("node",), f"slow_disk would change nothing: {why}"
+        case _:
+            pass
+
+
+def _impossible_topic(
+    create: CreateTopic, scenario: Scenario, others: OtherChecks
+) -> Iterator[tuple[Path, str]]:
+    brokers = scenario.brokers
+    if create.assignment is None and create.replicas > brokers:
+        text = f"{create.replicas} replicas need as many brokers; the cluster has {brokers}"
+        yield ("replicas",), text
+    named = {int(broker) for each in create.assignment or () for broker in each}  # type: ignore[arg-type]
+    for broker in sorted(named - set(range(1, brokers + 1))):
+        yield ("assignment",), f"there is no broker {broker}; brokers are 1 to {brokers}"
+    for name, value in (create.configs or {}).items():
+        if (why := _bad_config(name, value, others)) is not None:
+            yield ("configs", name), why
+
+
+def _bad_config(name: str, value: Any, others: OtherChecks) -> str | None:
+    """Why a topic cannot have a config; None where it can."""
+    try:
+        others.read_topic_config(name, value)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _is_of_brokers(expression: Expression) -> bool:
+    """All nodes that an expression selects are brokers, whatever happens."""
+    match expression:
+        case Call(name, _, _):
+            return name in _OF_BROKERS
+        case Word(text):
+            return text == "brokers" or (text.isdecimal() and int(text) < FIRST_CONTROLLER)
+        case Nodes(members):
+            return all(map(_is_of_brokers, members))
+    return False
+
+
+def _expressions(step: Step) -> Iterator[tuple[str, Expression]]:
+    """The expressions of a step, with the names under which they are written."""
+    for name, condition in (("until", step.until), ("expect", step.expect)):
+        if condition is not None:
+            yield name, condition.expression
+    if step.action is None:
+        return
+    for name, argument in arguments_of(type(step.action)).items():
+        value = getattr(step.action, name)
+        if value is None or argument.kind not in (NODES, GROUPS):
+            continue
+        nodes = value if argument.kind is NODES else [node for group in value for node in group]
+        for node in nodes:
+            yield name, node.expression if isinstance(node, Selector) else Nodes((Word(str(node)),))
+
+
+def _topics(action: Action | None) -> Iterator[tuple[str, str, int | None]]:
+    """The topics and partitions that an action needs, with the names of its arguments."""
+    if action is None or isinstance(action, CreateTopic):
+        return
+    for name, argument in arguments_of(type(action)).items():
+        value = getattr(action, name)
+        if value is None:
+            continue
+        if argument.kind is PARTITIONS:
+            yield from ((name, topic, index) for topic, index in value)
+        elif name in _OF_TOPIC:
+            index = getattr(action, "partition", None)
+            for topic in value if isinstance(value, tuple) else (value,):
+                yield name, str(topic), index if isinstance(index, int) else None
+
+
+def _unknown(expression: Expression, scenario: Scenario, created: _Topics) -> Iterator[str]:
+    match expression:
+        case Call(name, arguments, _):
+            for part in arguments:
+                if isinstance(part, Word):
+                    yield from _unknown_argument(name, part, scenario, created)
+                else:
+                    yield from _unknown(part, scenario, created)
+            yield from _nobody(expression, scenario)
+            yield from never_of_call(expression, Shape.of(scenario), created.most_replicas)
+        case Nodes(members):
+            for part in members:
+                if isinstance(part, Word) and part.text.isdecimal():
+                    yield from _unknown_node(int(part.text), scenario)
+                yield from _unknown(part, scenario, created)
+        case Not(of):
+            yield from _unknown(of, scenario, created)
+        case Both(_, left, right) | Comparison(_, left, right):
+            yield from _unknown(left, scenario, created)
+            yield from _unknown(right, scenario, created)
+            if isinstance(expression, Comparison):
+                shape = Shape.of(scenario)
+                yield from never_of_comparison(expression, shape, created.most_replicas)
+        case _:
+            pass
+
+
+def _unknown_node(node: int, scenario: Scenario) -> Iterator[str]:
+    last = FIRST_CONTROLLER + scenario.controllers - 1
+    if scenario.mode == "zookeeper":
+        if not 1 <= node <= scenario.brokers and node != ZOOKEEPER_NODE:
+            names = f"1 to {scenario.brokers}, and {ZOOKEEPER_NODE} for ZooKeeper"
+            yield f"there is no node {node}; nodes are {names}"
+    elif not 1 <= node <= scenario.brokers and not FIRST_CONTROLLER <= node <= last:
+        names = f"1 to {scenario.brokers} and {FIRST_CONTROLLER} to {last}"
+        yield f"there is no node {node}; nodes are {names}"
+
+
+def _unknown_argument(name: str, word: Word, scenario: Scenario, created: _Topics) -> Iterator[str]:
+    brokers = range(1, scenario.brokers + 1)
+    controllers = range(FIRST_CONTROLLER, FIRST_CONTROLLER + scenario.controllers)
+    number = int(word.text) if word.text.isdecimal() else None
+    if name == "broker" and number is not None and number not in brokers:
+        yield f"there is no broker {number}; brokers are 1 to {scenario.brokers}"
+    elif name == "controller" and number is not None:
+        if number not in controllers and number >= scenario.controllers:
+            last = controllers[-1]
+            yield f"there is no controller {number}; controllers are {FIRST_CONTROLLER} to {last}"
+    elif FUNCTIONS[name].takes is Takes.PARTITION:
+        yield from created.missing(*word.partition)
+    elif number is not None and FUNCTIONS[name].takes in (Takes.NODES, Takes.NODES_OR_BROKERS):
+        yield from _unknown_node(number, scenario)
+
+
+def _nobody(call: Call, scenario: Scenario) -> Iterator[str]:
+    """Why a selector selects nobody, whatever happens in a cluster of this shape."""
+    if call.name == "rack":
+        among = call.arguments[0] if call.arguments else Word("brokers")
+        if not _RACKS & set(scenario.config):
+            yield "no broker has a rack; give racks to all with config: broker.rack: a,b,c"
+        elif (
+            isinstance(among, Word)
+            and among.text.isdecimal()
+            and (FIRST_CONTROLLER <= int(among.text) < FIRST_CONTROLLER + scenario.controllers)
+        ):
+            yield f"node {among.text} is a controller, and only brokers have racks"
+    elif call.name in _SMALL_PARTS:
+        of = call.arguments[0] if call.arguments else Word("brokers")
+        count = _count(of, scenario)
+        if count is not None and 1 <= count <= _SMALL_PARTS[call.name]:
+            yield f"{call.name} of {count} is nobody"
+
+
+def _count(expression: Expression, scenario: Scenario) -> int | None:
+    """The number of nodes that an expression always selects; None where that depends."""
+    match expression:
+        case Word("brokers"):
+            return scenario.brokers
+        case Word("controllers"):
+            return scenario.controllers
+        case Word(text) if text.isdecimal():
+            return 1
+        case Call("broker" | "controller", _, _):
+            return 1
+        case Nodes(members) if all(isinstance(member, Word) for member in members):
+            return len(set(members))
+    return None
+
+
+def _only_node(nodes: Any) -> int | None:
+    """The one node that an argument names by its number, None where it may be another."""
+    names = {
+        str(node) if isinstance(node, int) else getattr(node.expression, "text", "")
+        for node in nodes or ()
+    }
+    (name,) = names if len(names) == 1 else ("",)
+    return int(name) if name.isdecimal() else None
