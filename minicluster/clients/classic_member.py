@@ -30,6 +30,9 @@ from minicluster.protocol.messages.consumer_protocol import (
 )
 
 HEARTBEAT_MS = 3_000
+# The coordinator holds a JoinGroup until all members have come, for the rebalance timeout at most.
+# With no more time than that, a client would give up on a response that is about to come.
+_JOIN_TIMEOUT_MS = REBALANCE_TIMEOUT_MS + 5_000
 _JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 9, 5, 4, 5
 _PROTOCOL_TYPE, _PROTOCOL = "consumer", "range"
 _PAYLOAD_VERSION = 1
@@ -61,12 +64,13 @@ class ClassicMember(Member):
             protocol_type=_PROTOCOL_TYPE,
             protocols=(protocol,),
         )
-        timeout_ms = REBALANCE_TIMEOUT_MS + 5_000
-        self._request(request, _JOIN_VERSION, self._joined, now_ms, timeout_ms)
+        self._request(request, _JOIN_VERSION, self._joined, now_ms, _JOIN_TIMEOUT_MS)
 
     def _joined(self, response: Any | None, now_ms: int) -> None:
         error = _error_of(response)
         if error == ErrorCode.MEMBER_ID_REQUIRED and response is not None:
+            # KIP-394: a first request without an id is rejected with the id to join by. Otherwise,
+            # each retry of a client would leave a member behind that never answers.
             self._member_id = response.member_id
             self._send_join(now_ms)
             return
@@ -128,7 +132,7 @@ class ClassicMember(Member):
             self._again(error, now_ms)
 
     def _again(self, error: ErrorCode, now_ms: int) -> None:
-        """Join again, after an error as another member."""
+        """Join again; without an id where the coordinator does not know this member any more."""
         self._client.forget_requests()
         self._client.forget_timers()
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
@@ -152,7 +156,7 @@ def range_assignment(
     """
     assigned: dict[str, list[TopicPartition]] = {member: [] for member in subscribed}
     for topic in sorted({topic for topics in subscribed.values() for topic in topics}):
-        members = sorted(m for m, topics in subscribed.items() if topic in topics)
+        members = sorted(member for member, topics in subscribed.items() if topic in topics)
         partitions = client.partitions_of(topic)
         each, more = divmod(len(partitions), len(members))
         begin = 0

@@ -1,4 +1,4 @@
-"""The requests of one client: whom it reaches, the leaders and coordinators that it has found.
+"""The requests of one client: whom it reaches, and the leaders and coordinators that it knows.
 
 A request ends with its response, or with None where none came. What a client waits for is the
 function that takes the end.
@@ -122,8 +122,7 @@ class Client:
         )
 
         def on_end(response: Any | None, at_ms: int) -> None:
-            is_complete = self._take_metadata(response, len(wanted))
-            if is_complete:
+            if self._take_metadata(response, len(wanted)):
                 then(at_ms)
             else:
                 self.after(timer, BACKOFF_MS, again, at_ms)
@@ -134,6 +133,7 @@ class Client:
         again(now_ms)
 
     def _take_metadata(self, response: Any | None, topics: int) -> bool:
+        """Take the leaders of a response; True where so many topics exist, and all are led."""
         if response is None:
             return False
         existing = [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
@@ -160,12 +160,12 @@ class Client:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
 
         def on_end(response: Any | None, at_ms: int) -> None:
-            is_complete = None if response is None else response.coordinators[0]
-            if is_complete is None or is_complete.error_code != ErrorCode.NONE:
+            coordinator = None if response is None else response.coordinators[0]
+            if coordinator is None or coordinator.error_code != ErrorCode.NONE:
                 self.after(timer, BACKOFF_MS, again, at_ms)
                 return
-            self._coordinators[key_type, key] = is_complete.node_id
-            then(is_complete.node_id, at_ms)
+            self._coordinators[key_type, key] = coordinator.node_id
+            then(coordinator.node_id, at_ms)
 
         def again(at_ms: int) -> None:
             self.send(self.any_broker(), request, _FIND_COORDINATOR_VERSION, on_end)

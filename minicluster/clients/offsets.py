@@ -65,6 +65,10 @@ def fetch_offsets(
 ) -> None:
     """Fetch committed offsets, once no transaction holds one open; 0 where there is none.
 
+    The coordinator answers UNSTABLE_OFFSET_COMMIT while a transaction of the group is open
+    (KIP-447). Otherwise, the next owner of a partition would transform again what that transaction,
+    which may still commit, has transformed.
+
     Shapes:  ``then`` takes None where the member is no member any more.
     """
     kind = OffsetFetchRequest
@@ -116,7 +120,7 @@ def first_error(response: Any | None) -> ErrorCode:
     """The first error of a response to a commit, NETWORK_EXCEPTION without one."""
     if response is None:
         return ErrorCode.NETWORK_EXCEPTION
-    codes = [p.error_code for topic in response.topics for p in topic.partitions]
+    codes = [partition.error_code for topic in response.topics for partition in topic.partitions]
     return ErrorCode.for_code(next((code for code in codes if code), 0))
 
 

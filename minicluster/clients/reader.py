@@ -168,14 +168,14 @@ class Reader:
     def _find_again(self, turn: int, now_ms: int) -> None:
         """Find the leaders and continue, unless there is another assignment by then."""
 
-        def go_on(at_ms: int) -> None:
+        def continue_reading(at_ms: int) -> None:
             if turn == self._turn:
                 self._finds_leaders = False
                 self._fetch_all(turn)
 
         if turn == self._turn:
             topics = {topic for topic, _ in self.positions}
-            self._client.find_leaders(sorted(topics), go_on, now_ms)
+            self._client.find_leaders(sorted(topics), continue_reading, now_ms)
 
     def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
         """Continue at the first offset that there is (auto.offset.reset=earliest)."""
@@ -217,13 +217,13 @@ def visible_batches(
     Shapes:  aborted: the aborted transactions that a Fetch response names, None with
              read_uncommitted.
     """
-    to_come = sorted(aborted or (), key=lambda a: a.first_offset, reverse=True)
+    to_come = sorted(aborted or (), key=lambda transaction: transaction.first_offset, reverse=True)
     open_aborted: set[int] = set()
     for batch in batches:
         while to_come and to_come[-1].first_offset <= batch.last_offset:
             open_aborted.add(to_come.pop().producer_id)
         if batch.is_control:
-            if batch.records and batch.records[0].key == _ABORT:
+            if batch.records and batch.records[0].key == _ABORT:  # compaction may leave it empty
                 open_aborted.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in open_aborted):
             yield batch

@@ -8,7 +8,7 @@ AddOffsetsToTxn. A producer whose transaction is in an unknown state begins agai
 InitProducerId, which ends any open transaction.
 
 An error means one of four things: try again later (``_TRIED_AGAIN``), look for the leader again
-(``_LED_ELSEWHERE``), abort this transaction (``_ABORTED_THEN``), or, with any other error, begin
+(``_LED_ELSEWHERE``), abort this transaction (``_ABORTABLE``), or, with any other error, begin
 again with another epoch. The outcome of that last transaction is unknown: an EndTxn whose response
 says nothing of it may have been carried out.
 
@@ -72,7 +72,7 @@ _LED_ELSEWHERE = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_ABORTED_THEN = frozenset(
+_ABORTABLE = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -107,7 +107,7 @@ class Transaction:
 class TransactionalProducer(Client):
     """One producer.
 
-    Inputs:  as ``Client``, and ``begin``, ``stop``.
+    Inputs:  as ``Client``, and ``begin``.
     """
 
     def __init__(
@@ -121,13 +121,12 @@ class TransactionalProducer(Client):
     ) -> None:
         super().__init__(name, brokers)
         self.transactional_id = transactional_id
-        self.is_stopping = False
         self._timeout_ms = transaction_timeout_ms
         self._record_ms = record_ms  # what the clock is behind the time of day
         self._waiting: deque[Transaction] = deque()
         self._current: Transaction | None = None
         self._to_send: deque[tuple[TopicPartition, str]] = deque()
-        self._bumps: bool | None = None
+        self._bumps: bool | None = None  # version 2; None before the cluster's is known
         self._producer_id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
         self._added: set[TopicPartition] = set()
@@ -171,7 +170,9 @@ class TransactionalProducer(Client):
             if response is None:
                 self.after("versions", BACKOFF_MS, self._find_version, at_ms)
                 return
-            levels = {f.name: f.max_version_level for f in response.finalized_features}
+            levels = {
+                feature.name: feature.max_version_level for feature in response.finalized_features
+            }
             self._bumps = levels.get(_TRANSACTION_VERSION, 0) >= _BUMPED_FROM
             self._init(self._find, at_ms)
 
@@ -258,6 +259,8 @@ class TransactionalProducer(Client):
 
         def on_end(response: Any | None, at_ms: int) -> None:
             if response is None:
+                # It may be written. The next request has the same sequence, so that a leader that
+                # has the record says so (DUPLICATE_SEQUENCE_NUMBER) and does not write it twice.
                 self.after("find", BACKOFF_MS, self._find, at_ms)
                 return
             result = response.responses[0].partition_responses[0]
@@ -351,6 +354,8 @@ class TransactionalProducer(Client):
                 self._begin_again(at_ms)
                 return
             if self._bumps:
+                # KIP-890: each transaction has an epoch of its own, which the marker fences. A late
+                # record of this one can no longer come into the next.
                 self._producer_id, self._epoch = response.producer_id, response.producer_epoch
                 self._sequences.clear()
             self._complete_with("committed" if commits else "aborted", at_ms)
@@ -358,15 +363,15 @@ class TransactionalProducer(Client):
         version = _END_VERSIONS[bool(self._bumps)]
         self._to_coordinator(request, version, on_end, now_ms)
 
-    def _rejected(self, error: ErrorCode, again: Any, now_ms: int) -> None:
+    def _rejected(self, error: ErrorCode, again: Then, now_ms: int) -> None:
         """Try again, abort, or begin again with a new epoch, by the error."""
         if error in _TRIED_AGAIN:
             if error in COORDINATOR_ERRORS or error == ErrorCode.NETWORK_EXCEPTION:
                 self.forget_coordinators()
             self.after("again", BACKOFF_MS, again, now_ms)
-        elif error in _ABORTED_THEN:
+        elif error in _ABORTABLE:
             self._to_send.clear()
-            self._has_offsets = True
+            self._has_offsets = True  # nothing is to be written any more, offsets neither
             self._end_txn(False, now_ms)
         else:
             self._begin_again(now_ms)
@@ -384,7 +389,7 @@ class TransactionalProducer(Client):
         assert self._current is not None
         ended = self._current
         ended.outcome = outcome
-        self._next(now_ms)
+        self._next(now_ms)  # before on_end, which may begin another one: those that wait come first
         ended.on_end()
 
     def _to_coordinator(self, request: Any, version: int, on_end: OnEnd, now_ms: int) -> None:
