@@ -18,6 +18,7 @@ Source:  org.apache.zookeeper.ClientCnxn; kafka.zookeeper.ZooKeeperClient,
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,9 +60,16 @@ class Results(Effect):
 
 @dataclass(slots=True)
 class _Batch:
+    number: int
     key: Any
     requests: tuple[Request, ...]
     results: dict[int, Result] = field(default_factory=dict)
+
+
+def _order(waiting: tuple[_Batch, int]) -> tuple[int, int]:
+    """The place of a request among all of its client."""
+    batch, place = waiting
+    return batch.number, place
 
 
 class ZooKeeperClient:
@@ -72,6 +80,7 @@ class ZooKeeperClient:
         self._server, self._timeout_ms = server, timeout_ms
         self._correlation_id = 0
         self._in_flight: dict[int, tuple[_Batch, int] | None] = {}  # None: ping or connect
+        self._batches = 0
         self._unsent: list[tuple[_Batch, int]] = []
         self._connecting = False
         self._has_expired = False  # and there is no new session yet
@@ -97,7 +106,8 @@ class ZooKeeperClient:
         """
         if self._has_expired and not may_wait:
             return [Results(key, (Result(Code.SESSIONEXPIRED),) * len(requests))]
-        batch = _Batch(key, requests)
+        self._batches += 1
+        batch = _Batch(self._batches, key, requests)
         self._unsent += [(batch, place) for place in range(len(requests))]
         return self._flush()
 
@@ -124,7 +134,9 @@ class ZooKeeperClient:
         """The connection is lost: what it was for is sent again."""
         waiting = self._in_flight.pop(correlation_id, None)
         if waiting is not None:
-            self._unsent.insert(0, waiting)
+            # Each request fails by itself, the first one first. A child must not be created before
+            # its parent, so all are sent again as they were submitted.
+            insort(self._unsent, waiting, key=_order)
         self._connecting = False
         return [] if self.closed else [SetTimer(TIMER, now_ms + RETRY_MS)]
 

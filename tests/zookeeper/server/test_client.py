@@ -16,7 +16,7 @@ from minicluster.zookeeper.server.messages import (
     ZooKeeperConnectResponse,
     ZooKeeperOperationRequest,
 )
-from minicluster.zookeeper.server.operations import Code, GetData, Result
+from minicluster.zookeeper.server.operations import Code, Create, GetData, Result
 
 SERVER, TIMEOUT_MS = 201, 6_000
 EXPIRED = Result(Code.SESSIONEXPIRED)
@@ -69,3 +69,17 @@ def test_requests_of_a_controller_whose_session_has_expired_are_not_sent_in_the_
     assert sent(opened, ZooKeeperOperationRequest).request.request == GetData("/c")
     later = client.submit("later", two[:1], TIMEOUT_MS, may_wait=False)
     assert sent(later, ZooKeeperOperationRequest).request.session == 8
+
+
+def test_requests_whose_connection_is_lost_are_sent_again_in_their_order() -> None:
+    """KafkaZkClient.retryRequestsUntilConnected sends what has failed as it was."""
+    client = started()
+    paths = ("/a", "/a/b", "/a/b/c")
+    submitted = client.submit("create", tuple(Create(path) for path in paths), 0)
+    lost = [effect.correlation_id for effect in submitted if isinstance(effect, Send)]
+    assert len(lost) == 3
+    for correlation_id in lost:
+        client.on_failure(correlation_id, 4_000)
+    again = client.submit("later", (GetData("/a"),), 4_000)
+    requests = [effect.request.request for effect in again if isinstance(effect, Send)]
+    assert requests == [*map(Create, paths), GetData("/a")]
