@@ -90,10 +90,11 @@ def _cut_api(draws: Draws, name: str, world: World) -> Events:
 
 def _split(draws: Draws, name: str, world: World) -> Events:
     """A part of the brokers against the rest and ZooKeeper."""
-    away = [f"broker({n})" for n in range(1, world.brokers + 1) if draws.flip(f"{name}/in/{n}")]
-    rest = [n for n in range(1, world.brokers + 1) if f"broker({n})" not in away]
+    brokers = range(1, world.brokers + 1)
+    away = [f"broker({broker})" for broker in brokers if draws.flip(f"{name}/in/{broker}")]
+    rest = [f"broker({broker})" for broker in brokers if f"broker({broker})" not in away]
     if away and rest:
-        groups = [away, [*(f"broker({n})" for n in rest), ZOOKEEPER_NODE]]
+        groups = [away, [*rest, ZOOKEEPER_NODE]]
         yield 0, {"do": "partition", "groups": groups, **lasting(draws, name, 1, 30)}
 
 

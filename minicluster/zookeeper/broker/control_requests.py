@@ -346,9 +346,9 @@ class ControlRequests:
         for gone in [broker for broker in registered if broker not in live]:
             self._apply([no_broker_record(gone, registered[gone].epoch)])
         for broker in request.live_brokers:
-            endpoints = [(e.listener, e.host, e.port) for e in broker.endpoints]
+            endpoints = [(each.listener, each.host, each.port) for each in broker.endpoints]
             known = registered.get(broker.id)
-            addresses = known and [(e.name, e.host, e.port) for e in known.endpoints]
+            addresses = known and [(each.name, each.host, each.port) for each in known.endpoints]
             if known is None or addresses != endpoints:
                 self._offset += 1
                 incarnation = UUID(int=self._offset)

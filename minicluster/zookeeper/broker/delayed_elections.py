@@ -89,9 +89,9 @@ def without_needless(response: ElectLeadersResponse) -> ElectLeadersResponse:
     needless = ErrorCode.ELECTION_NOT_NEEDED
     topics = []
     for topic in response.replica_election_results:
-        left = tuple(one for one in topic.partition_result if one.error_code != needless)
-        if left:
-            topics.append(replace(topic, partition_result=left))
+        needed = tuple(result for result in topic.partition_result if result.error_code != needless)
+        if needed:
+            topics.append(replace(topic, partition_result=needed))
     return replace(response, replica_election_results=tuple(topics))
 
 

@@ -88,9 +88,9 @@ class IsrWriter(Planted):
         write = state_write(self, partition, state, version)
         (result,) = yield (write,)
         if result.code is Code.BADVERSION:  # a write that was sent again may be its own rival
-            (there,) = yield (GetData(write.path),)
-            if there.ok and PartitionState.from_json(there.data or b"") == state:
-                result = there
+            (current,) = yield (GetData(write.path),)
+            if current.ok and PartitionState.from_json(current.data or b"") == state:
+                result = current
         if not result.ok:
             is_outdated = result.code in (Code.BADVERSION, Code.NONODE)
             code = (

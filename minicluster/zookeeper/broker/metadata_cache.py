@@ -76,7 +76,9 @@ class MetadataCache:
             del self._states[name]
             return
         records = [] if known is not None else [topic_record(name, wanted)]
-        records += [partition_record(wanted, n, **_values(state)) for n, state in changed.items()]
+        records += [
+            partition_record(wanted, index, **_values(state)) for index, state in changed.items()
+        ]
         self._apply(records)
 
     def _apply(self, records: list[VersionedRecord]) -> None:

@@ -39,9 +39,9 @@ def register(
         Multi((Create(path, ephemeral=True), SetData(path, registration.encode(), 0))),
     )
     if result.code is Code.NODEEXISTS:
-        (there,) = yield (GetData(path),)
-        own = there.stat is not None and there.stat.ephemeral_owner == session
-        return there.found[1].czxid if own else None
+        (existing,) = yield (GetData(path),)
+        own = existing.stat is not None and existing.stat.ephemeral_owner == session
+        return existing.data_and_stat[1].czxid if own else None
     if not result.ok:
         return None
     stat = result.parts[1].stat  # that of the create has none

@@ -26,7 +26,7 @@ from uuid import UUID
 
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
-from minicluster.zookeeper.controller import events as e
+from minicluster.zookeeper.controller import events
 from minicluster.zookeeper.controller.effects import RequestZooKeeper
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
 from minicluster.zookeeper.controller.processing.broker_change import (
@@ -98,7 +98,7 @@ class ZooKeeperControllerMachine:
 
         Source:  KafkaController.startup, Startup.
         """
-        return self._put(e.Startup(), now_ms)
+        return self._put(events.Startup(), now_ms)
 
     def on_watch(self, watched: WatchEvent, now_ms: int) -> list[Effect]:
         """Handle the event of a watch that has fired.
@@ -106,7 +106,7 @@ class ZooKeeperControllerMachine:
         Shapes:  a watch that has no event here is ignored.
         """
         nodes, children = self.state.watched_nodes, self.state.watched_children
-        event = e.event_of(watched, nodes=nodes, children=children)
+        event = events.event_of(watched, nodes=nodes, children=children)
         return [] if event is None else self._put(event, now_ms)
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
@@ -114,7 +114,7 @@ class ZooKeeperControllerMachine:
 
         Errors:  in the response; TypeError for a request that the controller does not decide.
         """
-        return self._put(e.RequestReceived(token, request, version, now_ms), now_ms)
+        return self._put(events.RequestReceived(token, request, version, now_ms), now_ms)
 
     def on_control_response(
         self, broker: int, request: Any, response: Any, now_ms: int
@@ -123,14 +123,14 @@ class ZooKeeperControllerMachine:
 
         Shapes:  request is the one that the controller has sent to this broker.
         """
-        return self._put(e.ControlResponse(broker, request, response), now_ms)
+        return self._put(events.ControlResponse(broker, request, response), now_ms)
 
     def on_unclean_enabled(self, topic: str | None, now_ms: int) -> list[Effect]:
         """Elect unclean leaders, which are allowed from now on.
 
         Shapes:  topic is None where the default of all topics has changed.
         """
-        return self._put(e.UncleanElectionEnable(topic), now_ms)
+        return self._put(events.UncleanElectionEnable(topic), now_ms)
 
     def on_unclean_default(self, allowed: bool, now_ms: int) -> list[Effect]:
         """Take whether unclean leaders are allowed where a topic says nothing (KIP-226)."""
@@ -143,7 +143,7 @@ class ZooKeeperControllerMachine:
         Shapes:  name is AUTO_REBALANCE, the only timer.
         """
         assert name == AUTO_REBALANCE, name
-        return self._put(e.AutoPreferredElection(), now_ms)
+        return self._put(events.AutoPreferredElection(), now_ms)
 
     def on_session_expired(self, now_ms: int) -> list[Effect]:
         """Give up the events that wait; the one under way ends first.
@@ -155,7 +155,7 @@ class ZooKeeperControllerMachine:
         self.state.queue.clear()
         for event in waiting:
             preempted(self.state, event)
-        return self._put(e.Expire(), now_ms)
+        return self._put(events.Expire(), now_ms)
 
     def on_zookeeper(self, results: Sequence[Result], now_ms: int) -> list[Effect]:
         """Continue with the results of the last requests to ZooKeeper.
@@ -167,7 +167,7 @@ class ZooKeeperControllerMachine:
         self._step(tuple(results))
         return self._run()
 
-    def _put(self, event: e.ControllerEvent, now_ms: int) -> list[Effect]:
+    def _put(self, event: events.ControllerEvent, now_ms: int) -> list[Effect]:
         self.state.now_ms = now_ms
         self.state.put(event)
         return self._run()
@@ -197,44 +197,44 @@ class ZooKeeperControllerMachine:
             self._waits = True
             self.state.effects.append(RequestZooKeeper(requests))
 
-    def _begin(self, event: e.ControllerEvent) -> Process[Any] | None:
+    def _begin(self, event: events.ControllerEvent) -> Process[Any] | None:
         state = self.state
         match event:
-            case e.Startup():
+            case events.Startup():
                 return process_startup(state)
-            case e.ControllerChange():
+            case events.ControllerChange():
                 return process_controller_change(state)
-            case e.Reelect():
+            case events.Reelect():
                 return process_reelect(state)
-            case e.Expire():
+            case events.Expire():
                 process_expire(state)
                 return None
-            case e.BrokerChange():
+            case events.BrokerChange():
                 return process_broker_change(state)
-            case e.BrokerModification():
+            case events.BrokerModification():
                 return process_broker_modification(state, event.broker)
-            case e.TopicChange():
+            case events.TopicChange():
                 return process_topic_change(state)
-            case e.PartitionModification():
+            case events.PartitionModification():
                 return process_partition_modification(state, event.topic)
-            case e.TopicDeletion():
+            case events.TopicDeletion():
                 return process_topic_deletion(state)
-            case e.ZkReassignment():
+            case events.ZkReassignment():
                 return process_zk_reassignment(state)
-            case e.ZkPreferredElection():
+            case events.ZkPreferredElection():
                 return process_zk_preferred_election(state)
-            case e.ReassignmentIsrChange():
+            case events.ReassignmentIsrChange():
                 return process_reassignment_isr_change(state, event.partition)
-            case e.IsrChangeNotification():
+            case events.IsrChangeNotification():
                 return process_isr_change_notification(state)
-            case e.LogDirEventNotification():
+            case events.LogDirEventNotification():
                 return process_log_dir_event(state)
-            case e.AutoPreferredElection():
+            case events.AutoPreferredElection():
                 return process_auto_preferred_election(state)
-            case e.UncleanElectionEnable():
+            case events.UncleanElectionEnable():
                 return process_unclean_election_enable(state, event.topic)
-            case e.ControlResponse():
+            case events.ControlResponse():
                 return process_control_response(state, event)
-            case e.RequestReceived():
+            case events.RequestReceived():
                 return process_request(state, event)
         raise TypeError(f"no process of {event}")

@@ -61,6 +61,9 @@ class RequestBatch:
         current = leadership.leader_and_isr
         for broker in brokers:
             of_broker = self._leader_and_isr.setdefault(broker, {})
+            # What is new stays new, though a later decision of the batch says nothing of it: a
+            # broker with a failed directory creates the log of a new replica elsewhere, and takes
+            # one that is not new for lost (LogManager.getOrCreateLog).
             before = of_broker.get(partition)
             of_broker[partition] = _PartitionState(
                 topic_name=partition.topic,
@@ -155,7 +158,7 @@ class RequestBatch:
         self, leader: int, registration: BrokerRegistration
     ) -> LeaderAndIsrRequest.LeaderAndIsrLiveLeader:
         listener = self._state.settings.inter_broker_listener
-        endpoint = next(e for e in registration.endpoints if e.listener == listener)
+        endpoint = next(each for each in registration.endpoints if each.listener == listener)
         return LeaderAndIsrRequest.LeaderAndIsrLiveLeader(
             broker_id=leader, host_name=endpoint.host, port=endpoint.port
         )

@@ -146,7 +146,7 @@ def read_brokers(
     registered = {}
     for broker, result in zip(brokers, results, strict=True):
         if expect_ok(result, Code.NONODE).ok:
-            data, stat = result.found
+            data, stat = result.data_and_stat
             registered[broker] = (BrokerRegistration.decode(data), stat.czxid)
     return registered
 
@@ -174,7 +174,7 @@ def read_states(
     states: dict[TopicPartition, Leadership | Exception | None] = {}
     for partition, result in zip(partitions, results, strict=True):
         if result.ok:
-            data, stat = result.found
+            data, stat = result.data_and_stat
             states[partition] = Leadership.read(data, stat.version)
         elif result.code is Code.NONODE:
             states[partition] = None

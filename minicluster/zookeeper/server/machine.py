@@ -128,7 +128,7 @@ class ZooKeeperMachine:
             self.zxid, now_ms, session, "write", operations, codes, tuple(changes)
         )
         if isinstance(request, Multi):
-            failed = next((c for c in codes if c is not Code.OK), Code.OK)
+            failed = next((code for code in codes if code is not Code.OK), Code.OK)
             parts = (
                 # Kafka creates without create2, whose result would have a stat.
                 replace(result, stat=None) if isinstance(operation, Create) else result

@@ -131,7 +131,7 @@ class Result:
         return self.code is Code.OK
 
     @property
-    def found(self) -> tuple[bytes, Stat]:
+    def data_and_stat(self) -> tuple[bytes, Stat]:
         """The data and the stat that a read found."""
         assert self.stat is not None, "a result that is not OK has no data"
         return self.data or b"", self.stat

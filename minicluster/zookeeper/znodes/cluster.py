@@ -37,18 +37,19 @@ class BrokerRegistration:
 
     def encode(self) -> bytes:
         """The text of the znode."""
-        plain = next((e for e in self.endpoints if e.security_protocol == "PLAINTEXT"), None)
+        of_plain = (each for each in self.endpoints if each.security_protocol == "PLAINTEXT")
+        plain = next(of_plain, None)
         value: dict[str, Any] = {
             "version": self.version,
             "host": plain.host if plain else None,
             "port": plain.port if plain else -1,
-            "endpoints": [f"{e.listener}://{e.host}:{e.port}" for e in self.endpoints],
+            "endpoints": [f"{each.listener}://{each.host}:{each.port}" for each in self.endpoints],
             "jmx_port": self.jmx_port,
             "timestamp": str(self.timestamp_ms),
         }
         if self.rack is not None:
             value["rack"] = self.rack
-        protocols = {e.listener: e.security_protocol for e in self.endpoints}
+        protocols = {each.listener: each.security_protocol for each in self.endpoints}
         value["listener_security_protocol_map"] = protocols
         if self.version >= 5:
             value["features"] = {name: dict(levels) for name, levels in self.features.items()}

@@ -75,7 +75,7 @@ class ZnodeImage:
             return []  # created empty; its data comes with the next part of the multi
         self._epochs[broker] = change.czxid
         registration = BrokerRegistration.decode(change.data)
-        endpoints = [(e.listener, e.host, e.port) for e in registration.endpoints]
+        endpoints = [(each.listener, each.host, each.port) for each in registration.endpoints]
         incarnation = UUID(int=change.czxid)
         return [broker_record(broker, change.czxid, incarnation, endpoints)]
 

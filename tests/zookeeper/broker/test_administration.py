@@ -225,7 +225,9 @@ def test_topics_of_a_request_are_created_in_the_order_of_a_scala_map() -> None:
     request = m.CreateTopicsRequest(topics=tuple(create(name) for name in names))
     response = administrated(kit, request)
     assert [topic.name for topic in response.topics] == names
-    born = {name: kit.do(kit.admin, GetData(paths.topic(name))).found[1].czxid for name in names}
+    born = {
+        name: kit.do(kit.admin, GetData(paths.topic(name))).data_and_stat[1].czxid for name in names
+    }
     assert sorted(names, key=born.__getitem__) == scala_map_order(names, string_hash)
     assert sorted(names, key=born.__getitem__) != names
 

@@ -123,7 +123,7 @@ class Kit:
     def state(self, topic: str, partition: int = 0) -> PartitionState:
         """The state znode of a partition."""
         path = paths.partition_state(TopicPartition(topic, partition))
-        return PartitionState.from_json(self.do(self.admin, GetData(path)).found[0])
+        return PartitionState.from_json(self.do(self.admin, GetData(path)).data_and_stat[0])
 
     def set_state(self, session: int, topic: str, state: PartitionState) -> Result:
         """A leader writes its ISR."""

@@ -21,7 +21,7 @@ from minicluster.protocol.messages import (
     ElectLeadersRequest,
 )
 from minicluster.zookeeper.broker.registration import register
-from minicluster.zookeeper.controller.processing.allocate_producer_ids import BLOCK
+from minicluster.zookeeper.controller.processing.allocate_producer_ids import PRODUCER_ID_BLOCK_SIZE
 from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import (
     Create,
@@ -234,7 +234,7 @@ def test_a_feature_znode_that_cannot_be_read_lets_no_broker_be_the_controller() 
     kit.deliver()
     assert not kit.machines[1].state.is_active
     assert not kit.do(kit.admin, Exists(paths.CONTROLLER)).ok
-    assert int(kit.do(kit.admin, GetData(paths.CONTROLLER_EPOCH)).found[0]) == 2
+    assert int(kit.do(kit.admin, GetData(paths.CONTROLLER_EPOCH)).data_and_stat[0]) == 2
 
 
 def test_an_unknown_recovery_state_counts_for_known_topics_only() -> None:
@@ -283,11 +283,11 @@ def test_a_block_of_producer_ids_whose_response_was_lost_is_taken_once() -> None
     """Source:  ZkProducerIdManager.getNewProducerIdBlock, checkProducerIdBlockZkData."""
     kit = Kit()
     kit.start(1)
-    block = encode_producer_id_block(1, 0, BLOCK - 1)
+    block = encode_producer_id_block(1, 0, PRODUCER_ID_BLOCK_SIZE - 1)
     kit.before_write = lambda: kit.do(kit.admin, SetData(paths.PRODUCER_ID_BLOCK, block)) and None
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=kit.epochs[1])
     starts = [kit.request(1, request, 0).producer_id_start for _ in range(2)]
-    assert starts == [0, BLOCK]
+    assert starts == [0, PRODUCER_ID_BLOCK_SIZE]
 
 
 def test_a_partition_without_replicas_ends_a_rebalance_and_not_the_next_one() -> None:

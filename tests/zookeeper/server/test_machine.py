@@ -64,7 +64,7 @@ def test_a_version_guards_a_write() -> None:
     assert server.do(one, Create("/a", b"x")).ok
     assert server.do(one, SetData("/a", b"y", 0)).ok
     assert server.do(one, SetData("/a", b"z", 0)).code is Code.BADVERSION
-    data, stat = server.do(one, GetData("/a")).found
+    data, stat = server.do(one, GetData("/a")).data_and_stat
     assert (data, stat.version, stat.czxid, stat.mzxid) == (b"y", 1, 2, 3)
     assert server.do(one, Delete("/a", 0)).code is Code.BADVERSION
     assert server.do(one, Delete("/a")).ok
@@ -104,7 +104,7 @@ def test_a_multi_happens_as_a_whole_or_not_at_all() -> None:
         Code.OK, Code.BADVERSION, Code.RUNTIMEINCONSISTENCY, Code.RUNTIMEINCONSISTENCY,
     ]  # fmt: skip
     assert server.do(one, GetChildren("/a")).children == ()
-    assert server.do(one, GetData("/epoch")).found[0] == b"0"
+    assert server.do(one, GetData("/epoch")).data_and_stat[0] == b"0"
     assert server.do(one, Multi((Check("/epoch", 0), Create("/a/b"), SetData("/epoch", b"1")))).ok
     assert server.do(one, GetChildren("/a")).children == ("b",)
 

@@ -44,9 +44,15 @@ def preprocessed(state: ApiState, request: Altered, release: ReleaseRules) -> Pr
     """
     if release.config_requests_preprocessed:
         return preprocess(state, request)
-    last = {(one.resource_type, one.resource_name): one for one in request.resources}
-    unique: Any = tuple(last.values())
-    return Preprocessed(replace(request, resources=unique), {})
+    last: Any = tuple(_by_name(request).values())
+    return Preprocessed(replace(request, resources=last), {})
+
+
+def _by_name(request: Altered) -> dict[tuple[int, str], Any]:
+    """The resources by type and name; of one that comes twice the last counts."""
+    return {
+        (resource.resource_type, resource.resource_name): resource for resource in request.resources
+    }
 
 
 def alter_configs(state: AdminState, request: Altered, version: int) -> Process[Any]:
@@ -57,7 +63,7 @@ def alter_configs(state: AdminState, request: Altered, version: int) -> Process[
     incremental = isinstance(request, m.IncrementalAlterConfigsRequest)
     response: Any = m.IncrementalAlterConfigsResponse if incremental else m.AlterConfigsResponse
     result = response.AlterConfigsResourceResponse
-    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
+    resources = _by_name(request)
     results = []
     for resource in map(resources.__getitem__, scala_copy_order(list(resources), _resource_hash)):
         code, message = ErrorCode.NONE, None

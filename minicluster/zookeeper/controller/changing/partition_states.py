@@ -19,7 +19,6 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.zookeeper.controller.changing.elections import Election, Strategy, elect
 from minicluster.zookeeper.controller.errors import (
     FAILURES,
-    ControllerMoved,
     StateChangeFailed,
     ZooKeeperFailure,
 )
@@ -41,12 +40,12 @@ from minicluster.zookeeper.znodes.topics import decode_config
 Outcomes = dict[TopicPartition, LeaderAndIsr | Exception]
 """The new state of each partition that was to get a leader, or why it got none."""
 
-_N, _S = PartitionStatus.NON_EXISTENT, PartitionStatus
+_PRESENT = (PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE)
 _VALID_BEFORE = {
-    _S.NEW: (_N,),
-    _S.ONLINE: (_S.NEW, _S.ONLINE, _S.OFFLINE),
-    _S.OFFLINE: (_S.NEW, _S.ONLINE, _S.OFFLINE),
-    _S.NON_EXISTENT: (_S.OFFLINE,),
+    PartitionStatus.NEW: (PartitionStatus.NON_EXISTENT,),
+    PartitionStatus.ONLINE: _PRESENT,
+    PartitionStatus.OFFLINE: _PRESENT,
+    PartitionStatus.NON_EXISTENT: (PartitionStatus.OFFLINE,),
 }
 
 
@@ -88,8 +87,6 @@ def change_partitions(
     batch = RequestBatch(state)
     try:
         outcomes = yield from _change(state, batch, partitions, target, strategy)
-    except ControllerMoved:
-        raise
     except FAILURES as failure:
         return dict.fromkeys(partitions, failure)
     batch.send()
@@ -207,7 +204,11 @@ def _unclean(
     """Which partitions may get an unclean leader: by their topic's config, or by the client."""
     if strategy not in (Strategy.OFFLINE, Strategy.UNCLEAN_BY_CLIENT):
         return {}
-    without_live = [p for p, c in current.items() if not state.context.online(c.isr, p)]
+    without_live = [
+        partition
+        for partition, leader_and_isr in current.items()
+        if not state.context.online(leader_and_isr.isr, partition)
+    ]
     if strategy is Strategy.UNCLEAN_BY_CLIENT:
         return dict.fromkeys(without_live, True)
     by_topic = yield from _unclean_by_config(state, dict.fromkeys(p.topic for p in without_live))

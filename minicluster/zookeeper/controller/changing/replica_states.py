@@ -19,7 +19,7 @@ from minicluster.java_order import int_hash, scala_trie_order
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
+from minicluster.zookeeper.controller.errors import FAILURES
 from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.state.context import Replica, ReplicaStatus
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
@@ -30,16 +30,20 @@ from minicluster.zookeeper.controller.state.leader_and_isr import (
 from minicluster.zookeeper.controller.znode_access import read_states, write_states
 from minicluster.zookeeper.process import Process
 
-_S = ReplicaStatus
-_PRESENT = (_S.NEW, _S.ONLINE, _S.OFFLINE, _S.DELETION_INELIGIBLE)
+_PRESENT = (
+    ReplicaStatus.NEW,
+    ReplicaStatus.ONLINE,
+    ReplicaStatus.OFFLINE,
+    ReplicaStatus.DELETION_INELIGIBLE,
+)
 _VALID_BEFORE = {
-    _S.NEW: (_S.NON_EXISTENT,),
-    _S.ONLINE: _PRESENT,
-    _S.OFFLINE: _PRESENT,
-    _S.DELETION_STARTED: (_S.OFFLINE,),
-    _S.DELETION_SUCCESSFUL: (_S.DELETION_STARTED,),
-    _S.DELETION_INELIGIBLE: (_S.OFFLINE, _S.DELETION_STARTED),
-    _S.NON_EXISTENT: (_S.DELETION_SUCCESSFUL,),
+    ReplicaStatus.NEW: (ReplicaStatus.NON_EXISTENT,),
+    ReplicaStatus.ONLINE: _PRESENT,
+    ReplicaStatus.OFFLINE: _PRESENT,
+    ReplicaStatus.DELETION_STARTED: (ReplicaStatus.OFFLINE,),
+    ReplicaStatus.DELETION_SUCCESSFUL: (ReplicaStatus.DELETION_STARTED,),
+    ReplicaStatus.DELETION_INELIGIBLE: (ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED),
+    ReplicaStatus.NON_EXISTENT: (ReplicaStatus.DELETION_SUCCESSFUL,),
 }
 
 
@@ -72,8 +76,6 @@ def change_replicas(
         for broker in scala_trie_order((broker for _, broker in replicas), int_hash):
             partitions = [partition for partition, on in replicas if on == broker]
             yield from _change(state, batch, broker, partitions, target)
-    except ControllerMoved:
-        raise
     except FAILURES:
         return
     batch.send()
@@ -147,6 +149,7 @@ def _take_offline(
     while remaining:
         remaining = yield from _remove_from_isr(state, broker, remaining, removed)
     for partition, leadership in removed.items():
+        # Brokers would start what they are to delete.
         if not context.is_queued_for_deletion(partition.topic):
             assignment = context.assignment(partition)
             others = [replica for replica in assignment.replicas if replica != broker]

@@ -22,7 +22,7 @@ from minicluster.zookeeper.znodes.cluster import (
     encode_producer_id_block,
 )
 
-BLOCK = 1_000
+PRODUCER_ID_BLOCK_SIZE = 1_000
 
 
 def process_allocate_producer_ids(
@@ -39,7 +39,9 @@ def process_allocate_producer_ids(
         failed = AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         state.respond(token, failed)
         return
-    allocated = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
+    allocated = AllocateProducerIdsResponse(
+        producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK_SIZE
+    )
     state.respond(token, allocated)
 
 
@@ -51,14 +53,14 @@ def take_block(broker: int) -> Process[int]:
     """
     while True:
         (read,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
-        data, stat = expect_ok(read).found
+        data, stat = expect_ok(read).data_and_stat
         first = decode_producer_id_block(data)[1] + 1 if data else 0
-        block = encode_producer_id_block(broker, first, first + BLOCK - 1)
+        block = encode_producer_id_block(broker, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
         (written,) = yield (SetData(paths.PRODUCER_ID_BLOCK, block, stat.version),)
         if expect_ok(written, Code.BADVERSION).ok:
             return first
-        (there,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
-        if there.data == block:  # the client of ZooKeeper has sent its write again
+        (current,) = yield (GetData(paths.PRODUCER_ID_BLOCK),)
+        if current.data == block:  # the client of ZooKeeper has sent its write again
             return first
 
 
@@ -68,7 +70,9 @@ def allocate_producer_ids(broker: int) -> Process[AllocateProducerIdsResponse]:
         first = yield from take_block(broker)
     except FAILURES:
         return AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK)
+    return AllocateProducerIdsResponse(
+        producer_id_start=first, producer_id_len=PRODUCER_ID_BLOCK_SIZE
+    )
 
 
 def _refusal(state: ControllerState, request: AllocateProducerIdsRequest) -> ErrorCode | None:

@@ -182,6 +182,10 @@ def decide(
 
 
 def _is_met(proposal: LeaderAndIsr, current: LeaderAndIsr, *, newer_refused: bool) -> bool:
+    """The state is as proposed; earlier releases ignore which partition epoch is the newer one.
+
+    Source:  LeaderAndIsr.equalsAllowStalePartitionEpoch, equalsIgnoreZk before it.
+    """
     if newer_refused:
         return proposal.is_met_by(current)
     return proposal.is_met_by(current) or current.is_met_by(proposal)

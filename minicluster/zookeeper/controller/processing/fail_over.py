@@ -130,7 +130,7 @@ def trigger_controller_move(state: ControllerState) -> Process[None]:
     version = state.context.epoch_version
     state.active_controller = NO_ACTIVE_CONTROLLER
     resign(state)
-    state.context.epoch_version = version
+    state.context.epoch_version = version  # by which the deletion is checked, as any write
     try:
         yield from write_all(state, [Delete(paths.CONTROLLER)])
     except ControllerMoved:
@@ -157,7 +157,7 @@ def _register(state: ControllerState) -> Process[None]:
     if not expect_ok(result, Code.NONODE).ok:
         yield (Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0)),)
         result = expect_ok((yield from read_data(state, paths.CONTROLLER_EPOCH)))
-    data, stat = result.found
+    data, stat = result.data_and_stat
     epoch = decode_controller_epoch(data) + 1
     znode = encode_controller(
         state.settings.broker_id,
@@ -186,7 +186,7 @@ def _version_of_own_epoch(state: ControllerState, epoch: int) -> Process[int]:
     """
     if (yield from read_controller(state)) == state.settings.broker_id:
         result = expect_ok((yield from read_data(state, paths.CONTROLLER_EPOCH)))
-        data, stat = result.found
+        data, stat = result.data_and_stat
         if decode_controller_epoch(data) == epoch:
             return stat.version
     raise ControllerMoved("another broker is the controller")
@@ -200,6 +200,8 @@ def _raise(epoch: int, version: int) -> Operation:
 def _fail_over(state: ControllerState) -> Process[None]:
     context = state.context
     yield from _set_up_features(state)
+    # Watches and notifications first, and then the state: what changes while it is read, and what
+    # the notifications were about, is either in what is read or brings an event.
     state.watched_children.update(dict.fromkeys(NOTIFIED))
     yield from watch_node(state, paths.PREFERRED_REPLICA_ELECTION)
     yield from watch_node(state, paths.REASSIGN_PARTITIONS)
@@ -209,6 +211,7 @@ def _fail_over(state: ControllerState) -> Process[None]:
     yield from _load(state)
     to_delete = yield from children_of(state, paths.DELETE_TOPICS)
     yield from _load_deletions(state, to_delete)
+    # A broker takes LeaderAndIsr only once it knows which brokers live.
     send_metadata(state, context.broker_epochs)
     yield from start_replica_states(state)
     initialize_partition_states(state)

@@ -396,10 +396,10 @@ def remove_from_znode(
     state: ControllerState, removes: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> Process[None]:
     """Remove partitions from /admin/reassign_partitions; empty, the znode goes."""
-    (there,) = yield (
+    (existing,) = yield (
         Exists(paths.REASSIGN_PARTITIONS, paths.REASSIGN_PARTITIONS in state.watched_nodes),
     )
-    if there.code is Code.NONODE:
+    if existing.code is Code.NONODE:
         return
     targets = yield from read_reassignment(state)
     remaining = {

@@ -49,11 +49,11 @@ class Sessions:
 
     def expired(self, now_ms: int) -> list[int]:
         """The sessions whose deadline has passed, oldest first."""
-        return [s for s, session in self._sessions.items() if session.deadline_ms <= now_ms]
+        return [session for session, live in self._sessions.items() if live.deadline_ms <= now_ms]
 
     def next_deadline_ms(self) -> int | None:
         """The deadline that comes first."""
-        return min((s.deadline_ms for s in self._sessions.values()), default=None)
+        return min((live.deadline_ms for live in self._sessions.values()), default=None)
 
     def _deadline(self, timeout_ms: int, now_ms: int) -> int:
         return ((now_ms + timeout_ms) // self._tick_ms + 1) * self._tick_ms
