@@ -259,9 +259,9 @@ class Cluster:
         )
         self.client_nodes = ClientNodes()
         self.inlet = Inlet()
-        self.zookeeper_log = ZooKeeperLog(self.recorder.found)
+        self.zookeeper_log = ZooKeeperLog(self.recorder.own_problems)
         self.folds = SharedFolds()
-        self.committed = CommittedImage(self.folds, self.recorder.found, self._log_start)
+        self.committed = CommittedImage(self.folds, self.recorder.own_problems, self._log_start)
         config = self.config
         self.plan = QuorumPlan(
             cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,

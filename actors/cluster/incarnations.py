@@ -233,7 +233,7 @@ def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
         disk = cluster.disks[node_id]
         if not recorder.lists_logs(records_of(disk), f"the logs of a broker at its {at}"):
             return
-        with recorder.found.noted(f"the record of the logs of {node_id}", "replica_log"):
+        with recorder.own_problems.noted(f"the record of the logs of {node_id}", "replica_log"):
             for count, row in enumerate(replica_rows(disk, incarnation, at), 1):
                 recorder.trace("replica_log", row)
                 if count % RELIEVED_EVERY == 0:

@@ -209,7 +209,7 @@ def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
     """The rows of one of the tables ``AT_END``, from the brokers' disks as they are."""
     rows: list[dict[str, Any]] = []
     for broker_id in cluster.broker_ids:
-        with cluster.recorder.found.noted(f"the rows of the logs of {broker_id}", table):
+        with cluster.recorder.own_problems.noted(f"the rows of the logs of {broker_id}", table):
             rows += AT_END[table](cluster, broker_id)
     return rows
 
@@ -231,7 +231,7 @@ def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
         if not recorder.lists_logs(records, "the brokers' logs at the end"):
             return
     for broker_id in cluster.broker_ids:
-        with recorder.found.noted(f"the rows of the logs of {broker_id}", table):
+        with recorder.own_problems.noted(f"the rows of the logs of {broker_id}", table):
             if table == "replica_log":
                 at_end = common, pieces
                 yield from replica_columns(*_logs_of(cluster, broker_id), *at_end)

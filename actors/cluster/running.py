@@ -64,7 +64,7 @@ class RunningCluster(ClusterRoles):
         followers: list[CommitFollower] = [self.committed]
         if self.online:
             kind = ThreadedLogChecks if self.rt.mode == "threaded" else LogChecks
-            problems = self.recorder.found
+            problems = self.recorder.own_problems
             checks = kind(self.rt, self.run_id, rules=self.rules, problems=problems)
             if self.adopted is not None:
                 checks.begin_after(self.adopted.end)
@@ -72,7 +72,9 @@ class RunningCluster(ClusterRoles):
             self.recorder.follower = self.live_checks = checks
         elif self.znodes_judged:
             of_mode = ThreadedZnodeChecks if self.rt.mode == "threaded" else ZnodeChecks
-            of_znodes = of_mode(self.rt, self.run_id, self.protocol, problems=self.recorder.found)
+            of_znodes = of_mode(
+                self.rt, self.run_id, self.protocol, problems=self.recorder.own_problems
+            )
             self.zookeeper_log.follower = of_znodes.on_line
             self.recorder.follower = self.live_checks = of_znodes
         followers += self.checks

@@ -71,7 +71,7 @@ class Problems:
         except Exception as error:
             self.add(part, error, lacks)
 
-    def __call__(self) -> tuple[RecorderProblem, ...]:
+    def so_far(self) -> tuple[RecorderProblem, ...]:
         """All problems so far, in the order in which they came."""
         with self._lock:
             return tuple(

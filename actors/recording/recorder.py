@@ -108,7 +108,7 @@ class Recorder:
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
         self._hash = blake2b(digest_size=16)
         self.hashed = True  # False: nobody compares the hash of this run
-        self.found = Problems(lambda: clock.now_ms)
+        self.own_problems = Problems(lambda: clock.now_ms)
 
     def bound_for_hours(self, bytes_on_disk: int) -> None:
         """Take little memory, for a cluster that clients use for long: its run has no hash."""
@@ -123,14 +123,14 @@ class Recorder:
         if most is None or records <= most:
             return True
         why = f"the trace table replica_log lacks {where}: {records:,} records, at most {most:,}"
-        self.found.lack("replica_log", f"{why} are listed")
+        self.own_problems.lack("replica_log", f"{why} are listed")
         return False
 
     @property
     def problems(self) -> tuple[RecorderProblem, ...]:
         """The failures of the recorder and of the live checks, and what the bound has cost."""
         most = f"{self.shelf.bytes_max // 1_000_000:,} MB"
-        return self.found() + tuple(
+        return self.own_problems.so_far() + tuple(
             RecorderProblem(
                 table,
                 f"the trace table {table} lacks its first {lost.rows:,} rows, up to "
@@ -151,7 +151,7 @@ class Recorder:
             try:
                 self._take_sent(exchange, body)
             except Exception as error:
-                self.found.add(f"the record of a {exchange.api}", error, "client_record")
+                self.own_problems.add(f"the record of a {exchange.api}", error, "client_record")
         self._weigh(exchange, exchange.request)
         exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
         # Here and not at each event: no cluster runs for long without a request.
@@ -184,7 +184,7 @@ class Recorder:
         """Record that the node gets another request than its client has sent."""
         exchange.request = body
         if body.__class__ is ProduceRequest:
-            with self.found.noted(f"the record of a {exchange.api}", "client_record"):
+            with self.own_problems.noted(f"the record of a {exchange.api}", "client_record"):
                 self._take_sent(exchange, body)
         self.event("changed", exchange, (body, exchange.version))
 
@@ -212,13 +212,13 @@ class Recorder:
         self._weigh(exchange, body)
         if exchange.is_written:
             late = ValueError("a response left after its row was written")
-            self.found.add(f"the record of a {exchange.api}", late, "rpc")
+            self.own_problems.add(f"the record of a {exchange.api}", late, "rpc")
         if exchange.is_of_client:
             rows: list[dict[str, Any]] = []
             try:
                 rows = self._add_client_rows(exchange, body)
             except Exception as error:
-                self.found.add(f"the record of a {exchange.api}", error, "client_record")
+                self.own_problems.add(f"the record of a {exchange.api}", error, "client_record")
             if self.follower is not None:
                 self.follower.on_response(exchange, body, rows)
             exchange.sent = None
@@ -245,7 +245,7 @@ class Recorder:
         try:
             self.rows[table].append(event)
         except KeyError as error:
-            self.found.add(f"a row of the trace table {table}", error)
+            self.own_problems.add(f"a row of the trace table {table}", error)
         follower = self.follower
         if follower is not None:
             if table == "raft_event":
@@ -277,7 +277,7 @@ class Recorder:
         ]
         lines: list[str] = []
         for of_one_line in together(events)[-count:]:
-            with self.found.noted("the text of an event"):
+            with self.own_problems.noted("the text of an event"):
                 lines.append(readable(of_one_line))
         return lines
 
@@ -288,7 +288,7 @@ class Recorder:
 
         Shapes:  count: of the oldest events, all where none is given.
         """
-        with self.found.noted("the record of the oldest events"):
+        with self.own_problems.noted("the record of the oldest events"):
             self._fold_events(count)
 
     def _fold_events(self, count: int | None) -> None:
@@ -363,7 +363,7 @@ class Recorder:
         self, table: str, rows: list[dict[str, Any]], unsettled: Mapping[int, Unsettled]
     ) -> None:
         """Put rows on the shelf; where it takes none (a full disk) they are lost."""
-        with self.found.noted(f"the move of rows of {table} to disk", table):
+        with self.own_problems.noted(f"the move of rows of {table} to disk", table):
             self.shelf.put(table, rows, unsettled)
 
     def _canonical(self, event: Event) -> str:
@@ -371,7 +371,7 @@ class Recorder:
         try:
             return canonical(event)
         except Exception as error:
-            self.found.add("the hash of an event", error)
+            self.own_problems.add("the hash of an event", error)
             return f"{event[0]} {event[1]} {event[2]}"
 
     def write(
@@ -402,7 +402,7 @@ class Recorder:
                 except OSError:
                     raise  # of the place that the user has named
                 except Exception as error:  # a value that is not of its column's type
-                    self.found.add(f"the trace table {table}", error, table)
+                    self.own_problems.add(f"the trace table {table}", error, table)
                     counts[table] = write(path, table, (), (), last=())
         return counts
 
@@ -480,7 +480,7 @@ class Recorder:
             try:
                 row = self._row(table, event)
             except Exception as error:
-                self.found.add(f"a row of the trace table {table}", error, table)
+                self.own_problems.add(f"a row of the trace table {table}", error, table)
             else:
                 yield row
 
@@ -490,7 +490,7 @@ class Recorder:
             try:
                 row = self._rpc_row(exchange)
             except Exception as error:
-                self.found.add("a row of the trace table rpc", error, "rpc")
+                self.own_problems.add("a row of the trace table rpc", error, "rpc")
             else:
                 yield row
 

@@ -240,7 +240,7 @@ def _unseen(cluster: RunningCluster) -> tuple[Response | None, ScenarioFailure |
     Otherwise, every cluster that served for hours would end with 2: its trace reaches its bound.
     """
     lacking = unseen(cluster)
-    if lacking is None or not cluster.recorder.found():
+    if lacking is None or not cluster.recorder.own_problems.so_far():
         return None, lacking
     return Response(text=shortened(lacking.text), exit_code=EXIT_UNKNOWN), lacking
 

@@ -275,7 +275,7 @@ def test_only_the_first_error_of_a_part_is_kept() -> None:
 
     recorder = Recorder("run", Clock())
     for number in range(3):
-        recorder.found.add("the live checks", ValueError(f"number {number}"))
+        recorder.own_problems.add("the live checks", ValueError(f"number {number}"))
     [problem] = recorder.problems
     assert problem.why == "the live checks crashed at 7 ms: ValueError: number 0 (and 2 more times)"
     assert len(one_line(ValueError("x" * 5_000))) < 400

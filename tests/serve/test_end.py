@@ -48,6 +48,6 @@ def test_a_trace_that_reached_its_bound_is_no_failure_of_the_command() -> None:
             assert any("a trace takes at most" in line for line in serving._lacks(recorder))
             response, failure = serving._unseen(inside(cluster))
             assert response is None and failure is not None and failure.kind == "unseen"
-            recorder.found.add("the live checks", ValueError("broken"))
+            recorder.own_problems.add("the live checks", ValueError("broken"))
             response, failure = serving._unseen(inside(cluster))
             assert response is not None and response.exit_code == 2
