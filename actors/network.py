@@ -21,7 +21,8 @@ from operator import itemgetter
 from typing import Any, Protocol
 from uuid import UUID
 
-from minicluster.actors.answers import Answer, Answers, Passed
+from minicluster.actors.answers.answer import Answer, Passed
+from minicluster.actors.answers.answers import Answers
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -33,7 +34,7 @@ from minicluster.actors.links import (
     Links,
     Packet,
 )
-from minicluster.actors.recording.exchange import End, Exchange, Given
+from minicluster.actors.recording.exchange import End, Exchange, Substitute
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
@@ -240,7 +241,7 @@ class Network:
         self.recorder.response(exchange, body, fate)
         exchange.topic_ids = {}  # an old image is not kept alive
         if answer is not None:
-            self._give(exchange, answer)
+            self._substitute(exchange, answer)
 
     def forget(self, packet: Packet) -> None:
         """Close the exchange of a request that has no response (Produce with acks=0)."""
@@ -249,7 +250,7 @@ class Network:
             home = self.endpoints.get(exchange.dst)
             answer = self.answers.on_response(exchange, None, home)
             if answer is not None and answer.end is not End.DROP:  # there is none to lose
-                self._give(exchange, answer)
+                self._substitute(exchange, answer)
                 return
         if exchange.open:
             self._close(exchange, None, "no_response")
@@ -277,22 +278,22 @@ class Network:
                 packet.body = answer.request
                 self.recorder.changed(packet.exchange, answer.request)
         elif answer is not None:
-            self._give(packet.exchange, answer)
-        return isinstance(answer, Given)
+            self._substitute(packet.exchange, answer)
+        return isinstance(answer, Substitute)
 
-    def _give(self, exchange: Exchange, given: Given) -> None:
+    def _substitute(self, exchange: Exchange, substitute: Substitute) -> None:
         """Let a client have what an answer gives it in place of what its node says."""
-        exchange.answer = given
-        self.recorder.answer(exchange, given)
-        if given.end is End.CLOSE:
+        exchange.answer = substitute
+        self.recorder.answer(exchange, substitute)
+        if substitute.end is End.CLOSE:
             self._later(self._disconnected, exchange)
-        elif given.end is End.RESET:
+        elif substitute.end is End.RESET:
             self._later(self._reset, exchange)
-        elif given.end is None:
-            response = Packet(exchange, given.response, True)
-            response.is_own = given.of_node
-            if given.later_ms:
-                self.rt.post(self.rt.now_ms + given.later_ms, self._travel_late, response)
+        elif substitute.end is None:
+            response = Packet(exchange, substitute.response, True)
+            response.is_own = substitute.of_node
+            if substitute.later_ms:
+                self.rt.post(self.rt.now_ms + substitute.later_ms, self._travel_late, response)
             else:
                 self._travel(response)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from minicluster.actors.answers import Interception
+from minicluster.actors.answers.interception import Interception
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
     OutsideQuorum,

@@ -29,16 +29,16 @@ class End(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What a client gets.
+class Substitute:
+    """What a client gets in place of what its node says.
 
-    Shapes:  by: the action. what: for people. response: None: there is none. of_node: it is what
-             the node says, but for errors. misleads: it is neither that nor an error, so that what
-             the client does from here on shows nothing. later_ms: how much later it comes.
+    Shapes:  by: the action. description: for people. response: None: there is none. of_node: it is
+             what the node says, but for errors. misleads: it is neither that nor an error, so that
+             what the client does from here on shows nothing. later_ms: how much later it comes.
     """
 
     by: str
-    what: str
+    description: str
     when: str
     response: Any = None
     end: End | None = None
@@ -132,7 +132,7 @@ class Exchange:
         self.registered_epoch: int | None = None
         # By name, in the image of the broker when it responded; none once the rows have been made.
         self.topic_ids: Mapping[str, UUID] = {}
-        self.answer: Given | None = None  # what the client got besides what its node did
+        self.answer: Substitute | None = None  # what the client got in place of what its node said
         self.change: Any = None  # of the response that will come, by an answer
         self.over_tcp = is_client(src)
         self.open = True

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, without_records
-from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Given
+from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Substitute
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import Event, readable, together
 from minicluster.actors.recording.sent_batches import sent_batches
@@ -188,17 +188,17 @@ class Recorder:
                 self._take_sent(exchange, body)
         self.event("changed", exchange, (body, exchange.version))
 
-    def answer(self, exchange: Exchange, given: Given) -> None:
+    def answer(self, exchange: Exchange, substitute: Substitute) -> None:
         """Record what a client gets in place of what its node says."""
-        response = given.response
-        if given.misleads:
+        response = substitute.response
+        if substitute.misleads:
             self._misled.add(exchange.client_id)
-        said = f"{given.by} {given.what} {given.when}"
+        text = f"{substitute.by} {substitute.description} {substitute.when}"
         if response is None:
-            self.event("answer", exchange, said)
+            self.event("answer", exchange, text)
         else:
-            exchange.answer = replace(given, response=without_records(response))
-            self.event("answer", exchange, (response, exchange.version), said)
+            exchange.answer = replace(substitute, response=without_records(response))
+            self.event("answer", exchange, (response, exchange.version), text)
 
     def response(self, exchange: Exchange, body: Any, fate: str) -> None:
         """Record a response that is sent; the first one to a client becomes its rows."""
@@ -544,15 +544,15 @@ def _is_closed(exchange: Exchange) -> bool:
 
 def answer_json(exchange: Exchange) -> dict[str, Any] | None:
     """What a client got in place of what its node said; None: nothing else."""
-    given = exchange.answer
-    if given is None:
+    substitute = exchange.answer
+    if substitute is None:
         return None
-    response = given.response
+    response = substitute.response
     return {
-        "by": given.by,
-        "what": given.what,
-        "when": given.when,
-        "misleads": given.misleads,
+        "by": substitute.by,
+        "what": substitute.description,
+        "when": substitute.when,
+        "misleads": substitute.misleads,
         "response": None if response is None else message_json(response, exchange.version),
     }
 

@@ -9,15 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, cast
 
-from minicluster.actors.answers import (
-    Answer,
-    EndAnswer,
-    ErrorAnswer,
-    Interception,
-    LateAnswer,
-    Requests,
-    name_of,
-)
+from minicluster.actors.answers.answer import Answer, EndAnswer, LateAnswer, Requests
+from minicluster.actors.answers.error_answer import ErrorAnswer
+from minicluster.actors.answers.interception import Interception, name_of
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.links import Condition

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from minicluster.actors.answers import Answer
+from minicluster.actors.answers.answer import Answer
 from minicluster.actors.cluster.actions.answers import delay_responses, lift_answers
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
