@@ -89,13 +89,13 @@ class Adoption:
         return {node: brokers[node] for node in self.starting if brokers[node].active}
 
     def configs(
-        self, config: ClusterConfig, given: Mapping[str, object]
+        self, config: ClusterConfig, settings: Mapping[str, object]
     ) -> dict[int, ClusterConfig]:
         """The settings of brokers, with the racks and as many log directories as the log has."""
         configs: dict[int, ClusterConfig] = {}
         for broker in self.end.image.cluster.brokers.values():
             own = config
-            if broker.rack is not None and BROKER_RACK not in given:
+            if broker.rack is not None and BROKER_RACK not in settings:
                 own = replace(own, rack=broker.rack)
             if broker.log_dirs and len(broker.log_dirs) != len(config.log_dirs):
                 own = replace(own, log_dirs=tuple(f"d{n}" for n in range(len(broker.log_dirs))))

@@ -372,13 +372,13 @@ class Cluster:
         names = self.node_configs.get(node_id, self.config).log_dirs
         return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in names)
 
-    def check_started(self, what: str) -> None:
+    def check_started(self, task: str) -> None:
         """Reject what needs a cluster that has been started.
 
         Errors:  UserError.
         """
         if not self.is_started:
-            raise UserError(f"{what}: the cluster is not started; call start(), or use it in with")
+            raise UserError(f"{task}: the cluster is not started; call start(), or use it in with")
 
     # The committed state and the roles in it.
 

@@ -75,8 +75,8 @@ def state_lines(
         if registration is not None and registration.in_controlled_shutdown:
             states.append("in controlled shutdown")
         words.append(f"{broker_id} {' and '.join(states) or 'unfenced'}")
-    who = "none" if active_controller is None else str(active_controller)
-    lines = [f"active controller {who}; brokers: {', '.join(words)}"]
+    active = "none" if active_controller is None else str(active_controller)
+    lines = [f"active controller {active}; brokers: {', '.join(words)}"]
     internal: dict[str, list[PartitionRegistration]] = {}
     for topic, index, state in image.topics.partitions():
         if topic.name in INTERNAL_TOPICS:  # fifty lines of __consumer_offsets hide all others

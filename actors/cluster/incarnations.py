@@ -246,8 +246,8 @@ def _exited(cluster: Cluster, node_id: int, halted: str) -> None:
     cluster.rt.schedule(cluster.now_ms, partial(_take_away, cluster), (process, halted))
 
 
-def _take_away(cluster: Cluster, what: tuple[Process | None, str]) -> None:
-    process, halted = what
+def _take_away(cluster: Cluster, process_and_reason: tuple[Process | None, str]) -> None:
+    process, halted = process_and_reason
     with cluster.lifecycle:
         if process is not None and cluster.processes.get(process.node_id) is process:
             record_logs(cluster, process.node_id, "crash" if halted else "end")

@@ -85,15 +85,15 @@ def checked_ids(
     return ids
 
 
-def _own_ids(node_ids: object, what: str, low: int, high: int) -> tuple[int, ...] | None:
+def _own_ids(node_ids: object, name: str, low: int, high: int) -> tuple[int, ...] | None:
     if node_ids is None:
         return None
     if isinstance(node_ids, str) or not isinstance(node_ids, Sequence):
-        raise UserError(f"{what}: {shown(node_ids)} is not a list of ids such as [0, 1, 2]")
-    ids = sorted(whole_number(node_id, what, 0, NODE_ID_MAX) for node_id in node_ids)
+        raise UserError(f"{name}: {shown(node_ids)} is not a list of ids such as [0, 1, 2]")
+    ids = sorted(whole_number(node_id, name, 0, NODE_ID_MAX) for node_id in node_ids)
     if len(set(ids)) < len(ids):
-        raise UserError(f"{what}: an id is there twice; each node has its own")
-    whole_number(len(ids), f"{what}: how many", low, high)
+        raise UserError(f"{name}: an id is there twice; each node has its own")
+    whole_number(len(ids), f"{name}: how many", low, high)
     return tuple(ids)
 
 
@@ -128,13 +128,13 @@ def checked_run_id(run_id: object) -> str:
     return str(run_id)
 
 
-def check_types(given: Mapping[str, object]) -> None:
+def check_types(arguments: Mapping[str, object]) -> None:
     """Reject arguments of a wrong type.
 
     Errors:  UserError in one line.
     """
     for name, (types, text) in _TYPES.items():
-        value = given[name]
+        value = arguments[name]
         if value is not None and not isinstance(value, types):
             raise UserError(f"{name}: {shown(value)} is not {text}")
 
@@ -179,7 +179,7 @@ def pace_of(pace: object, *, runtime: str, listeners: bool) -> float | None:
 
 
 def config_of(
-    given: Mapping[str, Any], *, brokers: int, controllers: int, threaded: bool
+    arguments: Mapping[str, Any], *, brokers: int, controllers: int, threaded: bool
 ) -> ClusterConfig:
     """The settings of a cluster; those of groups fit its size, as in Kafka's quick start.
 
@@ -189,7 +189,7 @@ def config_of(
     Errors:  UserError for a setting that is unknown or out of range. One that changes nothing here
              is a NoEffectWarning.
     """
-    for name in given:
+    for name in arguments:
         reason = reason_without_effect(name)
         if reason is not None:
             text = f"config: {name} has no effect here: {reason}"
@@ -199,7 +199,7 @@ def config_of(
         fitting["offsets.topic.replication.factor"] = brokers
         fitting["transaction.state.log.replication.factor"] = brokers
         fitting["transaction.state.log.min.isr"] = min(2, brokers)
-    config = (THREADED if threaded else ClusterConfig()).with_settings({**fitting, **given})
+    config = (THREADED if threaded else ClusterConfig()).with_settings({**fitting, **arguments})
     if config.kraft_version > 1:
         raise UserError(f"kraft.version: {config.kraft_version} is not one of 0, 1")
     if config.initial_controllers > controllers:

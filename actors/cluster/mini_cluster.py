@@ -257,8 +257,8 @@ class MiniCluster:
         self._cluster.check_started("wait_until")
         candidate: object = condition
         if not callable(candidate):
-            what = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
-            raise UserError(f"wait_until: {shown(candidate)} is not a condition; give {what}")
+            expected = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
+            raise UserError(f"wait_until: {shown(candidate)} is not a condition; give {expected}")
         self._cluster.wait(condition, read_duration(within, "wait_until: within"))
 
     @property
@@ -421,18 +421,18 @@ class MiniCluster:
         return report
 
 
-def _path(value: object, what: str) -> Path:
+def _path(value: object, name: str) -> Path:
     """A path that a caller gave.
 
     Errors:  UserError for a value of another type.
     """
     if not isinstance(value, str | os.PathLike):
-        raise UserError(f"{what}: {shown(value)} is not a path")
+        raise UserError(f"{name}: {shown(value)} is not a path")
     return Path(value)
 
 
 @contextmanager
-def _writing(what: str, path: Path) -> Iterator[None]:
+def _writing(method: str, path: Path) -> Iterator[None]:
     """Give an error of the file system the words of a method that writes to a path.
 
     Errors:  Unwritable for it, with the path that the caller gave.
@@ -443,4 +443,4 @@ def _writing(what: str, path: Path) -> Iterator[None]:
         from minicluster.actors.recording.run_place import Unwritable
 
         reason = str(error.strerror or error).removeprefix("cannot be written: ")  # of an export
-        raise Unwritable(f"{what}: {path}: cannot be written: {reason}") from None
+        raise Unwritable(f"{method}: {path}: cannot be written: {reason}") from None

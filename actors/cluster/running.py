@@ -94,17 +94,17 @@ class RunningCluster(ClusterRoles):
         for node_id in dict.fromkeys((*others, *combined, *self.starting)):
             start_process(self, node_id)
 
-    def open_to_clients(self, what: str) -> Endpoints:
+    def open_to_clients(self, name: str) -> Endpoints:
         """Where clients connect; from now on a paced cluster runs by itself.
 
         The first client may ask any broker, and one with an older image would answer with a part
         of the cluster: they all know each other first.
 
-        Shapes:  what: the name that an error begins with.
+        Shapes:  name: what an error begins with.
         Errors:  UserError for a cluster without listeners, or before its start.
         """
         if self.listeners is None:
-            raise UserError(f"{what}: start the cluster with listeners=True")
+            raise UserError(f"{name}: start the cluster with listeners=True")
         if not self._is_open_to_clients and self.is_up():
             self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
         self._is_open_to_clients = True
@@ -158,8 +158,8 @@ class RunningCluster(ClusterRoles):
             outcome = condition()
             if callable(outcome):
                 # A method that is not called is true at once: the wait would end before it began.
-                what = f"{describe(condition)} gives a function, which is always true"
-                raise UserError(f"wait_until: {what}; call it: {describe(outcome)}()")
+                problem = f"{describe(condition)} gives a function, which is always true"
+                raise UserError(f"wait_until: {problem}; call it: {describe(outcome)}()")
             return bool(outcome)
 
         if not self.run_until(holds, within_ms):

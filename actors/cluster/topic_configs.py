@@ -56,5 +56,5 @@ def check_topic_configs(names: Iterable[str]) -> None:
     """
     for name in names:
         if name not in NAMES:
-            what = instead(name, NAMES, "write one such as min.insync.replicas")
-            raise UserError(f"unknown topic config {name!r}; {what}")
+            hint = instead(name, NAMES, "write one such as min.insync.replicas")
+            raise UserError(f"unknown topic config {name!r}; {hint}")

@@ -120,8 +120,8 @@ class NodeSet(tuple[Node, ...]):
         Errors:  UserError for what holds no nodes, which would never be equal.
         """
         if not isinstance(other, list | tuple | set | frozenset):
-            what = "nodes or ids, such as [1, 2]; len() counts them"
-            raise UserError(f"{list(self)} is compared with {shown(other)}; it takes {what}")
+            expected = "nodes or ids, such as [1, 2]; len() counts them"
+            raise UserError(f"{list(self)} is compared with {shown(other)}; it takes {expected}")
         return set(self) == {self._checked(item) for item in other}
 
     def __ne__(self, other: object) -> bool:

@@ -148,8 +148,8 @@ class Listeners:
         if node_id not in self.endpoints.nodes:
             return
         if up:
-            taken = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
-            listener = Listener(node_id, self.network.endpoints[node_id].incarnation, taken)
+            bound = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
+            listener = Listener(node_id, self.network.endpoints[node_id].incarnation, bound)
             self._call(lambda: self._listen(listener))
         else:
             self._call(lambda: self._unlisten(node_id, reset=reset))

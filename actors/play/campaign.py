@@ -95,10 +95,10 @@ class Tally:
         lines = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{unknown}"]
         first = self.first
         if first is not None and first.failure is not None:
-            what = " and ".join(first.scenario.faults) or "a promise"
+            broken = " and ".join(first.scenario.faults) or "a promise"
             verb = "killed" if first.scenario.faults else "broken"
             rule = first.failure.rule or first.failure.kind
-            lines.append(f"{what} {verb} first at seed {first.name} by {rule}")
+            lines.append(f"{broken} {verb} first at seed {first.name} by {rule}")
         return lines
 
 

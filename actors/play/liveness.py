@@ -41,10 +41,10 @@ class Broken:
     stuck: tuple[str, ...]
 
     def __str__(self) -> str:
-        what = "; ".join(self.stuck)
+        reasons = "; ".join(self.stuck)
         return (
             f"{self.promise.id} ({self.promise.text}) did not hold {self.after_ms / 1000:g}s after "
-            f"healing: {what}"
+            f"healing: {reasons}"
         )
 
 

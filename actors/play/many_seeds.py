@@ -102,7 +102,7 @@ def _begin_process() -> None:
 
 def _in_processes(
     pool: ProcessPoolExecutor,
-    one: Callable[..., Outcome],
+    play_one: Callable[..., Outcome],
     jobs: int,
     drawn: Iterator[Drawn],
 ) -> Iterator[Outcome]:
@@ -110,7 +110,7 @@ def _in_processes(
     waiting: deque[Future[Outcome]] = deque()
     for seed, variation in drawn:
         with _uninterrupted():
-            waiting.append(pool.submit(one, seed, variation=variation))
+            waiting.append(pool.submit(play_one, seed, variation=variation))
         if len(waiting) == 2 * jobs:
             yield waiting.popleft().result()
     while waiting:

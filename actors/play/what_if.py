@@ -136,8 +136,8 @@ def notes_of(adoption: Adoption, watch_ms: int) -> list[str]:
     if stopped:
         notes.append("no broker is active where the log ends: all of them were started first")
     elif down:
-        which = ("broker " if len(down) == 1 else "brokers ") + ", ".join(map(str, down))
-        notes.append(f"fenced where the log ends, and so down: {which}")
+        names = ("broker " if len(down) == 1 else "brokers ") + ", ".join(map(str, down))
+        notes.append(f"fenced where the log ends, and so down: {names}")
     notes.append("partitions hold no records: catching up takes no time")
     if partitions_of(adoption) > ONLINE_PARTITIONS_MAX:
         notes.append(f"more than {ONLINE_PARTITIONS_MAX:,} partitions: no rule judges the run")

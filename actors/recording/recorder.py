@@ -350,7 +350,7 @@ class Recorder:
 
     def _shelve_client_rows(self) -> None:
         oldest = self._client_rows[: self.piece_rows]
-        on_their_way = {id(row): one for one, rows in self._on_their_way for row in rows}
+        on_their_way = {id(row): exchange for exchange, rows in self._on_their_way for row in rows}
         unsettled = {
             index: Unsettled(partial(dict, row), partial(_is_closed, on_their_way[id(row)]))
             for index, row in enumerate(oldest)

@@ -226,10 +226,10 @@ def _keep(old: Path, new: Path, shown: str) -> None:
     """Let a user's file be in the new folder, the same file where links are possible."""
     try:
         new.parent.mkdir(parents=True, exist_ok=True)
-        taken = os.path.lexists(new)
+        is_taken = os.path.lexists(new)
     except (FileExistsError, NotADirectoryError):
-        taken = True
-    if taken:
+        is_taken = True
+    if is_taken:
         raise UserError(f"{shown}: is not a file of a run and has the name of one; move it away")
     try:
         os.link(old, new, follow_symlinks=False)

@@ -103,13 +103,17 @@ class _Group:
         import pyarrow as pa
 
         # Before they are read: another thread may settle one meanwhile.
-        left = {index: one for index, one in self.unsettled.items() if not one.is_settled()}
+        unsettled = {
+            index: exchange
+            for index, exchange in self.unsettled.items()
+            if not exchange.is_settled()
+        }
         content = self.read(table)
         # Not by pyarrow.feather, which loads pandas: 30 MB and half a second.
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_file(str(file), content.schema, options=options) as writer:
             writer.write_table(content)
-        self.file, self.pieces, self.unsettled = file, [], left
+        self.file, self.pieces, self.unsettled = file, [], unsettled
         return file.stat().st_size
 
 

@@ -49,7 +49,7 @@ def _blocks(source: int, first: int, stride: int) -> Iterator[tuple[int, ...]]:
 def _steps(stride: int) -> int:
     """The distance of each lane from the first."""
     distances = ((lane * stride * _GOLDEN) & _MASK for lane in range(_LANES))
-    return sum(one << (lane * _LANE_BITS) for lane, one in enumerate(distances))
+    return sum(distance << (lane * _LANE_BITS) for lane, distance in enumerate(distances))
 
 
 def _finalise(x: int, mask: int) -> int:

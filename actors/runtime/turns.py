@@ -135,7 +135,7 @@ class Turns:
         self.now_ms = 0
         self._calls_at: dict[int, list[tuple[Callable[[Any], None], Any]]] = {}
         self._instants: list[int] = []  # a heap: the times in _calls_at
-        self._made = 0  # calls of the first instant
+        self._calls_made = 0  # calls of the first instant
         self._collect_at = 0  # of ``steps``
         self._ready: list[SimulatedInbox] = []
         self._running: SimulatedInbox | None = None
@@ -203,15 +203,15 @@ class Turns:
         while instants and instants[0] <= now_ms:
             at_ms = instants[0]
             calls = calls_at[at_ms]
-            while self._made < len(calls):
-                call, argument = calls[self._made]
-                self._made += 1
+            while self._calls_made < len(calls):
+                call, argument = calls[self._calls_made]
+                self._calls_made += 1
                 call(argument)
             calls.clear()  # a call may have run the cluster, which then made the calls after it
             if not instants:  # a call has closed the cluster
-                self._made = 0
+                self._calls_made = 0
             elif instants[0] == at_ms:
-                self._made = 0
+                self._calls_made = 0
                 del calls_at[heappop(instants)]
 
     def _turns(self) -> None:

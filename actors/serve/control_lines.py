@@ -101,11 +101,11 @@ def read_response(line: bytes) -> Response:
     )
 
 
-def _object(line: bytes, what: str) -> dict[str, Any]:
+def _object(line: bytes, subject: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise UserError(f"{what} is one line of JSON, an object")
+        raise UserError(f"{subject} is one line of JSON, an object")
     return value

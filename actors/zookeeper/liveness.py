@@ -69,7 +69,7 @@ def behind(cluster: Cluster) -> list[str]:
             continue
         requests = process.zk_broker.requests
         for topic, index, state in cluster.image.topics.partitions():
-            shown = _found(requests.cache.topics, topic.name, index)
+            shown = _partition(requests.cache.topics, topic.name, index)
             if shown is None or _metadata(shown) != _metadata(state):
                 has = "nothing" if shown is None else _metadata(shown)
                 stuck.append(f"broker {node_id} shows {has} of {topic.name}-{index}")
@@ -78,14 +78,14 @@ def behind(cluster: Cluster) -> list[str]:
             if named not in requests.hosted or node_id not in state.replicas:
                 continue
             # LeaderAndIsr alone changes what a replica's broker has, and follows no ISR change.
-            known = _found(requests.image.topics, topic.name, index)
+            known = _partition(requests.image.topics, topic.name, index)
             if known is None or _leadership(known) != _leadership(state):
                 has = "nothing" if known is None else _leadership(known)
                 stuck.append(f"broker {node_id} has {has} of {topic.name}-{index}")
     return stuck
 
 
-def _found(topics: TopicsImage, topic: str, index: int) -> PartitionRegistration | None:
+def _partition(topics: TopicsImage, topic: str, index: int) -> PartitionRegistration | None:
     image = topics.named(topic)
     return None if image is None else image.partitions.get(index)
 

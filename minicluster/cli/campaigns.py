@@ -159,7 +159,7 @@ def _judged(runs: list[Path], played: Verdict, place: RunsPlace) -> int:
     with shown_verification() as show:
         report = verify(*runs, on_progress=show)
     show_report(report, TEXT, every_rule=False)
-    written = [leave_report(run, one) for run, one in zip(runs, report.each, strict=True)]
+    written = [leave_report(run, judged) for run, judged in zip(runs, report.each, strict=True)]
     for run in runs:
         place.publish(run)
     if not all(written):
@@ -208,14 +208,14 @@ def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
     from minicluster.actors.play.campaign import shortest
 
     with progress() as bar:
-        what = f"seed {outcome.name}: shrinking"
-        task = bar.add_task(what)
+        title = f"seed {outcome.name}: shrinking"
+        task = bar.add_task(title)
 
         def show(replays: int, fewest: int) -> None:
             bar.update(
                 task,
                 description=(
-                    f"{what}, {counted(replays, 'replay')}, {counted(fewest, 'step')} left"
+                    f"{title}, {counted(replays, 'replay')}, {counted(fewest, 'step')} left"
                 ),
             )
 

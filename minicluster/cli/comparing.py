@@ -30,8 +30,8 @@ def compare_command(left: Path, right: Path, form: str, limits: ReadLimits) -> i
     from minicluster.verify.comparison import Level, compare
     from minicluster.verify.evidence.reading import read_runs
 
-    one, other = read_runs([left, right], limits)
-    comparison = compare(one, other)
+    first, second = read_runs([left, right], limits)
+    comparison = compare(first, second)
     if form == JSON:
         listed = [
             {"level": each.level.name.lower(), "about": each.about, "left": each.left,

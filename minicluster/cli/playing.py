@@ -250,8 +250,8 @@ def _loaded(path: Path) -> Scenario:
     scenario = load_scenario(path)
     for rule_id in scenario.exercises:
         if rule_id not in RULES_BY_ID:
-            what = instead(rule_id, RULES_BY_ID)
-            raise UserError(f"{path}: exercises: unknown rule {rule_id!r}; {what}")
+            hint = instead(rule_id, RULES_BY_ID)
+            raise UserError(f"{path}: exercises: unknown rule {rule_id!r}; {hint}")
     return scenario
 
 
@@ -270,7 +270,7 @@ def _played(
     """
     from minicluster.actors.play.player import play
 
-    told: set[tuple[int, str]] = set()  # the second play tells nothing new
+    reported: set[tuple[int, str]] = set()  # the second play tells nothing new
     task = shown.add_task("starting the cluster", total=len(scenario.steps))
 
     def show(done: int, text: str, now_ms: int) -> None:
@@ -278,8 +278,8 @@ def _played(
         shown.update(task, completed=done, description=escape(line))
         if tell is None and not err.is_terminal:  # nothing moves there: one line per step
             complain(line)
-        elif tell is not None and (done, text) not in told:
-            told.add((done, text))
+        elif tell is not None and (done, text) not in reported:
+            reported.add((done, text))
             tell(line)
 
     try:

@@ -85,22 +85,22 @@ def _vertical(names: Sequence[str], texts: Iterable[Sequence[str]]) -> Iterator[
             yield from (f"{' ' * width}  {printable(line)}".rstrip() for line in others)
 
 
-def _csv(found: Rows) -> Iterator[str]:
-    for row in (found.names, *found.rows):
+def _csv(result: Rows) -> Iterator[str]:
+    for row in (result.names, *result.rows):
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow([_text(value) for value in row])
         yield line.getvalue()
 
 
-def _json(found: Rows) -> Iterator[str]:
-    for row in found.rows:
-        content = dict(zip(found.names, map(_plain, row), strict=True))
+def _json(result: Rows) -> Iterator[str]:
+    for row in result.rows:
+        content = dict(zip(result.names, map(_plain, row), strict=True))
         yield json.dumps(content, default=str)
 
 
-def _markdown(found: Rows) -> Iterator[str]:
-    marks = ["---"] * len(found.names)
-    for row in (found.names, marks, *([_text(value) for value in row] for row in found.rows)):
+def _markdown(result: Rows) -> Iterator[str]:
+    marks = ["---"] * len(result.names)
+    for row in (result.names, marks, *([_text(value) for value in row] for row in result.rows)):
         cells = (printable(text.replace("\n", " ")).replace("|", "\\|") for text in row)
         yield f"| {' | '.join(cells)} |"
 

@@ -100,23 +100,23 @@ def shown_verification(shown: Progress | None = None) -> Iterator[Callable[[obje
         yield lambda state: display.update(task, description=f"{_VERIFYING}: {state}")
 
 
-def shown_os_error(error: OSError, what: str = "") -> str:
+def shown_os_error(error: OSError, before: str = "") -> str:
     """An error of the operating system in one line: the file, if it names one, and the reason.
 
-    Shapes:  what: the text before the reason.
+    Shapes:  before: the text before the reason.
     """
     reason = error.strerror or str(error) or type(error).__name__
     return (
-        what + reason
+        before + reason
         if error.filename is None
-        else f"{os.fsdecode(error.filename)}: {what}{reason}"
+        else f"{os.fsdecode(error.filename)}: {before}{reason}"
     )
 
 
 def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
     """Report in one line a fault of the program, and leave the traceback in a file."""
     first = next(iter(str(error).splitlines()), "")
-    what = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
+    text = f"internal error: {type(error).__name__}{': ' * bool(first)}{first[:200]}"
     content = (
         f"minicluster {VERSION}, Python {platform.python_version()}, "
         f"{platform.platform()}\n"
@@ -127,7 +127,7 @@ def report_crash(error: BaseException, arguments: Iterable[str]) -> None:
         descriptor, path = tempfile.mkstemp(prefix="minicluster-", suffix=".txt", text=True)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(content)
-        complain(f"minicluster: {what}; please report it with {path}")
+        complain(f"minicluster: {text}; please report it with {path}")
     except OSError:  # there is no place for a file
-        complain(f"minicluster: {what}")
+        complain(f"minicluster: {text}")
         sys.stderr.write(content)

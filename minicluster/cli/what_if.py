@@ -135,12 +135,12 @@ def _played(
         return what_if(log, scenario, seeds=seeds, config=config, watch_ms=watch_ms, on_stage=show)
 
 
-def _leave(found: WhatIf, file: Path) -> bool:
+def _leave(outages: WhatIf, file: Path) -> bool:
     """Write the page; False, after one line that gives the reason, where that is impossible."""
     from minicluster.verify.what_if.page import page
 
     try:
-        file.write_text(page(found), encoding="utf-8")
+        file.write_text(page(outages), encoding="utf-8")
     except OSError as error:
         complain(f"minicluster: {shown_os_error(error, 'the page is not written: ')}")
         return False

@@ -119,7 +119,7 @@ def _times(do: Declared, usual: int = 1) -> int | None:
     return usual if do.lasting is None else None
 
 
-def _give(cluster: ClusterRoles, do: Declared, answer: Answer, what: str) -> Answer:
+def _give(cluster: ClusterRoles, do: Declared, answer: Answer, description: str) -> Answer:
     network = cluster.network
     network.answers.on_hit = partial(_hit, cluster)
     network.answers.on_over = partial(_over, cluster)
@@ -132,7 +132,7 @@ def _give(cluster: ClusterRoles, do: Declared, answer: Answer, what: str) -> Ans
     network.answer(answer)
     apis = " ".join(cast(tuple[str, ...], do.api))
     when = f" {do.when} it takes effect" if hasattr(do, "when") else ""
-    detail = f"{apis} {what}{when}"
+    detail = f"{apis} {description}{when}"
     cluster.note(answer.action, _targets(cluster, answer), "start", detail)
     if do.lasting is not None:
         cluster.rt.schedule(cluster.now_ms + ms(do.lasting), lift, None)
@@ -148,9 +148,9 @@ def _over(cluster: ClusterRoles, answer: Answer) -> None:
     cluster.note(answer.action, _targets(cluster, answer), "stop")
 
 
-def _hit(cluster: ClusterRoles, answer: Answer, exchange: Exchange, what: str) -> None:
+def _hit(cluster: ClusterRoles, answer: Answer, exchange: Exchange, description: str) -> None:
     """Record that an answer acts; the promises about time count from the last time."""
     cluster.disturbed_ms = cluster.now_ms
     of = exchange.client_id or "the cluster's own client"
-    detail = f"{what}: {exchange.api} {exchange.id} of {of}"
+    detail = f"{description}: {exchange.api} {exchange.id} of {of}"
     cluster.note(answer.action, [exchange.dst], "hit", detail)

@@ -33,10 +33,10 @@ def _skew(cluster: ClusterRoles, node_id: int, ahead_ms: int, rate: int) -> None
             actor.deliver(ClockChanged())
     ahead = f"{format_duration(ahead_ms)} ahead" if ahead_ms else ""
     speed = f"{rate / USUAL_RATE:g} times as fast" if clock.drifts else ""
-    what = ", ".join(filter(None, [ahead, speed]))
-    if what:
-        cluster.note("clock_skew", [node_id], "start", what)
-    if not clock.drifts and (what or drifted):  # what it is ahead disturbs nobody from here on
+    changes = ", ".join(filter(None, [ahead, speed]))
+    if changes:
+        cluster.note("clock_skew", [node_id], "start", changes)
+    if not clock.drifts and (changes or drifted):  # what it is ahead disturbs nobody from here on
         cluster.note("clock_skew", [node_id], "stop")
 
 

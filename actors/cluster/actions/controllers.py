@@ -136,7 +136,7 @@ def _voting_directory(cluster: ClusterRoles, node_id: int) -> UUID:
     return cluster.disks[node_id].directory_ids[0]
 
 
-def _change_voters(cluster: ClusterRoles, what: str, request: Any, within: Duration) -> None:
-    reject_on_zookeeper(cluster, what, "this cluster has no Raft quorum")
-    response = send(cluster, what, request, within)
-    raise_if_rejected(what, response.error_code, response.error_message)
+def _change_voters(cluster: ClusterRoles, task: str, request: Any, within: Duration) -> None:
+    reject_on_zookeeper(cluster, task, "this cluster has no Raft quorum")
+    response = send(cluster, task, request, within)
+    raise_if_rejected(task, response.error_code, response.error_message)

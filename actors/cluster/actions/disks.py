@@ -29,8 +29,8 @@ def slow_disk(cluster: ClusterRoles, do: declared.SlowDisk) -> None:
             )
 
 
-def _set_write_ms(cluster: ClusterRoles, what: tuple[int, int]) -> None:
-    node_id, write_ms = what
+def _set_write_ms(cluster: ClusterRoles, node_and_ms: tuple[int, int]) -> None:
+    node_id, write_ms = node_and_ms
     if cluster.disks[node_id].write_ms != write_ms:
         cluster.disks[node_id].write_ms = write_ms
         cluster.note("slow_disk", [node_id], "start" if write_ms else "stop", f"{write_ms}ms")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations, product
+from operator import attrgetter
 from typing import Any, cast
 
 from minicluster.actors.answers.answer import Answer
@@ -33,15 +35,13 @@ def cut(cluster: ClusterRoles, do: declared.Cut) -> None:
 def partition(cluster: ClusterRoles, do: declared.Partition) -> None:
     resolved = [cluster.ids_with_clients(group) for group in do.groups]
     pairs = [
-        (a, b)
-        for i, first in enumerate(resolved)
-        for second in resolved[i + 1 :]
-        for a in first
-        for b in second
-        if a != b
+        (source, target)
+        for first, second in combinations(resolved, 2)
+        for source, target in product(first, second)
+        if source != target
     ]
     if do.symmetric:
-        pairs += [(b, a) for a, b in pairs]
+        pairs += _backwards(pairs)
     pairs = list(dict.fromkeys(pairs))  # groups may overlap
     _disturb(cluster, "cut", pairs, lasting=do.lasting, action="partition")
 
@@ -51,8 +51,8 @@ def isolate(cluster: ClusterRoles, do: declared.Isolate) -> None:
     inside = cluster.ids_with_clients(do.node)
     everyone = (*cluster.node_ids, *cluster.client_ids())
     outside = [other for other in everyone if other not in inside]
-    pairs = [(a, b) for a in inside for b in outside]
-    pairs += [(b, a) for a, b in pairs]
+    pairs = list(product(inside, outside))
+    pairs += _backwards(pairs)
     _disturb(cluster, "cut", pairs, lasting=do.lasting, action="isolate")
 
 
@@ -175,10 +175,14 @@ def _pairs(
     cluster: ClusterRoles, src: Nodes, dst: Nodes, *, both: bool = False
 ) -> list[tuple[int, int]]:
     sources, targets = cluster.ids_with_clients(src), cluster.ids_with_clients(dst)
-    pairs = [(a, b) for a in sources for b in targets if a != b]
+    pairs = [(source, target) for source in sources for target in targets if source != target]
     if both:
-        pairs += [(b, a) for a, b in pairs if (b, a) not in pairs]
+        pairs += [pair for pair in _backwards(pairs) if pair not in pairs]
     return pairs
+
+
+def _backwards(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [(target, source) for source, target in pairs]
 
 
 def _disturb_some(
@@ -205,29 +209,33 @@ def _disturb(
     added: list[Condition] = []
     for src, dst in pairs:
         wanted = Condition(kind=kind, src=src, dst=dst, apis=apis, **values)
-        if any(_same(wanted, present) for present in cluster.network.conditions):
+        if any(_effect(wanted) == _effect(present) for present in cluster.network.conditions):
             cluster.note(word, [[src, dst]], "note", "it is so already")
             continue
         added.append(cluster.network.add(wanted))
-    detail = " ".join([*apis, *(f"{k}={v}" for k, v in values.items())])
-    cluster.note(word, [[c.src, c.dst] for c in added], "start", detail)
+    detail = " ".join([*apis, *(f"{name}={value}" for name, value in values.items())])
+    cluster.note(word, [_link(condition) for condition in added], "start", detail)
     if lasting is not None:
         cluster.rt.schedule(
             cluster.now_ms + ms(lasting), partial(_lift_later, cluster), (added, word)
         )
 
 
-def _lift_later(cluster: ClusterRoles, what: tuple[list[Condition], str]) -> None:
-    _lift(cluster, *what)
+def _lift_later(cluster: ClusterRoles, conditions_and_word: tuple[list[Condition], str]) -> None:
+    _lift(cluster, *conditions_and_word)
 
 
 def _lift(cluster: ClusterRoles, conditions: list[Condition], word: str) -> None:
-    present = [c for c in conditions if c in cluster.network.conditions]
+    present = [condition for condition in conditions if condition in cluster.network.conditions]
     cluster.network.lift(present)
-    cluster.note(word, [[c.src, c.dst] for c in present], "stop", "")
+    cluster.note(word, [_link(condition) for condition in present], "stop", "")
 
 
-def _same(a: Condition, b: Condition) -> bool:
-    return (a.kind, a.src, a.dst, a.apis, a.probability, a.mean_ms, a.min_ms, a.distribution) == (
-        b.kind, b.src, b.dst, b.apis, b.probability, b.mean_ms, b.min_ms, b.distribution,
-    )  # fmt: skip
+def _link(condition: Condition) -> list[int]:
+    return [condition.src, condition.dst]
+
+
+_effect = attrgetter(
+    "kind", "src", "dst", "apis", "probability", "mean_ms", "min_ms", "distribution"
+)
+"""What a condition does, and on which link: two with the same are as good as one."""

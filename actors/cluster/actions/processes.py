@@ -179,8 +179,8 @@ def publish_delay(cluster: ClusterRoles, do: declared.PublishDelay) -> None:
             cluster.rt.schedule(until_ms, partial(_set_publish_delay, cluster), (node_id, 0))
 
 
-def _set_publish_delay(cluster: ClusterRoles, what: tuple[int, int]) -> None:
-    node_id, delay_ms = what
+def _set_publish_delay(cluster: ClusterRoles, node_and_ms: tuple[int, int]) -> None:
+    node_id, delay_ms = node_and_ms
     process = cluster.processes.get(node_id)
     if process is None or process.publisher is None:
         cluster.note("publish_delay", [node_id], "note", "it publishes nothing")

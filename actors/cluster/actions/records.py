@@ -73,16 +73,16 @@ def delete_records(cluster: ClusterRoles, do: declared.DeleteRecords) -> dict[st
     before = ALL_COMMITTED if do.before is None else do.before
     low: dict[str, int] = {}
     for topic, index in cast(tuple[tuple[str, int], ...], do.partitions):
-        what = f"delete records of {topic}-{index}"
+        task = f"delete records of {topic}-{index}"
         leader = cluster.own_client.directory.leader(topic, index)
         if leader is None:
-            raise RequestRejected(what, ErrorCode.LEADER_NOT_AVAILABLE, None)
+            raise RequestRejected(task, ErrorCode.LEADER_NOT_AVAILABLE, None)
         wanted = request.DeleteRecordsPartition(partition_index=index, offset=before)
         of_topic = request.DeleteRecordsTopic(name=topic, partitions=(wanted,))
         deletion = request(topics=(of_topic,), timeout_ms=ms(do.within))
-        [response] = send(cluster, what, deletion, do.within, to=leader).topics
+        [response] = send(cluster, task, deletion, do.within, to=leader).topics
         [result] = response.partitions
-        raise_if_rejected(what, result.error_code)
+        raise_if_rejected(task, result.error_code)
         low[f"{topic}-{index}"] = result.low_watermark
     return low
 

@@ -41,29 +41,29 @@ def admin(
              long as ``within``: Kafka's controller rejects it at once, and no client sends it so.
     Errors:  UserError for a request that no bytes can carry; NoResponse.
     """
-    what = type(request).__name__
+    task = type(request).__name__
     if not hasattr(request, "api_key"):
         raise UserError(
             f"admin: {shown(request)} is not a request, such as DescribeQuorumRequest()"
         )
     node_id = None if to is None else cluster.node_id(to)
-    limit = read_duration(within, f"{what}: within")
+    limit = read_duration(within, f"{task}: within")
     if getattr(request, "timeout_ms", None) == 0 and type(request)().timeout_ms == 0:
         request = replace(request, timeout_ms=ms(limit))
-    return send(cluster, what, request, limit, to=node_id)
+    return send(cluster, task, request, limit, to=node_id)
 
 
 def send(
-    cluster: ClusterRoles, what: str, request: Any, within: Duration, *, to: int | None = None
+    cluster: ClusterRoles, task: str, request: Any, within: Duration, *, to: int | None = None
 ) -> Any:
     """Send a request under a name that errors begin with."""
-    cluster.check_started(what)
+    cluster.check_started(task)
     within_ms = ms(within)
     version = highest_version(cluster.rules, request)
     try:
         encode(request, version)
     except (ProtocolError, ValueError, TypeError, AttributeError) as error:
-        raise UserError(f"{what}: version {version} cannot carry it: {error}") from None
+        raise UserError(f"{task}: version {version} cannot carry it: {error}") from None
     of_brokers = cluster.mode != ZOOKEEPER and not is_for_controllers(request, cluster.rules)
     is_combined = not set(cluster.broker_ids).isdisjoint(cluster.controller_ids)
     operation = AdminOperation(
@@ -84,14 +84,14 @@ def send(
         role = "broker" if of_brokers else "controller"
         node = role if to is None else f"response of node {to}"
         verb = "responded" if to is None else "came"
-        raise NoResponse(f"{what}: no {node} {verb} within {limit} ({why})")
+        raise NoResponse(f"{task}: no {node} {verb} within {limit} ({why})")
     return operation.response
 
 
-def reject_on_zookeeper(cluster: ClusterRoles, what: str, why: str) -> None:
+def reject_on_zookeeper(cluster: ClusterRoles, task: str, why: str) -> None:
     """Reject what a cluster on ZooKeeper does not have, before its brokers do in fewer words."""
     if cluster.mode == ZOOKEEPER:
-        raise UserError(f"{what}: {why} (mode zookeeper)")
+        raise UserError(f"{task}: {why} (mode zookeeper)")
 
 
 def finish(cluster: ClusterRoles, operations: Sequence[Operation], until_ms: int) -> None:
@@ -105,10 +105,10 @@ def wait_for_commit(cluster: ClusterRoles, condition: Callable[[], bool]) -> Non
     cluster.run_until(condition, COMMITTED_WITHIN_MS)
 
 
-def raise_if_rejected(what: str, code: int, message: str | None = None) -> None:
+def raise_if_rejected(task: str, code: int, message: str | None = None) -> None:
     """Raise the error of an error code.
 
     Errors:  RequestRejected unless the code is NONE.
     """
     if code != ErrorCode.NONE:
-        raise RequestRejected(what, ErrorCode(code), message)
+        raise RequestRejected(task, ErrorCode(code), message)

@@ -63,10 +63,10 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
             request.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
         ),
     )
-    what = f"create topic {do.name}"
-    response = send(cluster, what, request(topics=(topic,)), do.within)
+    task = f"create topic {do.name}"
+    response = send(cluster, task, request(topics=(topic,)), do.within)
     result = response.topics[0]
-    raise_if_rejected(what, result.error_code, result.error_message)
+    raise_if_rejected(task, result.error_code, result.error_message)
     wait_for_commit(cluster, lambda: cluster.image.topics.named(do.name) is not None)
     return Topic(cluster, do.name)
 
@@ -74,12 +74,12 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
 @performs(declared.DeleteTopic)
 def delete_topic(cluster: ClusterRoles, do: declared.DeleteTopic) -> None:
     names = cast(tuple[str, ...], do.name)
-    what = f"delete topic {', '.join(names)}"
+    task = f"delete topic {', '.join(names)}"
     states = tuple(m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names)
     request = m.DeleteTopicsRequest(topics=states, timeout_ms=ms(do.within))
-    response = send(cluster, what, request, do.within)
+    response = send(cluster, task, request, do.within)
     for result in response.responses:
-        raise_if_rejected(what, result.error_code, result.error_message)
+        raise_if_rejected(task, result.error_code, result.error_message)
     wait_for_commit(
         cluster, lambda: all(cluster.image.topics.named(name) is None for name in names)
     )
@@ -111,11 +111,11 @@ def add_partitions(cluster: ClusterRoles, do: declared.AddPartitions) -> None:
     wanted = request.CreatePartitionsTopic(
         name=str(do.name), count=do.total, assignments=assignments
     )
-    what = f"add partitions to {do.name}"
+    task = f"add partitions to {do.name}"
     grown = request(topics=(wanted,), timeout_ms=ms(do.within))
-    response = send(cluster, what, grown, do.within)
+    response = send(cluster, task, grown, do.within)
     [result] = response.results
-    raise_if_rejected(what, result.error_code, result.error_message)
+    raise_if_rejected(task, result.error_code, result.error_message)
 
 
 @performs(declared.Reassign)
@@ -136,18 +136,18 @@ def reassign(cluster: ClusterRoles, do: declared.Reassign) -> None:
     raise_if_rejected("reassign", response.error_code, response.error_message)
     for topic in response.responses:
         for result in topic.partitions:
-            what = f"reassign {topic.name}-{result.partition_index}"
-            raise_if_rejected(what, result.error_code, result.error_message)
+            task = f"reassign {topic.name}-{result.partition_index}"
+            raise_if_rejected(task, result.error_code, result.error_message)
 
 
 def reassignments(
     cluster: ClusterRoles, *, within: Duration = ADMIN_WITHIN
 ) -> dict[str, Reassignment]:
     """The ongoing reassignments by partition (ListPartitionReassignments)."""
-    what = "list reassignments"
+    task = "list reassignments"
     request = m.ListPartitionReassignmentsRequest(topics=None)
-    response = send(cluster, what, request, read_duration(within, f"{what}: within"))
-    raise_if_rejected(what, response.error_code, response.error_message)
+    response = send(cluster, task, request, read_duration(within, f"{task}: within"))
+    raise_if_rejected(task, response.error_code, response.error_message)
     return {
         f"{topic.name}-{partition.partition_index}": Reassignment(
             replicas=partition.replicas,
@@ -180,7 +180,9 @@ def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
     requests: list[tuple[m.IncrementalAlterConfigsRequest, int | None]]
     if do.broker is not None and cluster.mode == ZOOKEEPER:
         # Nobody forwards there: a broker takes its own configs alone.
-        requests = [(request(resources=(one,)), int(one.resource_name)) for one in resources]
+        requests = [
+            (request(resources=(resource,)), int(resource.resource_name)) for resource in resources
+        ]
     else:
         requests = [(request(resources=resources), None)]
     for sent, to in requests:
@@ -210,12 +212,12 @@ def elect(cluster: ClusterRoles, do: declared.Elect) -> dict[str, ErrorCode]:
 @performs(declared.Unregister)
 def unregister(cluster: ClusterRoles, do: declared.Unregister) -> None:
     for broker_id in cluster.ids(do.broker):
-        what = f"unregister {broker_id}"
+        task = f"unregister {broker_id}"
         why = "a registration ends with the session of its broker"
-        reject_on_zookeeper(cluster, what, why)
+        reject_on_zookeeper(cluster, task, why)
         request = m.UnregisterBrokerRequest(broker_id=broker_id)
-        response = send(cluster, what, request, do.within)
-        raise_if_rejected(what, response.error_code, response.error_message)
+        response = send(cluster, task, request, do.within)
+        raise_if_rejected(task, response.error_code, response.error_message)
 
 
 def _by_topic(partitions: Partitions) -> dict[str, list[int]]:
