@@ -298,6 +298,7 @@ class Network:
                 self._travel(response)
 
     def _travel_late(self, packet: Packet) -> None:
+        """Travel by a timer, which has no lock: on threads this method takes it."""
         self._travel(packet)
 
     # Disturbances.
@@ -341,7 +342,8 @@ class Network:
         """True when a ``cut`` stops packets (of an API) from one node to another."""
         link = self.links.get(src, dst)
         return link is not None and any(
-            c.kind == "cut" and (c.covers(api) if api else not c.apis) for c in link.conditions
+            condition.kind == "cut" and (condition.covers(api) if api else not condition.apis)
+            for condition in link.conditions
         )
 
     # From sender to receiver.
@@ -378,7 +380,7 @@ class Network:
     def _disturbed(self, packet: Packet, link: Link, now_ms: int, delay_ms: int) -> str:
         """The fate of a packet on a link with conditions."""
         api, draw = packet.exchange.api, link.count * DRAWS_PER_PACKET
-        fate, reorder, copies = "", False, 1
+        fate, is_reordered, is_duplicated = "", False, False
         for index, condition in enumerate(link.conditions):
             if not condition.covers(api):
                 continue
@@ -403,16 +405,16 @@ class Network:
                         return "lost"
                 case "duplicate":
                     if chance.fraction(link.key, luck) < condition.probability:
-                        copies, fate = 2, "duplicated"
+                        is_duplicated, fate = True, "duplicated"
                 case "reorder":
                     if chance.fraction(link.key, luck) < condition.probability:
-                        reorder, fate = True, "reordered"
+                        is_reordered, fate = True, "reordered"
                         delay_ms += chance.draw(link.key, draw + REORDER) % 20
-        if reorder:
+        if is_reordered:
             self.rt.post(now_ms + delay_ms, self._deliver, packet)
         else:
             self._arrive(packet, link, now_ms + delay_ms)
-        if copies == 2:
+        if is_duplicated:
             later_ms = chance.draw(link.key, draw + DUPLICATE_LATENCY) % 20
             self.rt.post(now_ms + delay_ms + later_ms, self._deliver, packet)
         return fate
@@ -455,9 +457,9 @@ class Network:
         if exchange.over_tcp:
             if not exchange.open or self._parked(packet, link):
                 return
-        elif packet.epoch != link.epoch or (
-            link.conditions
-            and any(c.kind == "cut" and c.covers(exchange.api) for c in link.conditions)
+        elif packet.epoch != link.epoch or any(
+            condition.kind == "cut" and condition.covers(exchange.api)
+            for condition in link.conditions
         ):
             self.recorder.event("lost", exchange, "on the way")
             return

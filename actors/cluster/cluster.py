@@ -238,23 +238,14 @@ class Cluster:
 
     def _lay_out(self) -> None:
         """Create the state that the nodes share."""
-        simulated = self.runtime_name == "simulated"
-        if self.pace is not None:
-            self.rt = PacedRuntime(seed=self.seed, pace=self.pace)
-        elif simulated:
-            self.rt = SimulatedRuntime(seed=self.seed)
-        else:
-            self.rt = ThreadedRuntime(seed=self.seed)
-        cluster_id = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
-        outside = self.quorum
-        controller_ids = self.controller_ids if outside is None else tuple(outside.controllers)
+        self.rt = self._new_runtime()
         self.recorder = Recorder(self.run_id, self.rt)
         self.log = ClusterLog(self.rt.now)
         of_threads = self.rt.mode == "threaded"
         self.network = (ThreadedNetwork if of_threads else Network)(
             self.rt,
             self.recorder,
-            base_delay_ms=(1, 2) if simulated else (0, 0),
+            base_delay_ms=(1, 2) if self.runtime_name == "simulated" else (0, 0),
             wire=self.wire,
         )
         self.client_nodes = ClientNodes()
@@ -262,24 +253,7 @@ class Cluster:
         self.zookeeper_log = ZooKeeperLog(self.recorder.own_problems)
         self.folds = SharedFolds()
         self.committed = CommittedImage(self.folds, self.recorder.own_problems, self._log_start)
-        config = self.config
-        self.plan = QuorumPlan(
-            cluster_id=format_uuid(cluster_id) if outside is None else outside.cluster_id,
-            controller_ids=controller_ids,
-            voter_ids=controller_ids[: config.initial_controllers or None],
-            kraft_version=config.kraft_version,
-            settings=QuorumSettings(
-                election_timeout_ms=config.election_timeout_ms,
-                fetch_timeout_ms=config.fetch_timeout_ms,
-                request_timeout_ms=config.quorum_request_timeout_ms,
-                retry_backoff_ms=config.retry_backoff_ms,
-                election_backoff_max_ms=config.election_backoff_max_ms,
-                append_linger_ms=config.append_linger_ms,
-                fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
-                auto_join=config.auto_join,
-                **given_values(QuorumSettings, config.static),
-            ),
-        )
+        self.plan = self._quorum_plan()
         self.starts: dict[int, int] = {}  # how often each node has been started
         self.processes: dict[int, Process] = {}
         # On threads a process that ends by itself does so on the thread of the timers; without
@@ -303,8 +277,38 @@ class Cluster:
         self.disks = {node_id: self._new_disk(node_id) for node_id in self.node_ids}
         if self.adopted is not None:
             self.adopted.fill(self.disks, self.rules, self.folds)
-        if outside is None and self.controller_ids:
+        if self.quorum is None and self.controller_ids:
             self._call_election()
+
+    def _new_runtime(self) -> Runtime:
+        if self.pace is not None:
+            return PacedRuntime(seed=self.seed, pace=self.pace)
+        if self.runtime_name == "simulated":
+            return SimulatedRuntime(seed=self.seed)
+        return ThreadedRuntime(seed=self.seed)
+
+    def _quorum_plan(self) -> QuorumPlan:
+        """The quorum of the controllers here, or of those of another process."""
+        outside, config = self.quorum, self.config
+        drawn = uuid.UUID(int=self.rt.rng("cluster").getrandbits(128), version=4)
+        controller_ids = self.controller_ids if outside is None else tuple(outside.controllers)
+        return QuorumPlan(
+            cluster_id=format_uuid(drawn) if outside is None else outside.cluster_id,
+            controller_ids=controller_ids,
+            voter_ids=controller_ids[: config.initial_controllers or None],
+            kraft_version=config.kraft_version,
+            settings=QuorumSettings(
+                election_timeout_ms=config.election_timeout_ms,
+                fetch_timeout_ms=config.fetch_timeout_ms,
+                request_timeout_ms=config.quorum_request_timeout_ms,
+                retry_backoff_ms=config.retry_backoff_ms,
+                election_backoff_max_ms=config.election_backoff_max_ms,
+                append_linger_ms=config.append_linger_ms,
+                fetch_max_wait_ms=config.quorum_fetch_wait_max_ms,
+                auto_join=config.auto_join,
+                **given_values(QuorumSettings, config.static),
+            ),
+        )
 
     def _adopt(self, adopted: Adoption) -> None:
         """Begin with the state, the quorum and the clock of a log."""
@@ -341,10 +345,11 @@ class Cluster:
     def _format(self) -> None:
         """Format the disks of the first voters of a dynamic quorum, whose addresses are known."""
         if self.config.kraft_version and self.quorum is None and self.adopted is None:
-            directories = {n: self.disks[n].directory_ids[0] for n in self.plan.voter_ids}
+            voters = self.plan.voter_ids
+            directories = {voter: self.disks[voter].directory_ids[0] for voter in voters}
             checkpoint = self.plan.bootstrap_checkpoint(directories)
-            for node_id in self.plan.voter_ids:
-                self.disks[node_id].log(METADATA_DIRECTORY).snapshots[0, 0] = checkpoint
+            for voter in voters:
+                self.disks[voter].log(METADATA_DIRECTORY).snapshots[0, 0] = checkpoint
 
     def _call_election(self) -> None:
         """Begin where one controller, chosen by the seed, has just voted for itself.

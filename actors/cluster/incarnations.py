@@ -9,7 +9,7 @@ The actors of a cluster on ZooKeeper are loaded by its first start: 75 modules t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -100,39 +100,51 @@ def _start_controller(cluster: Cluster, context: NodeContext) -> Process:
 
 
 def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
-    node_id, rt = context.node_id, cluster.rt
-    names = (f"replica-manager-{node_id}", f"publisher-{node_id}", f"broker-{node_id}")
-    rt.spawn(ReplicaManager, names[0], context)
-    replicas: Any = rt.actor(names[0])
-    rt.spawn(MetadataPublisher, names[1], context, None)
-    publisher: Any = rt.actor(names[1])
-    broker: Any = None
+    replicas, publisher = _spawn_replicas(cluster, context)
+    broker: Any = None  # until it is there, connections are refused
 
     def route(packet: Packet) -> ClusterActor | None:
         target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
-    def image() -> tuple[int, MetadataImage]:
-        return _image(broker)
+    _attach_broker(cluster, context, route, replicas, lambda: _image(broker))
+    name = f"broker-{context.node_id}"
+    inlet = None if cluster.quorum is None else cluster.inlet
+    cluster.rt.spawn(Broker, name, context, cluster.plan, publisher, replicas, inlet)
+    broker = cluster.rt.actor(name)
+    return Process(
+        node_id=context.node_id,
+        incarnation=context.incarnation,
+        actors=(replicas.name, publisher.name, name),
+        broker=broker,
+        replicas=replicas,
+        publisher=publisher,
+    )
 
+
+def _spawn_replicas(cluster: Cluster, context: NodeContext) -> tuple[Any, Any]:
+    """Start the replica manager of a broker, and the publisher of its metadata."""
+    rt, node_id = cluster.rt, context.node_id
+    rt.spawn(ReplicaManager, f"replica-manager-{node_id}", context)
+    rt.spawn(MetadataPublisher, f"publisher-{node_id}", context, None)
+    return rt.actor(f"replica-manager-{node_id}"), rt.actor(f"publisher-{node_id}")
+
+
+def _attach_broker(
+    cluster: Cluster,
+    context: NodeContext,
+    route: Callable[[Packet], ClusterActor | None],
+    replicas: Any,
+    image: Callable[[], tuple[int, MetadataImage]],
+) -> None:
+    """Open a broker for connections, before it sends anything: requests have its incarnation."""
     cluster.network.attach(
-        node_id,
+        context.node_id,
         str(context.incarnation),
         route,
         topic_ids=partial(_topic_ids, replicas),
         fetched=replicas.fetched,
         image=image,
-    )
-    inlet = None if cluster.quorum is None else cluster.inlet
-    rt.spawn(Broker, names[2], context, cluster.plan, publisher, replicas, inlet)
-    broker = rt.actor(names[2])
-    return Process(
-        node_id=node_id,
-        incarnation=context.incarnation,
-        actors=names,
-        broker=broker,
-        replicas=replicas,
-        publisher=publisher,
     )
 
 
@@ -152,15 +164,9 @@ def _image(broker: Any) -> tuple[int, MetadataImage]:
 
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
     """Start a process that is a broker and a controller."""
-    node_id, rt = context.node_id, cluster.rt
-    roles = ("replica-manager", "publisher", "broker", "controller")
-    names = tuple(f"{role}-{node_id}" for role in roles)
-    rt.spawn(ReplicaManager, names[0], context)
-    replicas: Any = rt.actor(names[0])
-    rt.spawn(MetadataPublisher, names[1], context, None)
-    publisher: Any = rt.actor(names[1])
+    replicas, publisher = _spawn_replicas(cluster, context)
     broker: Any = None
-    controller: Any = None
+    controller: Any = None  # until it is there, connections are refused
 
     def route(packet: Packet) -> ClusterActor | None:
         target: ClusterActor | None = controller
@@ -171,27 +177,25 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
                 target = broker
         return target
 
-    def image() -> tuple[int, MetadataImage]:
-        return _image(broker)
-
-    cluster.network.attach(
-        node_id,
-        str(context.incarnation),
-        route,
-        topic_ids=partial(_topic_ids, replicas),
-        fetched=replicas.fetched,
-        image=image,
-    )
-    rt.spawn(CombinedBroker, names[2], context, cluster.plan, publisher, replicas)
-    broker = rt.actor(names[2])
+    _attach_broker(cluster, context, route, replicas, lambda: _image(broker))
+    rt, name = cluster.rt, f"broker-{context.node_id}"
+    rt.spawn(CombinedBroker, name, context, cluster.plan, publisher, replicas)
+    broker = rt.actor(name)
+    of_controller = f"controller-{context.node_id}"
     rt.spawn(
-        QuorumController, names[3], context, cluster.plan, cluster.inlet, cluster.bootstrap, broker
+        QuorumController,
+        of_controller,
+        context,
+        cluster.plan,
+        cluster.inlet,
+        cluster.bootstrap,
+        broker,
     )
-    controller = broker.controller = rt.actor(names[3])
+    controller = broker.controller = rt.actor(of_controller)
     return Process(
-        node_id=node_id,
+        node_id=context.node_id,
         incarnation=context.incarnation,
-        actors=names,
+        actors=(replicas.name, publisher.name, name, of_controller),
         controller=controller,
         broker=broker,
         replicas=replicas,

@@ -62,7 +62,6 @@ class ThreadedBackend(pykka.ThreadingActor):
     """Pykka's threads with a faster inbox (SimpleQueue: about seven times the messages)."""
 
     rt: ThreadedRuntime
-    use_daemon_thread = True
 
     @staticmethod
     def _create_actor_inbox() -> Any:

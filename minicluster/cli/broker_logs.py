@@ -28,7 +28,9 @@ def located(path: Path, limits: ReadLimits) -> Iterator[Located]:
              internal topics that hold records.
     Errors:  NotALog.
     """
-    archive = next((p for p in (path, *path.parents) if p.suffix == _ARCHIVE and p.is_file()), None)
+    above = (path, *path.parents)
+    archives = (each for each in above if each.suffix == _ARCHIVE and each.is_file())
+    archive = next(archives, None)
     if archive is None:
         yield _located(path, limits)
         return

@@ -111,7 +111,8 @@ def chaos(
     tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
     if as_shipped:
-        faults = (*faults, *(z for z in Rules.KAFKA_4_3.shipped_zoo() if z not in faults))
+        shipped = Rules.KAFKA_4_3.shipped_zoo()
+        faults = (*faults, *(bug for bug in shipped if bug not in faults))
     numbers, variation = seeds_of(
         seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
     )

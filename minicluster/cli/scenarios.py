@@ -52,10 +52,10 @@ def _mistakes(path: Path) -> list[str]:
     from minicluster.scenario.references import OtherChecks
     from minicluster.verify.rules.every import BY_ID
 
-    others = OtherChecks(
+    other_checks = OtherChecks(
         BY_ID, lambda name, value: ClusterConfig().with_settings({name: value}), _topic_config
     )
-    scenario, seen = mistakes(scenario_text(path), str(path), path.stem, others)
+    scenario, seen = mistakes(scenario_text(path), str(path), path.stem, other_checks)
     if scenario is not None and not seen:
         try:  # what only the whole shows
             run_name(scenario)
@@ -169,11 +169,11 @@ _LISTS: dict[str, tuple[Row, Callable[[], Sequence[Row]]]] = {
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(list(_LISTS)))
+@click.argument("subject", type=click.Choice(list(_LISTS)))
 @format_option
-def list_command(what: str, form: str) -> int:
+def list_command(subject: str, form: str) -> int:
     """List the actions, selectors, rules, faults or configs that a scenario can name."""
-    names, rows = _LISTS[what][0], _LISTS[what][1]()
+    names, rows = _LISTS[subject][0], _LISTS[subject][1]()
     if form == JSON:
         listed: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
         print_lines([json.dumps(listed, indent=1, ensure_ascii=False)])

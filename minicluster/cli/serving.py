@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 from rich.markup import escape
 
+from minicluster.cli.options import path_type, runs_option
 from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from minicluster.actors.serve.serving import Served, ServeSettings
     from minicluster.scenario import Scenario, Step
 
-_path = click.Path(path_type=Path)
 _TOPIC = re.compile(r"([^:]+)(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 REPLICAS = 3
 REAL_TIME = 1.0
@@ -70,7 +70,7 @@ REAL_TIME = 1.0
 @click.option(
     "--scenario",
     "scenario_path",
-    type=_path,
+    type=path_type,
     help="Scenario to play against your application; its header describes the cluster.",
 )
 @click.option("--again", is_flag=True, help="Begin the scenario again after its last step.")
@@ -83,16 +83,10 @@ REAL_TIME = 1.0
     help="Seconds of a simulated cluster per second: 10 is ten times as fast.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed instead of the scenario's own.")
-@click.option(
-    "--runs",
-    type=_path,
-    default=Path("runs"),
-    show_default=True,
-    help="Folder in which the run leaves its own folder.",
-)
+@runs_option
 @click.option(
     "--ready-file",
-    type=_path,
+    type=path_type,
     help="File that appears when clients can connect: addresses, token, pid, as JSON.",
 )
 @click.option(
@@ -249,7 +243,7 @@ def _complete_step(
 )
 @click.option(
     "--runs",
-    type=_path,
+    type=path_type,
     help="Folder of runs of the cluster: the one that leaves its run there.",
 )
 @click.option(
@@ -260,7 +254,7 @@ def _complete_step(
 )
 @click.option(
     "--ready-file",
-    type=_path,
+    type=path_type,
     envvar="MINICLUSTER_READY_FILE",
     show_envvar=True,
     help="Ready file of the cluster.",

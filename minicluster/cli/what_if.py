@@ -15,14 +15,13 @@ from rich.markup import escape
 from minicluster.cli.campaigns import seeds_of
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
 from minicluster.cli.options import JSON, format_option, path_type, runs_option
-from minicluster.cli.reports import command_name
+from minicluster.cli.reports import command_name, write_report
 from minicluster.cli.terminal import (
     complain,
     err,
     print_line,
     print_lines,
     progress,
-    shown_os_error,
 )
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
@@ -83,6 +82,7 @@ def what_if_command(
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.evidence.file_systems import is_uri, local_copy, uri_of
     from minicluster.verify.model import exit_code
+    from minicluster.verify.what_if.page import page
     from minicluster.verify.what_if.text import lines_of
 
     numbers, variation = seeds_of(seeds, open_end=False)
@@ -102,7 +102,7 @@ def what_if_command(
         else:
             for line in lines_of(result, every_topic=every_topic):
                 print_line(line)
-        if not _leave(result, file):
+        if not write_report(file, page(result)):
             return EXIT_FILES
         place.publish(file)
         if form != JSON:
@@ -133,18 +133,6 @@ def _played(
                 complain(line)
 
         return what_if(log, scenario, seeds=seeds, config=config, watch_ms=watch_ms, on_stage=show)
-
-
-def _leave(outages: WhatIf, file: Path) -> bool:
-    """Write the page; False, after one line that gives the reason, where that is impossible."""
-    from minicluster.verify.what_if.page import page
-
-    try:
-        file.write_text(page(outages), encoding="utf-8")
-    except OSError as error:
-        complain(f"minicluster: {shown_os_error(error, 'the page is not written: ')}")
-        return False
-    return True
 
 
 def _repeat(

@@ -144,7 +144,7 @@ class Reader:
         if is_lost:
             self._look_for_leaders(now_ms)
         elif reset:
-            self._reset(reset[0], node, now_ms)
+            self._reset(reset[0], node)
         else:
             self._fetch_all(turn)
 
@@ -177,7 +177,7 @@ class Reader:
             topics = {topic for topic, _ in self.positions}
             self._client.find_leaders(sorted(topics), continue_reading, now_ms)
 
-    def _reset(self, place: TopicPartition, node: int, now_ms: int) -> None:
+    def _reset(self, place: TopicPartition, node: int) -> None:
         """Continue at the first offset that there is (auto.offset.reset=earliest)."""
         turn, (topic, index) = self._turn, place
         self._fetching.add(node)

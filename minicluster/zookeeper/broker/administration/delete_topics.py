@@ -42,7 +42,7 @@ def delete_topics(
         if result.name is not None and result.error_code == ErrorCode.NONE:
             first.setdefault(result.name, place)
     for name in scala_map_order(first, string_hash):
-        code = yield from _delete(state, name)
+        code = yield from _delete(name)
         results[first[name]] = replace(results[first[name]], error_code=code)
     return DeleteTopicsResponse(responses=tuple(results))
 
@@ -71,7 +71,7 @@ def _refusal(state: AdminState, topics: tuple[DeleteTopicState, ...], version: i
     return ErrorCode.NONE
 
 
-def _delete(state: AdminState, name: str) -> Process[ErrorCode]:
+def _delete(name: str) -> Process[ErrorCode]:
     (existing,) = yield (Exists(paths.topic(name)),)
     if not existing.ok:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
