@@ -83,9 +83,8 @@ class Connection:
         self.exchange: Any = None
         self.outside: int | None = None  # the node of another process that has connected
         self.client: int | None = None  # the node of the client, by its latest request
-        self.is_stale = (
-            False  # its broker's process has ended, and a fault keeps it from the client
-        )
+        # Its broker's process has ended, and a fault keeps that from the client.
+        self.is_stale = False
         self.unsent = bytearray()
         self.watched = selectors.EVENT_READ
 

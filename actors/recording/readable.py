@@ -1,5 +1,6 @@
-"""Events as lines for a person: who did what to which partition, in at most 120 columns.
+"""Events as lines for a person: which are shown, and who did what to which partition.
 
+A line has at most 120 columns.
 Ids of incarnations, directories and topics are left out: no one compares them by eye.
 """
 
@@ -13,6 +14,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
 from minicluster.protocol.topics import INTERNAL_TOPICS
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
@@ -22,9 +24,36 @@ _KINDS = {"partition_event": "partition", "raft_event": "raft", "history": "clie
 _OMITTED = frozenset(
     {"incarnation", "topic_id", "cluster_id", "directory", "directories", "listeners", "api_key"}
 )
+# Periodic events, which are not shown: they would crowd out all others.
+_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
+_STEADY = ("ack", "append", "fetch", "flush", "hw")
+_OF_A_SEND = ("invoke", "complete")  # the client's own row tells of both
+_UNTOLD = ("publish", "replica_log")  # every image; every record that an ended process held
 _SUBJECT = frozenset(
     {"broker", "node", "topic", "part", "kind", "leader_epoch", "partition_epoch", "epochs"}
 )
+
+
+def is_answered_produce(event: Event) -> bool:
+    """True for a Produce that has had its response, which is told in a row of its own."""
+    first = event[3] if len(event) > 3 else None
+    if not isinstance(first, Exchange) or first.api != "Produce" or event[2] != "request":
+        return False
+    return first.resp_seq is not None or not first.open
+
+
+def is_reported(event: Event) -> bool:
+    """True for an event that a failure report shows: of a produce one row."""
+    first = event[3] if len(event) > 3 else None
+    if event[2] in _OF_A_SEND:
+        return False
+    if first.__class__ is Exchange:
+        if first.api == "Produce" and first.src == OWN_CLIENT and event[2] != "request":
+            return False  # as for those above
+        return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
+    if first.__class__ is dict or isinstance(first, Mapping):
+        return event[2] not in _UNTOLD and first.get("kind") not in _STEADY
+    return True
 
 
 def together(events: Sequence[Event]) -> list[Sequence[Event]]:

@@ -14,7 +14,6 @@ is unknown where it lacks evidence (``tests/actors/test_recorder_problems.py``).
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,12 +25,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, without_records
-from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange, Substitute
+from minicluster.actors.recording.canonical import canonical
+from minicluster.actors.recording.exchange import Exchange, Substitute
 from minicluster.actors.recording.problems import Problems, RecorderProblem
-from minicluster.actors.recording.readable import Event, readable, together
+from minicluster.actors.recording.readable import (
+    Event,
+    is_answered_produce,
+    is_reported,
+    readable,
+    together,
+)
+from minicluster.actors.recording.rpc_rows import rpc_row
 from minicluster.actors.recording.sent_batches import sent_batches
 from minicluster.actors.recording.trace_files import Shelf, Unsettled, write_table
-from minicluster.protocol import encode
 from minicluster.protocol.messages import ProduceRequest
 
 if TYPE_CHECKING:
@@ -269,11 +275,11 @@ class Recorder:
 
     def last_events(self, count: int = 30, since_ms: int = 0) -> list[str]:
         """The latest events as lines for a person, none of them before a time."""
-        reported = [event for event in list(self._events) if _is_reported(event)]
+        reported = [event for event in list(self._events) if is_reported(event)]
         events = [
             event
             for event in [*self._recent, *reported]
-            if event[1] >= since_ms and not _is_answered_produce(event)
+            if event[1] >= since_ms and not is_answered_produce(event)
         ]
         lines: list[str] = []
         for of_one_line in together(events)[-count:]:
@@ -308,7 +314,7 @@ class Recorder:
             elif kind == "response":
                 event[3].response = without_records(event[3].response)
         self._held_bytes = self._held_bytes - released if self._events else 0
-        reported = [event for event in events if _is_reported(event)]
+        reported = [event for event in events if is_reported(event)]
         self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
         self._shelve_rows()
 
@@ -339,7 +345,7 @@ class Recorder:
         unsettled: dict[int, Unsettled] = {}
         if len(rpcs) == len(exchanges):
             unsettled = {
-                index: _unsettled(exchange, partial(self._rpc_row, exchange))
+                index: _unsettled(exchange, partial(rpc_row, self.run_id, exchange))
                 for index, exchange in enumerate(exchanges)
                 if not exchange.is_settled
             }
@@ -488,41 +494,11 @@ class Recorder:
         """The rows of exchanges, without those that cannot be made."""
         for exchange in exchanges:
             try:
-                row = self._rpc_row(exchange)
+                row = rpc_row(self.run_id, exchange)
             except Exception as error:
                 self.own_problems.add("a row of the trace table rpc", error, "rpc")
             else:
                 yield row
-
-    def _rpc_row(self, exchange: Exchange) -> dict[str, Any]:
-        has_response = exchange.response is not None
-        return {
-            "run_id": self.run_id,
-            "vt": exchange.sent_ms,
-            "seq": exchange.send_seq,
-            "id": exchange.id,
-            "api": exchange.api,
-            "version": exchange.version,
-            "src": exchange.src,
-            "dst": exchange.dst,
-            "src_incarnation": exchange.src_incarnation,
-            "client_id": exchange.client_id if exchange.is_of_client else None,
-            "connection": exchange.connection,
-            "send_seq": exchange.send_seq,
-            "handle_seq": exchange.handle_seq,
-            "resp_seq": exchange.resp_seq,
-            "sent_ms": exchange.sent_ms,
-            "handled_ms": exchange.handled_ms,
-            "completed_ms": exchange.completed_ms,
-            "request": message_json(exchange.request, exchange.version),
-            "response": message_json(exchange.response, exchange.version) if has_response else None,
-            "error": error_name(exchange.response) if has_response else None,
-            "records_written": list(exchange.records_written),
-            "high_watermark": exchange.high_watermark,
-            "broker_epoch": exchange.broker_epoch,
-            "registered_epoch": exchange.registered_epoch,
-            "answer": answer_json(exchange),
-        }
 
 
 def _tell_rows(on_part: Callable[[str], None], table: str, rows: int) -> None:
@@ -542,102 +518,9 @@ def _is_closed(exchange: Exchange) -> bool:
     return not exchange.open
 
 
-def answer_json(exchange: Exchange) -> dict[str, Any] | None:
-    """What a client got in place of what its node said; None: nothing else."""
-    substitute = exchange.answer
-    if substitute is None:
-        return None
-    response = substitute.response
-    return {
-        "by": substitute.by,
-        "what": substitute.description,
-        "when": substitute.when,
-        "misleads": substitute.misleads,
-        "response": None if response is None else message_json(response, exchange.version),
-    }
-
-
-def error_name(response: Any) -> str:
-    """The name of a response's top-level error, NONE if it has none."""
-    code = getattr(response, "error_code", 0)
-    name = getattr(code, "name", None)
-    if name is None:
-        from minicluster.protocol import ErrorCode
-
-        name = ErrorCode.name_of(code)
-    return str(name)
-
-
-def message_json(message: Any, version: int) -> Any:
-    """Kafka's JSON form of a message, with the sizes of record batches; ZooKeeper's as its text."""
-    if not hasattr(message, "valid_versions"):
-        return {"text": str(message)}
-    from minicluster.protocol.json_form import to_json
-
-    return to_json(message, version, records="size")
-
-
 def _without_records(event: Event) -> Event:
     """The event with sizes in place of record batches."""
     if event[2] not in ("request", "response", "changed", "answer") or len(event[4]) != 2:
         return event
     body, version = event[4]
     return (*event[:4], (without_records(body), version), *event[5:])
-
-
-def canonical(event: Event) -> str:
-    """One event as text that is the same in every process."""
-    text = f"{event[0]} {event[1]} {event[2]}"
-    for part in event[3:]:
-        text += " " + _TEXTS.get(part.__class__, _text)(part)
-    return text
-
-
-def _text(part: Any) -> str:
-    if isinstance(part, str | int | float):
-        return str(part)
-    return _row_text(part) if isinstance(part, Mapping) else json.dumps(part, default=str)
-
-
-def _body_text(part: tuple[Any, ...]) -> str:
-    """The hash of a message, where the tuple is one and its version."""
-    if len(part) == 2 and hasattr(part[0], "api_key"):
-        return blake2b(encode(part[0], part[1]), digest_size=8).hexdigest()
-    return _text(part)
-
-
-_row_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
-_TEXTS: Mapping[type, Callable[[Any], str]] = {
-    **dict.fromkeys((Exchange, str, int, float, bool, type(None)), str),
-    dict: _row_text,
-    tuple: _body_text,
-}
-
-
-# Periodic events, left out of reports because they crowd out all others.
-_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
-_STEADY = ("ack", "append", "fetch", "flush", "hw")
-_OF_A_SEND = ("invoke", "complete")  # the client's own row tells of both
-_UNTOLD = ("publish", "replica_log")  # every image; every record that an ended process held
-
-
-def _is_answered_produce(event: Event) -> bool:
-    """True for a Produce that has had its response, which is told in a row of its own."""
-    first = event[3] if len(event) > 3 else None
-    if not isinstance(first, Exchange) or first.api != "Produce" or event[2] != "request":
-        return False
-    return first.resp_seq is not None or not first.open
-
-
-def _is_reported(event: Event) -> bool:
-    """True for an event that a failure report shows: of a produce one row."""
-    first = event[3] if len(event) > 3 else None
-    if event[2] in _OF_A_SEND:
-        return False
-    if first.__class__ is Exchange:
-        if first.api == "Produce" and first.src == OWN_CLIENT and event[2] != "request":
-            return False  # as for those above
-        return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
-    if first.__class__ is dict or isinstance(first, Mapping):
-        return event[2] not in _UNTOLD and first.get("kind") not in _STEADY
-    return True

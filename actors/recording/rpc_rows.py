@@ -1,0 +1,74 @@
+"""The row of a request and its response in the trace table ``rpc``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minicluster.actors.recording.exchange import Exchange
+
+
+def rpc_row(run_id: str, exchange: Exchange) -> dict[str, Any]:
+    """The row of an exchange as it is now: what has not happened yet is null."""
+    has_response = exchange.response is not None
+    return {
+        "run_id": run_id,
+        "vt": exchange.sent_ms,
+        "seq": exchange.send_seq,
+        "id": exchange.id,
+        "api": exchange.api,
+        "version": exchange.version,
+        "src": exchange.src,
+        "dst": exchange.dst,
+        "src_incarnation": exchange.src_incarnation,
+        "client_id": exchange.client_id if exchange.is_of_client else None,
+        "connection": exchange.connection,
+        "send_seq": exchange.send_seq,
+        "handle_seq": exchange.handle_seq,
+        "resp_seq": exchange.resp_seq,
+        "sent_ms": exchange.sent_ms,
+        "handled_ms": exchange.handled_ms,
+        "completed_ms": exchange.completed_ms,
+        "request": _message_json(exchange.request, exchange.version),
+        "response": _message_json(exchange.response, exchange.version) if has_response else None,
+        "error": _error_name(exchange.response) if has_response else None,
+        "records_written": list(exchange.records_written),
+        "high_watermark": exchange.high_watermark,
+        "broker_epoch": exchange.broker_epoch,
+        "registered_epoch": exchange.registered_epoch,
+        "answer": _answer_json(exchange),
+    }
+
+
+def _answer_json(exchange: Exchange) -> dict[str, Any] | None:
+    """What a client got in place of what its node said; None: nothing else."""
+    substitute = exchange.answer
+    if substitute is None:
+        return None
+    response = substitute.response
+    return {
+        "by": substitute.by,
+        "what": substitute.description,
+        "when": substitute.when,
+        "misleads": substitute.misleads,
+        "response": None if response is None else _message_json(response, exchange.version),
+    }
+
+
+def _error_name(response: Any) -> str:
+    """The name of a response's top-level error, NONE if it has none."""
+    code = getattr(response, "error_code", 0)
+    name = getattr(code, "name", None)
+    if name is None:
+        from minicluster.protocol import ErrorCode
+
+        name = ErrorCode.name_of(code)
+    return str(name)
+
+
+def _message_json(message: Any, version: int) -> Any:
+    """Kafka's JSON form of a message, with the sizes of record batches; ZooKeeper's as its text."""
+    if not hasattr(message, "valid_versions"):
+        return {"text": str(message)}
+    from minicluster.protocol.json_form import to_json
+
+    return to_json(message, version, records="size")
