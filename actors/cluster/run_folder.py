@@ -105,7 +105,7 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
 
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)
-        header["ineligible_members_refused"] = release.ineligible_members_refused
+        header["ineligible_members_refused"] = release.ineligible_members_rejected
     on_trace = lambda part: on_part(f"the trace: {part}")  # noqa: E731
     header["trace_rows"] = cluster.recorder.write(path / "trace", end, on_trace)
     if problems := cluster.recorder.problems:

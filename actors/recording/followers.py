@@ -179,8 +179,8 @@ class ZnodeChecks(LiveChecks):
         from minicluster.zookeeper.controller.state.settings import ReleaseRules
 
         super().__init__(rt, problems)
-        refused = ReleaseRules.of(protocol.release).ineligible_members_refused
-        self.judge: LiveZnodeJudge = LiveZnodeJudge(protocol, run, members_checked=refused)
+        are_checked = ReleaseRules.of(protocol.release).ineligible_members_rejected
+        self.judge: LiveZnodeJudge = LiveZnodeJudge(protocol, run, members_checked=are_checked)
 
     def on_line(self, line: Mapping[str, Any]) -> None:
         """Judge a line of the log."""

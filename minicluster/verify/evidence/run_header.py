@@ -74,7 +74,7 @@ class RunHeader:
     clients: Mapping[int, str] = field(default_factory=dict)  # client.id by node
     rules: Rules | None = None
     protocol: InterBrokerProtocol | None = None  # of a cluster on ZooKeeper
-    ineligible_members_refused: bool = True  # by the controller on ZooKeeper
+    ineligible_members_rejected: bool = True  # by the controller on ZooKeeper
     controllers: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
@@ -145,7 +145,8 @@ class _Reader:
             clients=self._clients(),
             rules=self._rules(),
             protocol=self._protocol(),
-            ineligible_members_refused=self._content.get("ineligible_members_refused") is not False,
+            ineligible_members_rejected=self._content.get("ineligible_members_refused")
+            is not False,
             controllers=self._node_ids("controllers") or (),
             faults=self._texts("faults"),
             hits=self._counts("hits"),

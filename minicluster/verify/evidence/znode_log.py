@@ -25,7 +25,7 @@ def read_znodes(path: Path, name: str, header: RunHeader) -> tuple[Named, ...]:
     Errors:  DamagedZnodeLog, a line that names the file and what is wrong with it.
     """
     assert header.protocol is not None
-    checked = header.ineligible_members_refused
+    checked = header.ineligible_members_rejected
     reader = ZnodeLogReader(header.protocol, run=name, members_checked=checked)
     rows: list[Named] = []
     last_ms = 0

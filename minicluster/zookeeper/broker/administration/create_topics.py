@@ -152,7 +152,7 @@ def _reject_name(state: AdminState, name: str) -> Process[None]:
     if reason is not None:
         raise Rejected(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
     (marked, existing) = yield (Exists(paths.delete_topic(name)), Exists(paths.topic(name)))
-    if marked.ok and state.controller.settings.release.marked_topics_refused:
+    if marked.ok and state.controller.settings.release.marked_topics_rejected:
         raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     if existing.ok:
         raise Rejected(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -161,32 +161,32 @@ def decide(
     if leadership is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     current = leadership.leader_and_isr
-    if rules.newer_epochs_refused and (
+    if rules.newer_epochs_rejected and (
         proposal.partition_epoch > current.partition_epoch
         or proposal.leader_epoch > current.leader_epoch
     ):
         return ErrorCode.NOT_CONTROLLER  # the leader has read a newer controller's write
     if proposal.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if _is_met(proposal, current, newer_refused=rules.newer_epochs_refused):
+    if _is_met(proposal, current, newer_rejected=rules.newer_epochs_rejected):
         return current
     if rules.partition_epoch_checked_first and proposal.partition_epoch < current.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     if rules.recovery_state_known and not _recovery_state_may_change(proposal, current):
         return ErrorCode.INVALID_REQUEST
-    if rules.ineligible_members_refused and not members_eligible(state, proposal):
+    if rules.ineligible_members_rejected and not members_eligible(state, proposal):
         if version >= TOPIC_IDS_SINCE:
             return ErrorCode.INELIGIBLE_REPLICA
         return ErrorCode.OPERATION_NOT_ATTEMPTED
     return None
 
 
-def _is_met(proposal: LeaderAndIsr, current: LeaderAndIsr, *, newer_refused: bool) -> bool:
+def _is_met(proposal: LeaderAndIsr, current: LeaderAndIsr, *, newer_rejected: bool) -> bool:
     """The state is as proposed; earlier releases ignore which partition epoch is the newer one.
 
     Source:  LeaderAndIsr.equalsAllowStalePartitionEpoch, equalsIgnoreZk before it.
     """
-    if newer_refused:
+    if newer_rejected:
         return proposal.is_met_by(current)
     return proposal.is_met_by(current) or current.is_met_by(proposal)
 

@@ -17,11 +17,11 @@ class ReleaseRules:
     The level of inter.broker.protocol.version is not part of it: a release takes any older one.
     """
 
-    newer_epochs_refused: bool = True
+    newer_epochs_rejected: bool = True
     """A leader or partition epoch that is newer than the controller's is NOT_CONTROLLER."""
     partition_epoch_checked_first: bool = True
     """An old partition epoch is rejected before the recovery state; else ZooKeeper finds it."""
-    ineligible_members_refused: bool = True
+    ineligible_members_rejected: bool = True
     """A member of the ISR that is not alive, or is shutting down, is rejected (KIP-841)."""
     recovery_state_known: bool = True
     """LeaderRecoveryState is read from AlterPartition (KIP-704)."""
@@ -32,7 +32,7 @@ class ReleaseRules:
     stops_in_same_epoch: bool = True
     """StopReplica of the leader epoch that a broker has stops it; else only of a newer one
     (KAFKA-13972)."""
-    marked_topics_refused: bool = True
+    marked_topics_rejected: bool = True
     """A topic that waits for its deletion is rejected with an error of its own."""
 
     wrong_config_is_invalid_config: bool = True
@@ -56,14 +56,14 @@ class ReleaseRules:
                 stops_in_same_epoch=version >= (3, 4, 1),
             )
         return cls(
-            newer_epochs_refused=False,
+            newer_epochs_rejected=False,
             partition_epoch_checked_first=False,
-            ineligible_members_refused=False,
+            ineligible_members_rejected=False,
             recovery_state_known=version >= (3, 2),
             kraft_epoch_in_controller_znode=False,
             controller_checked_for_configs=False,
             stops_in_same_epoch=False,
-            marked_topics_refused=version >= (3, 2),
+            marked_topics_rejected=version >= (3, 2),
             wrong_config_is_invalid_config=False,
             config_requests_preprocessed=version >= (3, 2),
             appends_again=True,
