@@ -6,7 +6,7 @@ import pytest
 
 from minicluster.protocol import ProtocolError, decode, encode
 from minicluster.protocol.messages.kip_texts import kip_497, kip_589, kip_704
-from minicluster.protocol.partition_state import PartitionState
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 
 def test_alter_isr_of_kip_497_has_plain_lengths() -> None:

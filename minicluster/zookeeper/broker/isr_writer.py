@@ -18,11 +18,11 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import Planted, step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.protocol.partition_state import PartitionState
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, GetData, SetData
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import encode_partitions
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 CHECK_INTERVAL_MS = 2_500
 LINGER_MS = 5_000

@@ -16,9 +16,9 @@ from uuid import UUID
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol.messages import UpdateMetadataRequest
-from minicluster.protocol.partition_state import LEADER_DURING_DELETE
 from minicluster.protocol.records import VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.znodes.partition_state import LEADER_DURING_DELETE
 from minicluster.zookeeper.znodes.records import (
     first_records,
     id_of_name,

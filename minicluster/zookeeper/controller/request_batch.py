@@ -18,7 +18,6 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from minicluster.protocol.partition_state import LEADER_DURING_DELETE
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.effects import ControlRequest
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
@@ -27,6 +26,7 @@ from minicluster.zookeeper.controller.state.leader_and_isr import (
     Leadership,
 )
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
+from minicluster.zookeeper.znodes.partition_state import LEADER_DURING_DELETE
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment
 
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

@@ -12,11 +12,11 @@ from typing import Any
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.protocol.partition_state import PartitionState
 from minicluster.protocol.uuids import format_uuid
 from minicluster.zookeeper.log.columns import COLUMNS, OPERATIONS
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.notifications import decode_partitions
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment
 
 NOTIFIED_WITHIN_MS = 70_000

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.partition_state import PartitionState
 from minicluster.zookeeper.znodes import cluster, notifications, paths, topics
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome
 from tests.transcripts.zookeeper.recording import Recording
 

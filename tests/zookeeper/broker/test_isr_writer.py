@@ -9,9 +9,9 @@ import pytest
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.protocol.partition_state import PartitionState
 from minicluster.zookeeper.broker.isr_writer import IsrWriter
 from minicluster.zookeeper.server.operations import Code, GetData, Result, SetData, Stat
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 ORDERS = TopicPartition("orders", 0)
 WRITTEN = PartitionState(leader=1, leader_epoch=3, controller_epoch=2, isr=(1, 2))

@@ -13,10 +13,10 @@ from minicluster.effects import Respond
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.partition_state import LEADER_DURING_DELETE
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.broker.control_requests import ControlRequests
 from minicluster.zookeeper.broker.refusals import refusal_of
+from minicluster.zookeeper.znodes.partition_state import LEADER_DURING_DELETE
 
 ORDERS, OTHER = UUID(int=7), UUID(int=8)
 

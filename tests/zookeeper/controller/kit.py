@@ -15,7 +15,6 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.protocol.partition_state import PartitionState
 from minicluster.verify.live import LiveZnodeJudge
 from minicluster.zookeeper.broker.registration import register
 from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
@@ -31,6 +30,7 @@ from minicluster.zookeeper.server.operations import Create, GetData, Multi, Requ
 from minicluster.zookeeper.server.state.watches import WatchEvent
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment, TopicAssignment, encode_config
 
 TIMEOUT_MS = 6_000

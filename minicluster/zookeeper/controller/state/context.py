@@ -11,12 +11,12 @@ from uuid import UUID
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.protocol.partition_state import EPOCH_DURING_DELETE
 from minicluster.zookeeper.controller.errors import IllegalState
 from minicluster.zookeeper.controller.state.leader_and_isr import (
     Leadership,
 )
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
+from minicluster.zookeeper.znodes.partition_state import EPOCH_DURING_DELETE
 from minicluster.zookeeper.znodes.topics import ReplicaAssignment
 
 

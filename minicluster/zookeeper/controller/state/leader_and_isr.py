@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from minicluster.metadata.image.partition import RECOVERED
-from minicluster.protocol.partition_state import PartitionState
+from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
