@@ -50,6 +50,13 @@ from minicluster.protocol.records import (
 
 Change = VersionedRecord | None
 
+
+def _partition_change(record: Change) -> PartitionChangeRecord | None:
+    """The change of a partition that a rule has decided, if it is one."""
+    change = None if record is None else record.record
+    return change if isinstance(change, PartitionChangeRecord) else None
+
+
 # AlterPartition.
 
 
@@ -124,8 +131,8 @@ def _s09_targets(
 @plant(alter_partition.partition_change, "s70_reassignment_stays")
 def _s70(original: Callable[..., Change], state: ClusterState, proposal: Proposal) -> Change:
     record = original(state, proposal)
-    change = None if record is None else record.record
-    if record is None or not isinstance(change, PartitionChangeRecord):
+    change = _partition_change(record)
+    if record is None or change is None:
         return record
     if change.adding_replicas is None and change.removing_replicas is None:
         return record
@@ -149,17 +156,21 @@ def _s10(
     moves: Moves,
 ) -> Change:
     record = original(state, topic, index, partition, moves)
-    change = None if record is None else record.record
-    if record is None or not isinstance(change, PartitionChangeRecord):
+    change = _partition_change(record)
+    if record is None or change is None:
         return record
     if change.leader not in partition.isr:
         return record
     acceptable = state.acceptor(partition, key=(topic.id, index))
-    others = [r for r in partition.replicas if r not in partition.isr and acceptable(r)]
-    if not others:
+    others = (
+        replica
+        for replica in partition.replicas
+        if replica not in partition.isr and acceptable(replica)
+    )
+    first = next(others, None)
+    if first is None:
         return record
     state.hit("S10")
-    first = others[0]
     elected = replace(change, leader=first, isr=(first,), leader_recovery_state=RECOVERING)
     return replace(record, record=elected)
 
@@ -174,8 +185,8 @@ def _s02(
     moves: Moves,
 ) -> Change:
     record = original(state, topic, index, partition, moves)
-    change = None if record is None else record.record
-    if record is None or not isinstance(change, PartitionChangeRecord):
+    change = _partition_change(record)
+    if record is None or change is None:
         return record
     if change.leader != NO_LEADER or state.gates.elr_enabled:
         return record
@@ -446,8 +457,8 @@ def _z41(
     *rest: Any,
 ) -> Change:
     record = original(state, topic, index, partition, *rest)
-    change = None if record is None else record.record
-    if record is None or not isinstance(change, PartitionChangeRecord) or change.isr is None:
+    change = _partition_change(record)
+    if record is None or change is None or change.isr is None:
         return record
     if contains_all(change.replicas or partition.replicas, partition.isr):
         return record
