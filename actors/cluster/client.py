@@ -300,7 +300,10 @@ class Client(ClusterActor):
         acks, time_ms = _ACKS[operation.acks], self.rt.record_time_ms()
         request = produce_request(
             (operation.topic, operation.partition),
-            *(Record(n, time_ms, key, each.value.encode()) for n, each in enumerate(records)),
+            *(
+                Record(place, time_ms, key, each.value.encode())
+                for place, each in enumerate(records)
+            ),
             acks=acks,
             timeout_ms=REQUEST_TIMEOUT_MS,
             numbered=numbered,
@@ -362,8 +365,8 @@ class Client(ClusterActor):
             operation.unsure = True
             self._again(operation, error.name)
         else:
-            open_end = error in (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,) or error.retriable
-            self._end(operation, "info" if open_end else "fail", error.name)
+            # After a retriable error that is not in _NOT_DONE the record may be in the log.
+            self._end(operation, "info" if error.retriable else "fail", error.name)
 
     def _end(
         self,

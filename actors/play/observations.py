@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER
@@ -37,6 +37,7 @@ _REPLICA = frozenset(
      "stop", "delete"}
 )  # fmt: skip
 _VOTER = frozenset({"elected", "voted", "epoch", "truncate", "resign", "begin", "voters"})
+_LISTED = ("topics", "partitions", "responses", "results")
 _LISTS: dict[type, tuple[bool, tuple[str, ...]]] = {}  # has an error code, fields that hold lists
 
 
@@ -106,9 +107,10 @@ def _records(cluster: RunningCluster) -> set[str]:
 def _shape(record: Any) -> str:
     """The type of a record and the fields that are not at their defaults, ids left out."""
     changed = [
-        f.name
-        for f in fields(record)
-        if getattr(record, f.name) != f.default and not f.name.endswith(("_id", "_epoch", "name"))
+        field.name
+        for field in fields(record)
+        if getattr(record, field.name) != field.default
+        and not field.name.endswith(("_id", "_epoch", "name"))
     ]
     return " ".join([type(record).__name__.removesuffix("Record"), *changed])
 
@@ -117,8 +119,8 @@ def _errors(message: Any) -> Iterator[int]:
     """The error codes of a message, those of its topics and partitions among them."""
     kind = type(message)
     if kind not in _LISTS:
-        names = [f.name for f in fields(kind)] if hasattr(kind, "__dataclass_fields__") else []
-        lists = tuple(n for n in names if n in ("topics", "partitions", "responses", "results"))
+        names = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
+        lists = tuple(name for name in _LISTED if name in names)
         _LISTS[kind] = ("error_code" in names, lists)
     has_error, lists = _LISTS[kind]
     if has_error and message.error_code:
