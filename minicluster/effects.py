@@ -6,7 +6,7 @@ beside their machines; the ones here are understood by every shell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,17 @@ class Respond(Effect):
 
     token: Any
     response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Continue(Effect):
+    """Carry the next part of a large work out, behind the inputs that have come meanwhile.
+
+    Shapes:  next_part: takes the time and returns its effects, another ``Continue`` among them
+             where it is not the last part.
+    """
+
+    next_part: Callable[[int], list[Effect]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
-from minicluster.effects import Effect
+from minicluster.effects import Continue, Effect
 from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.slices import SLICED
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
@@ -239,6 +239,9 @@ class ReplicaManager(Shell):
             self._coordinate(coordinators.on_timer(name, self.now()))
         else:
             self._replicate(self.machine.on_timer(name, self.now()))
+
+    def on_continue(self, work: Continue) -> None:
+        self._coordinate(work.next_part(self.now()))
 
     def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from minicluster.effects import CancelTimer, Effect, SetTimer
+from minicluster.effects import CancelTimer, Continue, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, TOPIC, Resource
 from minicluster.metadata.image.delta import LocalChanges, MetadataDelta
@@ -77,9 +78,11 @@ CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
 FLUSH_TIMER = "log-flusher"
 RESOURCES_PER_PART = 200  # whose configs change: some 25 ms of the processor
+_ENDED = object()  # of a work
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
-Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
+Handler = Callable[[ReplicaManagerState, Any, Any, int, int], Iterator[None] | None]
+"""Handles a request: at once, or a part of it with each next()."""
 HANDLERS: Mapping[type[Message], Handler] = {
     m.ProduceRequest: handle_produce,
     m.FetchRequest: handle_fetch,
@@ -104,15 +107,15 @@ class ReplicaManagerMachine:
     * ``begin_controlled_shutdown()``: the broker is about to leave.
     * ``on_request(token, request, version, now_ms)``: one of ``HANDLERS``; its
       ``Respond(token, response)`` may come later. The response to a Produce with acks=0 is None:
-      nothing is to be sent.
+      nothing is to be sent. A large request is handled in parts (``Continue``).
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
     * ``end_of_input(now_ms)``: a coordinator has appended to an internal topic.
 
-    Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
-             ``effects``. partition_for: the partition of a transactional id among so many; without
-             it no transactional record is appended.
+    Shapes:  effects are Send, Respond, Continue, SetTimer, CancelTimer, Trace, FaultHit, and those
+             of ``effects``. partition_for: the partition of a transactional id among so many;
+             without it no transactional record is appended.
     Source:  ReplicaManager, KafkaApis.
     """
 
@@ -271,7 +274,15 @@ class ReplicaManagerMachine:
                 self.state, token, request, version, now_ms, internal_topics_allowed=True
             )
         else:
-            handler(self.state, token, request, version, now_ms)
+            work = handler(self.state, token, request, version, now_ms)
+            if work is not None:
+                return self._carry_out(work, now_ms)
+        return self.end_of_input(now_ms)
+
+    def _carry_out(self, work: Iterator[None], now_ms: int) -> list[Effect]:
+        """Carry the next part of a work out."""
+        if next(work, _ENDED) is not _ENDED:
+            self.state.effects.append(Continue(partial(self._carry_out, work)))
         return self.end_of_input(now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
@@ -434,6 +445,9 @@ class ReplicaManagerMachine:
         if self.state.moving:
             poll_moves(self.state, now_ms)
         self.state.alter_partition_manager.end_of_input(now_ms)
+        for work in self.state.begun:
+            self.state.effects.append(Continue(partial(self._carry_out, work)))
+        self.state.begun.clear()
         if self._verifier is not None:
             self._verifier.manager.end_of_input()
         return self.state.take_effects()

@@ -26,10 +26,12 @@ Source:     KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages, readFrom
 from __future__ import annotations
 
 import uuid
-from bisect import bisect
-from collections.abc import Callable, Iterable
+from bisect import bisect, insort
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from minicluster.log import Records
@@ -41,12 +43,14 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_records, fetch_records
-from minicluster.replica.requests.purgatory import DelayedOperation
+from minicluster.replica.requests.purgatory import DelayedOperation, Key
 from minicluster.replica.sessions.fetch_session import (
     CachedPartition,
     FetchContext,
+    FetchSession,
     PartitionKey,
     new_context,
+    partitions_of,
 )
 from minicluster.replica.sessions.skipped import skip_unchanged
 from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
@@ -64,13 +68,14 @@ _STORAGE_ERROR_FROM = 6
 NO_RECORDS = Records()
 _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-OnRead = Callable[[dict[PartitionKey, Any], int], None]
+PARTITIONS_PER_PART = 1_000  # some 20 ms of the processor
+OnRead = Callable[[dict[PartitionKey, Any], int], Iterator[None]]
 
 
 def handle_fetch(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
-) -> None:
-    """Respond to a fetch or let it wait.
+) -> Iterator[None]:
+    """Respond to a fetch or let it wait: a part of it with each next().
 
     Partitions that are not in the metadata are rejected before the others are read, and do not keep
     a fetch from waiting: otherwise a session with one deleted topic would be answered at once, over
@@ -83,10 +88,18 @@ def handle_fetch(
         _fail(state, token, request, version)
         return
     params = _params(state, request, version)
+    uses_topic_ids = version >= TOPIC_IDS_FROM
+    named: dict[PartitionKey, CachedPartition] = {}
+    each = partitions_of(request, uses_topic_ids, state.topic_name)
+    for number, (key, cached) in enumerate(each, 1):
+        named[key] = cached
+        if number % PARTITIONS_PER_PART == 0:
+            yield
     context = new_context(
         state.fetch_sessions,
         request,
-        uses_topic_ids=version >= TOPIC_IDS_FROM,
+        named,
+        uses_topic_ids=uses_topic_ids,
         follower=(params.replica_id, params.broker_epoch) if params.is_from_follower else None,
         name_of=state.topic_name,
         now_ms=now_ms,
@@ -96,29 +109,36 @@ def handle_fetch(
     session = context.session
     wanted: list[FetchedPartition] = []
     unknown: dict[PartitionKey, Any] = {}
-    for key, partition in context.partitions.items():
+    for number, (key, partition) in enumerate(context.partitions.items(), 1):
         if partition.topic is None:
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_ID)
         elif not state.is_known(partition.topic, partition.data.partition):
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             wanted.append(FetchedPartition.of_session(key, partition))
+        if number % PARTITIONS_PER_PART == 0:
+            yield
     if wanted and request.isolation_level not in ISOLATION_LEVELS:
         _fail(state, token, request, version)
         return
     respond = partial(_respond, state, token, context, params, unknown)
     # The first read counts as the follower's progress, even if the fetch then waits: the high
     # watermark moves when the offset is known, not when there is something to send.
-    results = read_from_log(state, params, wanted, now_ms)
+    results = LogReadResults()
+    yield from read_from_log(state, params, wanted, results, now_ms)
     if (
         results.responds_at_once
         or not (wanted or (session is not None and session.skipped))
         or params.max_wait_ms <= 0
         or results.size >= params.min_bytes
     ):
-        respond(results.data, now_ms)
+        yield from respond(results.data, now_ms)
         return
     deadline_ms = now_ms + params.max_wait_ms
+    if len(wanted) > PARTITIONS_PER_PART:
+        large = DelayedLargeFetch(state, params, wanted, results, respond, deadline_ms)
+        yield from large.wait(session, {*results.data, *unknown}, now_ms)
+        return
     operation = DelayedFetch(state, params, wanted, results, respond, deadline_ms)
     # Once more before it waits: its own read may have moved a high watermark, or put a replica into
     # the ISR, and nothing else may ever happen to wake it.
@@ -252,18 +272,20 @@ class LogReadResults:
 def read_from_log(
     state: ReplicaManagerState,
     params: FetchParams,
-    wanted: Iterable[FetchedPartition],
+    wanted: list[FetchedPartition],
+    results: LogReadResults,
     now_ms: int,
     *,
     from_purgatory: bool = False,
-) -> LogReadResults:
+) -> Iterator[None]:
     """Read each partition, within what the partitions before it have left of the limit in bytes.
 
     The first batch of all is read whole whatever its size, so that a fetch makes progress (KIP-74).
     """
-    results = LogReadResults()
     left = params.max_bytes
-    for item in wanted:
+    for number, item in enumerate(wanted):
+        if number and number % PARTITIONS_PER_PART == 0:
+            yield
         try:
             partition = item.local(state)
             replica = preferred_read_replica(state, partition, params, item.data, now_ms)
@@ -287,7 +309,6 @@ def read_from_log(
         # wait for bytes, it would fall behind by the whole wait.
         results.responds_at_once |= info.diverging_epoch is not None or replica is not None
         results.data[item.key] = _data(params, item, info, records, replica)
-    return results
 
 
 def _read(
@@ -470,13 +491,13 @@ class DelayedFetch(DelayedOperation):
         self._wanted = wanted
         self._results = results
         self._on_read = on_read
+        self.deadline_ms = deadline_ms
         self._snapshots = [self._snapshot(item) for item in wanted]
         # The fetch itself may have moved the high watermark, after it was read.
         self._is_newest = all(
             data.high_watermark == (snapshot[0] if snapshot else -1)
             for snapshot, data in zip(self._snapshots, results.data.values(), strict=True)
         )
-        self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
         """Complete once there are enough bytes, or something else to respond.
@@ -507,12 +528,21 @@ class DelayedFetch(DelayedOperation):
 
     def on_complete(self, now_ms: int) -> None:
         """Read again and respond; if nothing has changed, with the results of the first read."""
-        results = self._results
-        if not self._is_newest or self._snapshots != [self._snapshot(i) for i in self._wanted]:
-            results = read_from_log(
-                self._state, self._params, self._wanted, now_ms, from_purgatory=True
-            )
-        self._on_read(results.data, now_ms)
+        if self._is_newest and self._snapshots == [self._snapshot(i) for i in self._wanted]:
+            work = self._on_read(self._results.data, now_ms)
+        else:
+            work = self._read_again(now_ms)
+        if len(self._wanted) > PARTITIONS_PER_PART:  # by those included since
+            self._state.begun.append(work)
+        else:
+            deque(work, maxlen=0)
+
+    def _read_again(self, now_ms: int) -> Iterator[None]:
+        results = LogReadResults()
+        yield from read_from_log(
+            self._state, self._params, self._wanted, results, now_ms, from_purgatory=True
+        )
+        yield from self._on_read(results.data, now_ms)
 
     def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
         """All that the response for a partition depends on, the high watermark first."""
@@ -573,6 +603,96 @@ class DelayedFetch(DelayedOperation):
         return min(sum(batch.size for batch in batches), most)
 
 
+class DelayedLargeFetch(DelayedFetch):
+    """A fetch of many partitions that waits: a change of one of them is a look at that one.
+
+    Kafka looks at all of them then. Each append of another client would take as long as that.
+    """
+
+    __slots__ = ("_is_due", "_items", "_number", "_size", "_sizes")
+
+    def __init__(
+        self,
+        state: ReplicaManagerState,
+        params: FetchParams,
+        wanted: list[FetchedPartition],
+        results: LogReadResults,
+        on_read: OnRead,
+        deadline_ms: int,
+    ) -> None:
+        self._state = state
+        self._params = params
+        self._wanted = wanted
+        self._results = results
+        self._on_read = on_read
+        self.deadline_ms = deadline_ms
+        self._items: dict[Key, tuple[FetchedPartition, int | None]] = {}
+        self._sizes: dict[Key, int] = {}  # the bytes to read of each
+        self._size = 0
+        self._is_due = False  # there is something else to respond
+
+    def wait(
+        self, session: FetchSession | None, read: Collection[PartitionKey], now_ms: int
+    ) -> Iterator[None]:
+        """Watch the partitions, and look at each once it is watched: a part with each next().
+
+        Shapes:  read: the partitions of the session that were read, or rejected.
+        """
+        fetches = self._state.delayed.fetches
+        self._number = number = fetches.watch(self, ())
+        if session is not None:
+            session.waiting[number] = self
+            # What was skipped as the session was read may have changed since.
+            for key in session.to_read.keys() - read:
+                self.include(key, session.partitions[key])
+        offsets = self._results.offsets
+        for index, (item, offset) in enumerate(zip(list(self._wanted), list(offsets), strict=True)):
+            if index % PARTITIONS_PER_PART == 0:
+                yield
+            local = self._state.key_named(item.topic, item.data.partition)
+            if local is None:  # the topic was deleted meanwhile
+                self._is_due = True
+                continue
+            if not fetches.watch_also(number, local):
+                return
+            self._items[local] = item, offset
+            self._look_at(local)
+        fetches.complete_if_possible(number, now_ms)
+
+    def include(self, key: PartitionKey, cached: CachedPartition) -> None:
+        item = FetchedPartition.of_session(key, cached)
+        insort(self._wanted, item, key=_place)
+        local = self._state.key_named(item.topic, item.data.partition)
+        if local is not None:
+            self._items[local] = item, item.data.fetch_offset
+
+    def try_complete_on(self, key: Key, now_ms: int) -> bool:
+        self._look_at(key)
+        return self.try_complete(now_ms)
+
+    def try_complete(self, now_ms: int) -> bool:
+        """Complete once there are enough bytes, or something else to respond."""
+        return self._is_due or self._size >= self._params.min_bytes
+
+    def on_complete(self, now_ms: int) -> None:
+        self._state.begun.append(self._read_again(now_ms))
+
+    def _look_at(self, key: Key) -> None:
+        item, offset = self._items.get(key, (None, None))
+        if item is None or offset is None:
+            return
+        available = self._available(item, offset)
+        if available is None:
+            self._is_due = True
+        else:
+            self._size += available - self._sizes.get(key, 0)
+            self._sizes[key] = available
+
+
+def _place(item: FetchedPartition) -> int:
+    return item.place
+
+
 # --- the response -------------------------------------------------------------------------------
 
 
@@ -584,8 +704,11 @@ def _respond(
     unknown: dict[PartitionKey, Any],
     read: dict[PartitionKey, Any],
     now_ms: int,
-) -> None:
-    """Respond with what was read, then with the partitions that are not known."""
+) -> Iterator[None]:
+    """Respond with what was read, then with the partitions that are not known.
+
+    The session takes all of it at once: another request may come between two parts.
+    """
     endpoints: tuple[Any, ...] = ()
     if not params.is_from_follower:
         leaders = dict.fromkeys(data.current_leader.leader_id for data in read.values())
@@ -593,9 +716,26 @@ def _respond(
             FetchResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
             for n, e, rack in state.endpoints(leaders)
         )
+    if len(read) > PARTITIONS_PER_PART:
+        yield
     response = context.response({**read, **unknown} if unknown else read, endpoints, now_ms)
     if read and params.is_from_follower:
-        session = state.fetch_sessions.find(response.session_id)
-        if session is not None:
-            skip_unchanged(state, session, read)
+        yield from _skip_unchanged(state, response.session_id, read)
     state.respond(token, response)
+
+
+def _skip_unchanged(
+    state: ReplicaManagerState, session_id: int, read: dict[PartitionKey, Any]
+) -> Iterator[None]:
+    session = state.fetch_sessions.find(session_id)
+    epoch = None if session is None else session.epoch
+    each = iter(read.items())
+    while part := dict(islice(each, PARTITIONS_PER_PART)):
+        # The follower has given up this request, and another one reads the session already.
+        if session is None or session.epoch != epoch:
+            return
+        if state.fetch_sessions.find(session_id) is not session:
+            return
+        skip_unchanged(state, session, part)
+        if len(part) == PARTITIONS_PER_PART:
+            yield

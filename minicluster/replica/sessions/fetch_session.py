@@ -467,6 +467,7 @@ class IncrementalFetchContext:
 def new_context(
     cache: FetchSessionCache,
     request: Any,
+    wanted: Wanted,
     *,
     uses_topic_ids: bool,
     follower: tuple[int, int] | None,
@@ -475,12 +476,12 @@ def new_context(
 ) -> FetchContext:
     """The context of a request; a session that it uses or closes is changed.
 
+    Shapes:  wanted: the partitions that the request names, from ``partitions_of``.
     Errors:  in the context: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
              FETCH_SESSION_TOPIC_ID_ERROR (a session by topic names is continued by topic ids, or
              the other way round).
     Source:  FetchManager.newContext.
     """
-    wanted = dict(_wanted(request, uses_topic_ids, name_of)) if request.topics else {}
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != INVALID_SESSION_ID:
             cache.remove(request.session_id)
@@ -513,9 +514,10 @@ def new_context(
     return IncrementalFetchContext(session, request.session_epoch)
 
 
-def _wanted(
+def partitions_of(
     request: Any, uses_topic_ids: bool, name_of: NameOf
 ) -> Iterator[tuple[PartitionKey, CachedPartition]]:
+    """The partitions that a request names; of one that comes twice the last counts."""
     for topic in request.topics:
         name = name_of(topic.topic_id) if uses_topic_ids else topic.topic
         topic_id = topic.topic_id if uses_topic_ids else ZERO_UUID

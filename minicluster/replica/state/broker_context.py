@@ -10,7 +10,7 @@ Source:  the constructor of Partition (metadataCache, delayedOperations, alterPa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -145,7 +145,8 @@ class BrokerContext:
 
     Shapes:  ``alter_partition_manager`` is set once, by the owner of the context, before the first
              partition is made. ``unwritten``: partitions whose high watermark may differ from the
-             one on disk; ``isr_unchecked``: those whose ISR may have to change with time.
+             one on disk; ``isr_unchecked``: those whose ISR may have to change with time. begun:
+             works of many parts, which begin after this input; each next() is a part.
     """
 
     alter_partition_manager: SubmitsAlterPartition
@@ -169,6 +170,7 @@ class BrokerContext:
         self.unwritten: dict[HasHighWatermark, None] = {}
         self.isr_unchecked: dict[object, None] = {}
         self.effects: list[Effect] = []
+        self.begun: list[Iterator[None]] = []
         self.delayed = DelayedOperations(self.effects)
 
     def date_ms(self, now_ms: int) -> int:
