@@ -20,8 +20,9 @@ from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
+from minicluster.protocol.slices import SLICED
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
-from minicluster.replica.requests.fetch import CONSUMER
+from minicluster.replica.requests.fetch import CONSUMER, PARTITIONS_PER_PART
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
@@ -98,50 +99,67 @@ def _last_of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | Non
 
 
 def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator[Row]:
-    """Records that a consumer read; a follower reads beyond the high watermark."""
+    """Records that a consumer read; a follower reads beyond the high watermark.
+
+    Of a response with thousands of partitions the ends of those without records are left out: rows
+    of all of them, made and judged, would hold up the other clients of its broker.
+    """
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        return
+    is_large = sum(len(topic.partitions) for topic in response.responses) > PARTITIONS_PER_PART
+    shown = [
+        (topic, partition)
+        for topic in response.responses
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE and (partition.records or not is_large)
+    ]
+    if not shown:
         return
     wanted = {
         (topic.topic, topic.topic_id, partition.partition): partition.fetch_offset
         for topic in request.topics
         for partition in topic.partitions
     }
-    for topic in response.responses:
-        for partition in topic.partitions:
-            if partition.error_code != ErrorCode.NONE:
-                continue
-            place = topic.topic, topic.topic_id, partition.partition_index
-            returned = {
-                "fetch_offset": wanted.get(place),
-                "high_watermark": partition.high_watermark,
-                "last_stable_offset": partition.last_stable_offset,
-                "isolation": request.isolation_level,
-            }
-            yield record_row("fetch", *place, None, None) | returned
-            if not partition.records:
-                continue
-            batches = _batches(partition.records)
-            seen = visible_batches(batches, partition.aborted_transactions)
-            shown = {batch.base_offset for batch in seen}
-            for offset, value, batch in entries(partition.records):
-                yield (
-                    record_row("read", *place, offset, value)
-                    | returned
-                    | {
-                        "leader_epoch": batch.leader_epoch,
-                        "batch_offset": batch.base_offset,
-                        "visible": batch.base_offset in shown,
-                        "producer_id": batch.producer_id,
-                        "producer_epoch": batch.producer_epoch,
-                        "sequence": batch.sequence_at(offset),
-                    }
-                )
+    for topic, partition in shown:
+        place = topic.topic, topic.topic_id, partition.partition_index
+        returned = {
+            "fetch_offset": wanted.get(place),
+            "high_watermark": partition.high_watermark,
+            "last_stable_offset": partition.last_stable_offset,
+            "isolation": request.isolation_level,
+        }
+        yield record_row("fetch", *place, None, None) | returned
+        if not partition.records:
+            continue
+        batches = _batches(partition.records)
+        seen = visible_batches(batches, partition.aborted_transactions)
+        visible = {batch.base_offset for batch in seen}
+        for offset, value, batch in entries(partition.records):
+            yield (
+                record_row("read", *place, offset, value)
+                | returned
+                | {
+                    "leader_epoch": batch.leader_epoch,
+                    "batch_offset": batch.base_offset,
+                    "visible": batch.base_offset in visible,
+                    "producer_id": batch.producer_id,
+                    "producer_epoch": batch.producer_epoch,
+                    "sequence": batch.sequence_at(offset),
+                }
+            )
 
 
 def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
-    """The end of a partition as a consumer sees it that reads uncommitted transactions."""
+    """The end of a partition as a consumer sees it that reads uncommitted transactions.
+
+    Not of a request that was handled in slices: its ends are of several moments, at each of which
+    other responses may have left.
+    """
     if request.replica_id != CONSUMER or request.isolation_level:
         return  # another id receives the log's end, that of a debugging consumer as well
+    sliced = SLICED[ListOffsetsRequest]
+    if sliced.count(request) > sliced.size:
+        return
     wanted = {
         (topic.name, partition.partition_index)
         for topic in request.topics

@@ -29,7 +29,7 @@ import uuid
 from bisect import bisect, insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -718,10 +718,32 @@ def _respond(
         )
     if len(read) > PARTITIONS_PER_PART:
         yield
+        if not params.is_from_follower:
+            read = _with_newest_ends(state, context, read)
     response = context.response({**read, **unknown} if unknown else read, endpoints, now_ms)
     if read and params.is_from_follower:
         yield from _skip_unchanged(state, response.session_id, read)
     state.respond(token, response)
+
+
+def _with_newest_ends(
+    state: ReplicaManagerState, context: FetchContext, read: dict[PartitionKey, Any]
+) -> dict[PartitionKey, Any]:
+    """What was read in parts, with the high watermarks of now.
+
+    Else a client could see one go back, behind a response that left while this one was read.
+    """
+    session = context.session
+    partitions = context.partitions if session is None else session.partitions
+    newest: dict[PartitionKey, Any] = {}
+    for key, data in read.items():
+        topic = partitions[key].topic if key in partitions else None
+        local = None if topic is None else state.local_named(topic, key[1])
+        if local is None or local.high_watermark <= data.high_watermark:
+            continue
+        if local.is_leader and data.error_code == ErrorCode.NONE:
+            newest[key] = replace(data, high_watermark=local.high_watermark)
+    return {**read, **newest} if newest else read
 
 
 def _skip_unchanged(
