@@ -22,7 +22,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
 from minicluster.protocol.slices import SLICED
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
-from minicluster.replica.requests.fetch import CONSUMER, PARTITIONS_PER_PART
+from minicluster.replica.requests import fetch
 
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
@@ -106,7 +106,7 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
     """
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         return
-    is_large = sum(len(topic.partitions) for topic in response.responses) > PARTITIONS_PER_PART
+    is_large = sum(len(topic.partitions) for topic in response.responses) > fetch.PARTITIONS_PER_PART
     shown = [
         (topic, partition)
         for topic in response.responses
@@ -155,7 +155,7 @@ def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
     Not of a request that was handled in slices: its ends are of several moments, at each of which
     other responses may have left.
     """
-    if request.replica_id != CONSUMER or request.isolation_level:
+    if request.replica_id != fetch.CONSUMER or request.isolation_level:
         return  # another id receives the log's end, that of a debugging consumer as well
     sliced = SLICED[ListOffsetsRequest]
     if sliced.count(request) > sliced.size:

@@ -1,8 +1,8 @@
-"""A request that names thousands of things is handled in slices, and others' come between."""
+"""Large requests that a broker handles in parts: what else happens meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,107 +10,138 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
-from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.replica_manager import ReplicaManager
-from minicluster.actors.recording.exchange import OWN_CLIENT
+from minicluster.effects import Continue
 from minicluster.protocol import ErrorCode
-from minicluster.protocol import messages as m
-from tests.actors.test_recorded_clients import encoded
+from minicluster.protocol.messages import FetchRequest
+from minicluster.replica.requests import fetch
 
-PARTITIONS = 50
-SIZE = 20  # of a slice in these stories
-
-
-@pytest.fixture
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    for node in (BrokerRoles, ReplicaManager):
-        cut = {kind: replace(sliced, size=SIZE) for kind, sliced in node.in_slices.items()}
-        monkeypatch.setattr(node, "in_slices", cut)
+PARTITIONS = 10
 
 
 class Client:
-    """It sends to broker 1, and keeps the responses in the order in which they come."""
+    """A client of broker 1."""
 
-    def __init__(self, cluster: MiniCluster) -> None:
-        self.cluster = cluster
-        self.responses: list[Any] = []
+    def __init__(self, cluster: MiniCluster, connection: int) -> None:
+        self.cluster, self.connection = cluster, connection
+        self.completions: list[Completion] = []
 
-    def deliver(self, completion: Completion) -> None:
-        self.responses.append(completion.response)
+    def deliver(self, completion: Completion, /) -> None:
+        self.completions.append(completion)
 
-    def send(self, request: Any, version: int) -> None:
+    def fetch(self, partitions: int, timeout_ms: int | None = None) -> None:
+        topic = FetchRequest.FetchTopic(
+            topic="orders",
+            partitions=tuple(
+                FetchRequest.FetchPartition(partition=n, partition_max_bytes=1_000)
+                for n in range(partitions)
+            ),
+        )
         inside(self.cluster).network.request(
-            src=OWN_CLIENT, dst=1, body=request, version=version, caller=self, client_id="app"
+            src=-self.connection,
+            dst=1,
+            body=FetchRequest(max_wait_ms=0, topics=(topic,)),
+            version=12,
+            caller=self,
+            connection=self.connection,
+            timeout_ms=timeout_ms,
         )
 
-    def wait(self, count: int) -> list[Any]:
-        self.cluster.wait_until(lambda: len(self.responses) >= count, within="30s")
-        return self.responses
+    def ended(self) -> Completion:
+        self.cluster.wait_until(lambda: bool(self.completions))
+        return self.completions.pop()
 
 
-def metadata_of(*names: str) -> m.MetadataRequest:
-    kind = m.MetadataRequest
-    return kind(
-        topics=tuple(kind.MetadataRequestTopic(name=name) for name in names),
-        allow_auto_topic_creation=False,
-    )
+class Held:
+    """The parts that replica managers would carry out next, while they are held."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.parts: list[tuple[ReplicaManager, Continue]] = []
+        self.is_on = False
+        carry_out = ReplicaManager.on_continue
+
+        def hold(manager: ReplicaManager, work: Continue) -> None:
+            if self.is_on:
+                self.parts.append((manager, work))
+            else:
+                carry_out(manager, work)
+
+        monkeypatch.setattr(ReplicaManager, "on_continue", hold)
+
+    def release(self) -> None:
+        self.is_on = False
+        for manager, work in self.parts:
+            manager.deliver(work)
 
 
-def produce_to_all(acks: int) -> m.ProduceRequest:
-    kind, records = m.ProduceRequest, encoded([b"x"])
-    data = tuple(kind.PartitionProduceData(index=n, records=records) for n in range(PARTITIONS))
-    topic = kind.TopicProduceData(name="wide", partition_data=data)
-    return kind(acks=acks, timeout_ms=30_000, topic_data=(topic,))
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    return Held(monkeypatch)
 
 
-def offsets_of_all() -> m.ListOffsetsRequest:
-    kind = m.ListOffsetsRequest
-    partitions = tuple(
-        kind.ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(PARTITIONS)
-    )
-    topic = kind.ListOffsetsTopic(name="wide", partitions=partitions)
-    return kind(replica_id=-1, topics=(topic,))
+@pytest.fixture
+def cluster(held: Held, monkeypatch: pytest.MonkeyPatch) -> Iterator[MiniCluster]:
+    monkeypatch.setattr(fetch, "PARTITIONS_PER_PART", 3)
+    with MiniCluster(brokers=1, controllers=1, seed=1) as cluster:
+        orders = cluster.create_topic("orders", partitions=PARTITIONS, replicas=1)
+        cluster.wait_until(lambda: all(orders[n].high_watermark == 0 for n in range(PARTITIONS)))
+        yield cluster
 
 
-@pytest.mark.usefixtures("small_slices")
-def test_a_small_request_is_answered_before_a_large_one_that_came_first() -> None:
-    with MiniCluster(brokers=1, controllers=1, seed=4) as cluster:
-        cluster.wait_until(lambda: not cluster.node(1).is_fenced)
-        client = Client(cluster)
-        names = [f"t{number}" for number in range(3 * SIZE)]
-        client.send(metadata_of(*names), 12)
-        client.send(m.ListGroupsRequest(), 4)
-        client.send(metadata_of("other"), 12)
-        responses = client.wait(3)
-        assert [len(getattr(response, "topics", ())) for response in responses] == [0, 1, 3 * SIZE]
-        assert {topic.name for topic in responses[-1].topics} == set(names)
-        assert responses[-1].brokers == responses[1].brokers
+def test_another_client_is_served_while_a_large_request_is_handled(
+    cluster: MiniCluster, held: Held
+) -> None:
+    held.is_on = True
+    large, small = Client(cluster, 1), Client(cluster, 2)
+    large.fetch(PARTITIONS)
+    cluster.wait_until(lambda: bool(held.parts))
+    small.fetch(1)
+    assert small.ended().response.error_code == ErrorCode.NONE
+    assert not large.completions
+    held.release()
+    [topic] = large.ended().response.responses
+    assert [data.partition_index for data in topic.partitions] == [*range(PARTITIONS)]
 
 
-@pytest.mark.usefixtures("small_slices")
-def test_a_large_request_says_the_same_in_slices_as_in_one(monkeypatch: Any) -> None:
-    """A Produce that waits for followers, one that gets no response, and their offsets."""
-    offsets = []
-    for in_slices in (True, False):
-        if not in_slices:
-            monkeypatch.setattr(ReplicaManager, "in_slices", {})
-            monkeypatch.setattr(BrokerRoles, "in_slices", {})
-        with MiniCluster(brokers=2, controllers=1, seed=4) as cluster:
-            assignment = [[1, 2]] * PARTITIONS
-            wide = cluster.create_topic("wide", assignment=assignment, min_isr=2)
-            cluster.wait_until(wide.fully_in_sync, within="60s")
-            client = Client(cluster)
-            client.send(produce_to_all(acks=-1), 9)
-            [response] = client.wait(1)
-            [topic] = response.responses
-            results = {r.index: (r.error_code, r.base_offset) for r in topic.partition_responses}
-            assert results == dict.fromkeys(range(PARTITIONS), (ErrorCode.NONE, 0))
-            client.send(produce_to_all(acks=0), 9)
-            cluster.wait_until(lambda: inside(cluster).high_watermark("wide", PARTITIONS - 1) == 2)
-            client.send(offsets_of_all(), 7)
-            [_, none, response] = client.wait(3)
-            assert none is None
-            [topic] = response.topics
-            offsets.append(sorted((p.partition_index, p.offset) for p in topic.partitions))
-            assert len(topic.partitions) == PARTITIONS
-    assert offsets[0] == offsets[1] == [(number, 2) for number in range(PARTITIONS)]
+def test_a_broker_that_dies_in_the_midst_sends_no_response(
+    cluster: MiniCluster, held: Held
+) -> None:
+    held.is_on = True
+    client = Client(cluster, 1)
+    client.fetch(PARTITIONS)
+    cluster.wait_until(lambda: bool(held.parts))
+    cluster.kill(cluster.node(1))
+    assert client.ended().failure == "disconnected"
+    held.release()  # to a dead actor
+    cluster.restart(cluster.node(1))
+    cluster.wait_until(lambda: not cluster.node(1).is_fenced, within="30s")
+    client.fetch(PARTITIONS)
+    assert client.ended().response.error_code == ErrorCode.NONE
+
+
+def test_a_client_that_is_gone_gets_no_response_and_harms_nobody(
+    cluster: MiniCluster, held: Held
+) -> None:
+    held.is_on = True
+    gone, other = Client(cluster, 1), Client(cluster, 2)
+    gone.fetch(PARTITIONS, timeout_ms=100)
+    assert gone.ended().failure == "timeout"
+    held.release()
+    other.fetch(PARTITIONS)
+    assert other.ended().response.error_code == ErrorCode.NONE
+    assert not gone.completions
+
+
+def test_the_trace_of_a_large_response_has_the_partitions_with_records(
+    cluster: MiniCluster,
+) -> None:
+    """Rows of the ends of thousands of others would hold up the other clients of a broker."""
+    cluster.produce("orders", 7)
+    client = Client(cluster, 1)
+    client.fetch(PARTITIONS)
+    client.ended()
+    rows: list[dict[str, Any]] = [
+        row for row in inside(cluster).recorder.table("client_record") if row["connection"] == 1
+    ]
+    assert [(row["f"], row["part"]) for row in rows] == [("fetch", 7), ("read", 7)]
+    assert cluster.verify(engine="process").valid

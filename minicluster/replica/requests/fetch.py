@@ -640,13 +640,18 @@ class DelayedLargeFetch(DelayedFetch):
         """
         fetches = self._state.delayed.fetches
         self._number = number = fetches.watch(self, ())
+        begun = list(zip(self._wanted, self._results.offsets, strict=True))
         if session is not None:
             session.waiting[number] = self
             # What was skipped as the session was read may have changed since.
-            for key in session.to_read.keys() - read:
-                self.include(key, session.partitions[key])
-        offsets = self._results.offsets
-        for index, (item, offset) in enumerate(zip(list(self._wanted), list(offsets), strict=True)):
+            for key in [key for key in session.to_read if key not in read]:
+                cached = session.partitions[key]
+                if cached.topic is not None:
+                    self.include(key, cached)
+                    begun.append(
+                        (FetchedPartition.of_session(key, cached), cached.data.fetch_offset)
+                    )
+        for index, (item, offset) in enumerate(begun):
             if index % PARTITIONS_PER_PART == 0:
                 yield
             local = self._state.key_named(item.topic, item.data.partition)
