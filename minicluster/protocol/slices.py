@@ -7,9 +7,12 @@ of it. So a node cuts such a request, takes one slice at a time, and joins their
 The joined response has the elements of the slices one behind the other: Kafka's own order, that of
 a hash map in many APIs, holds in a slice, and so does what an API says of one that comes twice.
 
-Not cut, since they are one decision: requests to the controller (an event of its queue, one batch
-of the log), commits of offsets and additions to a transaction (one batch), Fetch (one session, one
-limit of bytes), and what is about a whole node.
+A machine that has to see a request whole carries it out in parts itself (``effects.Continue``):
+Fetch has one session and one limit of bytes (replica/requests/fetch.py), Metadata one image
+(broker/requests/metadata.py).
+
+Neither is done with what is one decision: requests to the controller (an event of its queue, one
+batch of the log), commits of offsets and additions to a transaction (one batch).
 """
 
 from __future__ import annotations
@@ -115,7 +118,7 @@ _TOPICS = ("topics", "partitions")
 SLICED: Mapping[type[Message], Sliced] = {
     # A topic or a resource has tens of partitions or configs.
     m.MetadataRequest: Sliced(("topics",), ("topics",), 200),
-    m.DescribeConfigsRequest: Sliced(("resources",), ("results",), 100),
+    m.DescribeConfigsRequest: Sliced(("resources",), ("results",), 25),
     m.ListOffsetsRequest: Sliced(_TOPICS, _TOPICS),
     m.OffsetForLeaderEpochRequest: Sliced(_TOPICS, _TOPICS),
     m.DeleteRecordsRequest: Sliced(_TOPICS, _TOPICS),

@@ -183,7 +183,12 @@ def on_one_broker() -> None:
             lambda: bench.request(full_fetch([uuid.UUID(int=7)], UNKNOWN, session_epoch=-1), 13),
         )
         bench.show(
-            f"Metadata of all {all_of}",
+            f"Metadata of all {all_of}, the first",
+            lambda: bench.request(m.MetadataRequest(topics=None), 12),
+            rounds=1,
+        )
+        bench.show(
+            f"Metadata of all {all_of}, another",
             lambda: bench.request(m.MetadataRequest(topics=None), 12),
         )
         bench.show(
@@ -281,7 +286,6 @@ def on_one_broker() -> None:
 def groups(bench: Bench, names: list[str], unknown: tuple[str, ...]) -> None:
     """Offsets of groups."""
     all_of = TOPICS * PARTITIONS
-    bench.cluster.produce("before", "x") if False else None
     found = m.FindCoordinatorRequest
     bench.request(found(key_type=0, coordinator_keys=("g",)), 4)
     bench.cluster.run_for("5s")
