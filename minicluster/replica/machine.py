@@ -78,7 +78,6 @@ CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
 FLUSH_TIMER = "log-flusher"
 RESOURCES_PER_PART = 200  # whose configs change: some 25 ms of the processor
-_ENDED = object()  # of a work
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
 Handler = Callable[[ReplicaManagerState, Any, Any, int, int], Iterator[None] | None]
@@ -281,8 +280,7 @@ class ReplicaManagerMachine:
 
     def _carry_out(self, work: Iterator[None], now_ms: int) -> list[Effect]:
         """Carry the next part of a work out."""
-        if next(work, _ENDED) is not _ENDED:
-            self.state.effects.append(Continue(partial(self._carry_out, work)))
+        self.state.carry_out(work)
         return self.end_of_input(now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:

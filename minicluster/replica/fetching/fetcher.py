@@ -31,7 +31,10 @@ Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from minicluster.effects import CancelTimer, Send, SetTimer
@@ -61,6 +64,8 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
 
+PARTITIONS_PER_PART = 1_000  # of a response: some 10 to 20 ms of the processor
+PARTITIONS_PER_REQUEST = 2_000  # that a request names for the first time, or with another offset
 # The next request opens another session at once; all else backs off.
 _SESSION_IS_LOST = (
     ErrorCode.NONE,  # its partitions were not those of the session
@@ -86,9 +91,11 @@ class Fetcher:
         self._session = FetchSessionHandler()
         self._pending: dict[FetchKey, None] = {}  # those that the session has not as they are
         self._in_flight: tuple[int, Phase] | None = None
+        self._is_taking = False  # parts of the last response are still to be taken
         self._looked_up: dict[FetchKey, tuple[int, int]] = {}  # (offset, leader epoch) then
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
+        self._is_partial = False  # the last fetch leaves out partitions that could be fetched
         self._all_delayed_until_ms: int | None = None  # the back-off of all, while nothing changes
         self._timer_ms: int | None = None
 
@@ -134,7 +141,7 @@ class Fetcher:
 
         Source:  AbstractFetcherThread.doWork.
         """
-        if self._in_flight is not None:
+        if self._in_flight is not None or self._is_taking:
             return
         if self._all_delayed_until_ms is not None:
             if now_ms < self._all_delayed_until_ms:
@@ -144,13 +151,14 @@ class Fetcher:
                 self._delay_each()
             self._all_delayed_until_ms = None
         if any(state.phase is not Phase.FETCHING for state in self._pending_states()):
-            truncating = list(self._truncate_without_epochs(now_ms))
+            each = self._truncate_without_epochs(now_ms)
+            truncating = list(islice(each, PARTITIONS_PER_REQUEST))
             if truncating:
                 request = endpoint.epoch_request(self.states, truncating, self.context.broker_id)
                 self._look_up(Phase.TRUNCATING, truncating, request)
                 return
             for phase in (Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET):
-                ready = self._ready(phase, now_ms)
+                ready = self._ready(phase, now_ms)[:PARTITIONS_PER_REQUEST]
                 if ready:
                     broker_id = self.context.broker_id
                     lookup = endpoint.list_offsets_request(self.states, ready, broker_id, phase)
@@ -175,14 +183,25 @@ class Fetcher:
             return
         phase = self._in_flight[1]
         self._in_flight = None
+        self.context.carry_out(self._take(phase, response, now_ms))
+
+    def _take(self, phase: Phase, response: Any, now_ms: int) -> Iterator[None]:
+        """Take a response, a part of it with each next(), and send the next request."""
+        take: Callable[[FetchKey, Any, int], None]
+        self._is_taking = True
         if phase is Phase.FETCHING:
-            self._on_fetch_response(response, now_ms)
+            results, take = self._fetched(response, now_ms), self._on_fetched
         elif phase is Phase.TRUNCATING:
-            for key, data in endpoint.epoch_ends(response, self._looked_up_by_name()):
-                self._on_epoch_end(key, data, now_ms)
+            results = list(endpoint.epoch_ends(response, self._looked_up_by_name()))
+            take = self._on_epoch_end
         else:
-            for key, data in endpoint.offsets(response, self._looked_up_by_name()):
-                self._on_offset(key, data, phase, now_ms)
+            results = list(endpoint.offsets(response, self._looked_up_by_name()))
+            take = partial(self._on_offset, phase)
+        for number, (key, data) in enumerate(results, 1):
+            take(key, data, now_ms)
+            if number % PARTITIONS_PER_PART == 0:
+                yield
+        self._is_taking = False
         self.poll(now_ms)
 
     def _looked_up_by_name(self) -> dict[tuple[str, int], FetchKey]:
@@ -235,11 +254,13 @@ class Fetcher:
             and self._request_of == request_of
         ):
             return self._request
-        self._request = None
+        self._request, self._is_partial = None, False
         to_send, to_forget = session.update(self._changes(now_ms))
         if not session.partitions and not to_forget:
             return None
         epoch, config, _ = request_of
+        if self._is_partial:
+            config = replace(config, max_wait_ms=0)
         fetch = endpoint.fetch_request(
             session, to_send, to_forget, context.broker_id, epoch, config
         )
@@ -255,17 +276,26 @@ class Fetcher:
     def _changes(self, now_ms: int) -> list[tuple[FetchKey, Named | None]]:
         """The pending partitions with what is to be fetched; those that are ready are pending no
         longer.
+
+        Of many the first ones: to name all of them at once would hold up the requests of others.
+        The fetch does not wait then, and the next one names more.
         """
         changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
         pending, self._pending = self._pending, {}
+        left = PARTITIONS_PER_REQUEST
         for key, state in zip(pending, map(self.states.get, pending), strict=True):
             if state is None:
                 changes.append((key, None))
             elif state.phase is not Phase.FETCHING or state.delayed_until_ms > now_ms:
                 self._pending[key] = None
                 changes.append((key, None))
+            elif not left:
+                self._pending[key] = None
+                self._is_partial = True
+                changes.append((key, None))  # else it would be fetched from where it was before
             else:
+                left -= 1
                 data = endpoint.fetch_partition(key, state, max_bytes)
                 partition = state.partition
                 changes.append((key, (partition.topic, partition.topic_id, data)))
@@ -309,18 +339,18 @@ class Fetcher:
 
     # --- responses ----------------------------------------------------------------------------
 
-    def _on_fetch_response(self, response: Any, now_ms: int) -> None:
-        """Take the partitions of a response; where the session has failed, there are none.
+    def _fetched(self, response: Any, now_ms: int) -> list[tuple[FetchKey, Any]]:
+        """The partitions of a response; where the session has failed, there are none.
 
         Source:  RemoteLeaderEndPoint.fetch, AbstractFetcherThread.processFetchRequest.
         """
         session = self._session
         fetched = list(endpoint.fetched(response, session.keys_by_name))
         if session.on_response(response, [key for key, _ in fetched]):
-            for key, data in fetched:
-                self._on_fetched(key, data, now_ms)
-        elif response.error_code not in _SESSION_IS_LOST:
+            return fetched
+        if response.error_code not in _SESSION_IS_LOST:
             self._delay(session.partitions, self._end_of_back_off(now_ms))
+        return []
 
     def _on_fetched(self, key: FetchKey, data: Any, now_ms: int) -> None:
         """Append what was fetched, or react to an error or to diverging logs.
@@ -443,7 +473,7 @@ class Fetcher:
         else:
             truncate_to_epoch_end(self, state, data.leader_epoch, data.end_offset)
 
-    def _on_offset(self, key: FetchKey, data: Any, phase: Phase, now_ms: int) -> None:
+    def _on_offset(self, phase: Phase, key: FetchKey, data: Any, now_ms: int) -> None:
         """Follow a shorter leader down, else go to where the leader's log begins.
 
         Source:  AbstractFetcherThread.fetchOffsetAndTruncate.

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import uuid
 from bisect import bisect, insort
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -535,7 +534,7 @@ class DelayedFetch(DelayedOperation):
         if len(self._wanted) > PARTITIONS_PER_PART:  # by those included since
             self._state.begun.append(work)
         else:
-            deque(work, maxlen=0)
+            self._state.carry_out(work)
 
     def _read_again(self, now_ms: int) -> Iterator[None]:
         results = LogReadResults()

@@ -126,6 +126,9 @@ class BrokerView:
         return fetch_epoch is not None and fetch_epoch in (NO_BROKER_EPOCH, broker.epoch)
 
 
+_ENDED = object()  # of a work
+
+
 # --- the context --------------------------------------------------------------------------------
 
 
@@ -146,7 +149,7 @@ class BrokerContext:
     Shapes:  ``alter_partition_manager`` is set once, by the owner of the context, before the first
              partition is made. ``unwritten``: partitions whose high watermark may differ from the
              one on disk; ``isr_unchecked``: those whose ISR may have to change with time. begun:
-             works of many parts, which begin after this input; each next() is a part.
+             works that are carried on after this input; each next() is a part.
     """
 
     alter_partition_manager: SubmitsAlterPartition
@@ -189,6 +192,11 @@ class BrokerContext:
     def respond(self, token: object, response: object) -> None:
         """Respond to the request that came with a token."""
         self.effects.append(Respond(token, response))
+
+    def carry_out(self, work: Iterator[None]) -> None:
+        """Carry the first part of a work out, and have the others follow this input."""
+        if next(work, _ENDED) is not _ENDED:
+            self.begun.append(work)
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in the order in which they happened."""
