@@ -106,7 +106,9 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
     """
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         return
-    is_large = sum(len(topic.partitions) for topic in response.responses) > fetch.PARTITIONS_PER_PART
+    is_large = (
+        sum(len(topic.partitions) for topic in response.responses) > fetch.PARTITIONS_PER_PART
+    )
     shown = [
         (topic, partition)
         for topic in response.responses

@@ -49,6 +49,7 @@ FOLD_EVENTS = 200  # at a time, since the actor that records the last one waits:
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 20_000  # of each table, and a piece or two more
 PIECE_ROWS = 100  # that move at a time, while an actor waits: some 5 ms for requests
+PIECES_AT_ONCE = 4  # of the tables
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
@@ -319,14 +320,21 @@ class Recorder:
         self._shelve_rows()
 
     def _shelve_rows(self) -> None:
-        """Move the oldest rows to the shelf, where there are more than memory is to have."""
+        """Move the oldest rows to the shelf, where there are more than memory is to have.
+
+        A change of thousands of partitions makes more rows than events are folded at once: what is
+        left is moved as the next events are.
+        """
         most = self.rows_in_memory + self.piece_rows
+        left = PIECES_AT_ONCE
         for table, rows in self.rows.items():
-            while len(rows) >= most:
+            while len(rows) >= most and left:
+                left -= 1
                 oldest = rows[: self.piece_rows]
                 self._shelve(table, list(self._rows(table, oldest)), {})
                 del rows[: self.piece_rows]
-        while len(self._client_rows) >= most:
+        while len(self._client_rows) >= most and left:
+            left -= 1
             self._shelve_client_rows()
         while len(self.exchanges) >= most or self._weight >= self.bytes_in_memory:
             if not self._shelve_exchanges():
