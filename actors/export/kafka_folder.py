@@ -38,9 +38,9 @@ from minicluster.files import read_bytes
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.control import control_records
-from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import InvalidBatch, LogError, NotALog
 from minicluster.log.indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_indexes
+from minicluster.log.locating import RUN_NAME
 from minicluster.log.segment import LOG_SUFFIX, read_batches
 from minicluster.log.text_files import properties_text
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion

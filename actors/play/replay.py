@@ -8,8 +8,8 @@ from pathlib import Path
 from minicluster.actors.play.campaign import STALE, broken_at_end
 from minicluster.actors.play.player import Played, play
 from minicluster.errors import UserError
-from minicluster.log.directory import RUN_NAME
 from minicluster.log.errors import NotALog
+from minicluster.log.locating import RUN_NAME
 from minicluster.scenario.reading import scenario_of
 from minicluster.verify.evidence.run_header import (
     RUN_FORMAT,

@@ -24,7 +24,7 @@ from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.files import FILE_NAME_BYTES_MAX
-from minicluster.log.directory import RUN_NAME
+from minicluster.log.locating import RUN_NAME
 from minicluster.own_folders import OwnFolder, locked, remove_abandoned
 from minicluster.verify.evidence.file_systems import is_uri, uri_of
 

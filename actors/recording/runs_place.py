@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from minicluster.actors.recording.run_place import check_writable, files_in, scenario_in
-from minicluster.log.directory import RUN_NAME
+from minicluster.log.locating import RUN_NAME
 from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.file_systems import (
     Place,

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
-from minicluster.log.directory import Located, locate
 from minicluster.log.errors import NotALog
 from minicluster.log.format.limits import ReadLimits
+from minicluster.log.locating import Located, locate
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 UNPACKED_BYTES_MAX = 1 << 30

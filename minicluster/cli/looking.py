@@ -117,8 +117,8 @@ def _evidence_of(example: Example[Any]) -> Iterator[str]:
     """The log of an example, and the trace beside it, as ``log`` and ``trace`` show them."""
     from tempfile import TemporaryDirectory
 
-    from minicluster.log.directory import locate
     from minicluster.log.dump import dump_text
+    from minicluster.log.locating import locate
     from minicluster.verify.evidence.reading import read_run
     from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
     from minicluster.verify.reporting.trace_text import trace_lines

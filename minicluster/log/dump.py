@@ -12,7 +12,8 @@ from typing import Any
 from minicluster.errors import counted
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
-from minicluster.log.directory import Located, MetadataFiles, read_metadata_log
+from minicluster.log.directory import MetadataFiles, read_metadata_log
+from minicluster.log.locating import Located
 from minicluster.log.segment import PlacedBatch, TornTail, check_contents, read_alone, read_segment
 from minicluster.protocol.coordinator_records.described import (
     RecordTypes,

@@ -11,7 +11,8 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.followers import InvariantViolated
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
-from minicluster.log.directory import locate, read_metadata_log
+from minicluster.log.directory import read_metadata_log
+from minicluster.log.locating import locate
 
 
 class Offsets:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.log.directory import locate
+from minicluster.log.locating import locate
 from minicluster.log.segment import read_segment
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from tests.bench.fixed_work import fixed_work

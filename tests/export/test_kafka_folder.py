@@ -20,7 +20,8 @@ from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
-from minicluster.log.directory import METADATA_DIRECTORY, locate, read_metadata_log
+from minicluster.log.directory import METADATA_DIRECTORY, read_metadata_log
+from minicluster.log.locating import locate
 from minicluster.log.segment import read_segment
 from minicluster.log.text_files import read_properties
 from minicluster.protocol.records import (

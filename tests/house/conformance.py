@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from minicluster.log.directory import locate
 from minicluster.log.dump import dump_json
+from minicluster.log.locating import locate
 from tests.house.conformance_rows import GROUPS, LEFT_OUT, row_ids
 from tests.house.pages import table
 from tests.house.short_table import Line

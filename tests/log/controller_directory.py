@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.directory import locate, read_metadata_log
+from minicluster.log.directory import read_metadata_log
+from minicluster.log.locating import locate
 from minicluster.log.log import Log
 from minicluster.log.quorum_state import QuorumState
 from minicluster.log.segment import TornTail

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from minicluster.log.batch import Record, RecordBatch
-from minicluster.log.directory import locate
 from minicluster.log.dump import dump_json, dump_text
 from minicluster.log.errors import LogCorruption
+from minicluster.log.locating import locate
 from minicluster.log.segment import write_segment
 from minicluster.protocol.coordinator_records.described import record_types_of
 from minicluster.verify.spark.rows import Rows

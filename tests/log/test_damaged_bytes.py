@@ -10,9 +10,9 @@ import pytest
 from crc32c import crc32c
 
 from minicluster.log.batch import CRC_START
-from minicluster.log.directory import locate
 from minicluster.log.dump import dump_json
 from minicluster.log.errors import LogCorruption, LogError
+from minicluster.log.locating import locate
 from minicluster.log.segment import read_segment
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

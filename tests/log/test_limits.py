@@ -17,10 +17,10 @@ from crc32c import crc32c
 
 from minicluster.files import UnusableFile, check_regular, read_bytes
 from minicluster.log.batch import RecordBatch, metadata_batch
-from minicluster.log.directory import locate
 from minicluster.log.dump import dump_json
 from minicluster.log.errors import LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import ReadLimits
+from minicluster.log.locating import locate
 from minicluster.log.segment import check_contents, read_segment, segment_name
 from minicluster.protocol.records import PartitionRecord, TopicRecord, VersionedRecord
 

@@ -10,12 +10,9 @@ import pytest
 
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.checkpoint import encode_snapshot, read_checkpoint
-from minicluster.log.directory import (
-    locate,
-    read_metadata_log,
-    write_controller_directory,
-)
+from minicluster.log.directory import read_metadata_log, write_controller_directory
 from minicluster.log.dump import dump_json, dump_text
+from minicluster.log.locating import locate
 from minicluster.protocol.uuids import ZERO_UUID
 from tests.log.controller_directory import read_controller_directory
 

@@ -14,8 +14,9 @@ from minicluster.log.checkpoint import (
     parse_checkpoint_name,
     read_checkpoint,
 )
-from minicluster.log.directory import locate, read_metadata_log
+from minicluster.log.directory import read_metadata_log
 from minicluster.log.errors import LogCorruption, LogError, NotALog
+from minicluster.log.locating import locate
 from minicluster.log.segment import read_piece, read_segment, segment_name, write_segment
 from minicluster.protocol.records import (
     FeatureLevelRecord,

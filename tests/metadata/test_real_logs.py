@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
-from minicluster.log.directory import locate, read_metadata_log
+from minicluster.log.directory import read_metadata_log
+from minicluster.log.locating import locate
 from minicluster.metadata.batch_loader import LoaderFault
 from minicluster.metadata.bootstrap import activation_records, bootstrap_records
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.log.directory import RUN_NAME
+from minicluster.log.locating import RUN_NAME
 from minicluster.own_folders import temporary_folder
 
 _URI = r"([a-z][a-z0-9+.-]+):/+([^?]*)(\?.*)?"

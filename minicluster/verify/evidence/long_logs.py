@@ -17,10 +17,11 @@ from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
 from minicluster.log.control import control_records
-from minicluster.log.directory import Located, MetadataFiles
+from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import InvalidBatch, LogError, NotALog
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.heads import BatchHead, batch_heads
+from minicluster.log.locating import Located
 from minicluster.log.segment import PlacedBatch, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, VotersRecord

@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.directory import RUN_NAME, Located, MetadataFiles, locate
+from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.log.locating import RUN_NAME, Located, locate
 from minicluster.log.segment import PlacedBatch, check_contents, read_alone, read_segment
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError

@@ -15,7 +15,7 @@ from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile, read_bytes
-from minicluster.log.directory import NODE_ID_MAX
+from minicluster.log.locating import NODE_ID_MAX
 from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from minicluster.errors import UserError
-from minicluster.log.directory import locate
 from minicluster.log.format.limits import ReadLimits
+from minicluster.log.locating import locate
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 

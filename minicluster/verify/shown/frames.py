@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from minicluster.log.directory import RUN_NAME, locate
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.log.locating import RUN_NAME, locate
 from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.file_systems import is_uri
 from minicluster.verify.evidence.reading import named_paths

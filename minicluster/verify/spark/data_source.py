@@ -39,10 +39,10 @@ from pyspark.sql.datasource import (
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.directory import locate
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
+from minicluster.log.locating import locate
 from minicluster.log.segment import check_contents, read_batches, read_piece
 from minicluster.own_folders import temporary_folder
 from minicluster.protocol.coordinator_records.described import record_types_of

@@ -21,9 +21,9 @@ from pyspark.sql.datasource import InputPartition
 
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
-from minicluster.log.directory import Located, locate, moved
 from minicluster.log.errors import LogError
 from minicluster.log.format.limits import ReadLimits
+from minicluster.log.locating import Located, locate, moved
 from minicluster.log.segment import PlacedBatch, read_batches, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.verify.evidence.file_systems import at_hand, below, opened

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from minicluster.errors import UserError, counted
-from minicluster.log.directory import locate
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
+from minicluster.log.locating import locate
 from minicluster.trace import TABLES
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run import Problem, Run
