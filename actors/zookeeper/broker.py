@@ -51,6 +51,7 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
 from minicluster.rules import FailedReplicas
 from minicluster.zookeeper.broker.administration.admin_requests import (
     ADMIN_REQUESTS,
@@ -212,6 +213,7 @@ class ZkBroker(Shell):
                     ),
                 )
             case StopReplicaRequest():
+                # It must not overtake a LeaderAndIsr whose configs are still being read.
                 self._control.run(
                     read_configs([]),
                     lambda _: self.network.respond(packet, self.metadata.stop_replicas(body)),
@@ -319,7 +321,7 @@ class ZkBroker(Shell):
             return
         self.log.info("broker.registered", epoch=epoch)
         self.requests.broker_epoch = self.controlled_shutdown.broker_epoch = epoch
-        self.replicas.deliver(BrokerEpoch(-1))
+        self.replicas.deliver(BrokerEpoch(NO_BROKER_EPOCH))  # fetches carry none on ZooKeeper
         self.replicas.deliver(RegisteredEpoch(epoch))
         self._own.run(changed_entities(self._seen_changes), self._configs_changed)
         self.perform(self.controller.on_start(self.now()))

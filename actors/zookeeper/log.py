@@ -28,7 +28,7 @@ class ZooKeeperLog:
         self.follower: Callable[[Mapping[str, Any]], None] | None = None
 
     def append(self, transaction: LogTransaction, broker: int | None) -> None:
-        """Add a transaction of a broker's session; None where it is another client's."""
+        """Add a transaction of a broker's session; None while the session is being created."""
         before = len(self.lines)
         with self._problems.noted("the record of ZooKeeper's log", ZNODES):
             self._append(transaction, broker)

@@ -101,9 +101,9 @@ class ZooKeeperServer(Shell):
         )
 
     def _logged(self, transaction: LogTransaction) -> None:
+        self._log.append(transaction, self._clients.get(transaction.session))
         if transaction.kind == "close_session":
             self._clients.pop(transaction.session, None)
-        self._log.append(transaction, self._clients.get(transaction.session))
         records = self._image.on_changes(transaction.changes)
         if records:
             start = self._inlet.next_offset

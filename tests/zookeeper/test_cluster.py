@@ -182,6 +182,17 @@ def test_groups_and_transactions_need_no_kraft(level: str) -> None:
         assert len({(one.partition, one.offset) for one in read}) == 5
 
 
+def test_the_end_of_a_session_is_written_down_as_its_brokers() -> None:
+    with cluster_of("3.9") as cluster:
+        first = cluster.active_controller
+        assert first is not None
+        cluster.controlled_shutdown(first)
+        lines = inside(cluster).zookeeper_log.lines
+        cluster.wait_until(lambda: lines[-1]["op"] == "close_session", within="30s")
+        assert lines[-1]["broker"] == first
+        assert f"/brokers/ids/{first.id}" in lines[-1]["deleted"]
+
+
 KRAFT_ALONE = [
     (lambda cluster: cluster.upgrade_kraft_version(), "no Raft quorum"),
     (lambda cluster: cluster.add_voter(1), "no Raft quorum"),
