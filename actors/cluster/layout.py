@@ -1,17 +1,18 @@
-"""The checks of a cluster's arguments, before any part of it is created, and its faults."""
+"""The checks of a cluster's arguments, before any part of it is created."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from minicluster.actors.cluster.live_faults import LiveFaults
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.nodes.config import THREADED, ClusterConfig
 from minicluster.configs.without_effect import reason_without_effect
 from minicluster.errors import NoEffectWarning, UserError, counted
-from minicluster.faults import NO_FAULT, Faults
+from minicluster.faults import Faults
 from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.supported_features import UNSTABLE
@@ -246,46 +247,3 @@ def rules_and_faults(
     bugs = [zoo_id for zoo_id in ids if zoo_id in known]
     planted = Faults.of(zoo_id for zoo_id in ids if zoo_id not in bugs)
     return chosen.with_bugs(bugs), LiveFaults(planted)
-
-
-# Planted faults that can be switched while a cluster runs.
-
-
-class LiveFaults(Faults):
-    """The faults that all machines of a cluster share; each fault's place reads its switch."""
-
-    __slots__ = ("_ever_on", "is_any_on")
-
-    is_any_on: bool
-
-    def __init__(self, initial: Faults) -> None:
-        for field in fields(Faults):
-            object.__setattr__(self, field.name, getattr(initial, field.name))
-        object.__setattr__(self, "is_any_on", bool(initial.on))
-        object.__setattr__(self, "_ever_on", dict.fromkeys(initial.on))
-        if initial.on:
-            _plant_all()
-
-    def plant(self, zoo_id: str, on: bool = True) -> None:
-        """Switch one fault.
-
-        Errors:  UserError for an id that no switch has.
-        """
-        names = Faults.switches()
-        if zoo_id not in names:
-            raise UserError(f"faults: {zoo_id!r} {NO_FAULT}")
-        _plant_all()
-        object.__setattr__(self, names[zoo_id], on)
-        object.__setattr__(self, "is_any_on", bool(self.on))
-        if on:
-            self._ever_on[zoo_id] = None  # type: ignore[attr-defined]
-
-    @property
-    def ever_on(self) -> tuple[str, ...]:
-        """The zoo ids of the faults that are on or have been."""
-        return tuple(self._ever_on)  # type: ignore[attr-defined]
-
-
-def _plant_all() -> None:
-    """Load the zoo, which other clusters do without."""
-    import minicluster.zoo  # noqa: F401

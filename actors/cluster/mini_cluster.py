@@ -37,8 +37,8 @@ from minicluster.actors.cluster.actions import (
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
-from minicluster.actors.recording.followers import stream
 from minicluster.actors.recording.metadata_sink import Follow
+from minicluster.actors.recording.streams import stream
 from minicluster.errors import UserError, counted
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.scenario.actions.arguments import Duration, read_duration
@@ -46,7 +46,7 @@ from minicluster.scenario.bounds import shown
 
 if TYPE_CHECKING:
     from minicluster.actors.export.kafka_folder import Exported
-    from minicluster.actors.recording.followers import LogStream
+    from minicluster.actors.recording.streams import LogStream
     from minicluster.verify import Report
     from minicluster.verify.spark.sink import ParquetSink
     from minicluster.verify.verifying import Engine

@@ -12,7 +12,7 @@ from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, place_of, state_lines
 from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
-from minicluster.actors.recording.followers import (
+from minicluster.actors.recording.live_checks import (
     LogChecks,
     ThreadedLogChecks,
     ThreadedZnodeChecks,

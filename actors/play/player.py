@@ -17,7 +17,7 @@ from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.play.second_play import SecondPlay
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.recording.run_place import (
     check_place,
     check_writable,

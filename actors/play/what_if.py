@@ -17,7 +17,7 @@ from typing import Any
 from minicluster.actors.cluster.adoption import Adoption
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.scenario import Step, load_scenario

@@ -1,8 +1,8 @@
 """The metadata sink: follows the committed metadata log while the cluster runs.
 
 Every controller reports its committed batches to the inlet. The inlet passes each batch on once, in
-order, and the sink delivers it to its followers: the image that tests look at, the
-online checks, the streams onto disk (``followers.py``).
+order, and the sink delivers it to its followers: the image that tests look at, the live checks
+(``live_checks.py``), the streams onto disk (``streams.py``).
 """
 
 from __future__ import annotations

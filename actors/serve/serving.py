@@ -18,7 +18,7 @@ from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.play.player import cluster_of, unseen
 from minicluster.actors.recording.columns import load_arrow
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.run_place import check_place, check_writable, escaped_name
 from minicluster.actors.runtime.runtime import ActorCrashed

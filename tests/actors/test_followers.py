@@ -8,7 +8,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.directory import read_metadata_log

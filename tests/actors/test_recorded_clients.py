@@ -16,7 +16,7 @@ from minicluster import MiniCluster, trace
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
-from minicluster.actors.recording.followers import LogChecks
+from minicluster.actors.recording.live_checks import LogChecks
 from minicluster.actors.recording.recorder import FOLD_AT_BYTES, Recorder
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.log import Record, RecordBatch

@@ -10,7 +10,7 @@ import pytest
 
 import minicluster.zoo  # noqa: F401  (plants the faults)
 from minicluster import planting
-from minicluster.actors.cluster.layout import LiveFaults
+from minicluster.actors.cluster.live_faults import LiveFaults
 from minicluster.faults import Faults
 from minicluster.planting import PLANTED_AT, plant, step
 from tests.house.sources import module_of, nodes_of, sources

@@ -10,7 +10,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.views import Partition
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.log.batch import Record, RecordBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode

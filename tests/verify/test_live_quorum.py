@@ -6,7 +6,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.verify import LiveJudge
 from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
 

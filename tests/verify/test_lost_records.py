@@ -19,7 +19,7 @@ from minicluster.actors.cluster.judged_at_end import findings_about_clients
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
-from minicluster.actors.recording.followers import InvariantViolated
+from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.recording.trace_files import Shelf
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario

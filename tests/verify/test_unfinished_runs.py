@@ -16,7 +16,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.play.player import place_of, play_once
-from minicluster.actors.recording.followers import ZnodeChecks
+from minicluster.actors.recording.live_checks import ZnodeChecks
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.scenario import Scenario

@@ -1,20 +1,17 @@
-"""The followers of a running cluster: checks of its log and clients, and streams onto disk."""
+"""The checks of a running cluster: its log as it commits, its replicas, what clients receive."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.problems import Problems
 from minicluster.actors.runtime.runtime import Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
-from minicluster.errors import MiniclusterError, UserError
+from minicluster.errors import MiniclusterError
 from minicluster.log.batch import RecordBatch
-from minicluster.log.directory import METADATA_DIRECTORY
-from minicluster.log.segment import segment_name
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.snapshot import image_records
 from minicluster.rules import Rules
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from minicluster.verify import Finding
     from minicluster.verify.evidence.log_end import LogEnd
     from minicluster.verify.live import LiveJudge, LiveZnodeJudge
-    from minicluster.verify.spark.sink import ParquetSink
 
 
 LIVE_CHECKS = "the live checks"
@@ -198,48 +194,3 @@ class ThreadedZnodeChecks(ZnodeChecks):
 
     on_line = one_at_a_time(ZnodeChecks.on_line)
     on_partition_event = one_at_a_time(ZnodeChecks.on_partition_event)
-
-
-class LogStream:
-    """Writes the log as one growing segment in Kafka's format, which ``readStream`` can follow."""
-
-    lag = 0  # each batch is written as it is committed
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / METADATA_DIRECTORY
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO | None = (self.path / segment_name(0)).open("wb")
-
-    def on_committed(self, batch: RecordBatch) -> None:
-        """Append the batch, flushed so that readers see it."""
-        if self._file is not None:
-            self._file.write(batch.encoded)
-            self._file.flush()
-
-    def close(self) -> None:
-        """Close the segment."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-def _parquet(folder: Path) -> ParquetSink:
-    from minicluster.verify.spark.sink import ParquetSink
-
-    return ParquetSink(folder)
-
-
-FORMS: dict[str, Callable[[Path], LogStream | ParquetSink]] = {
-    "parquet": _parquet,
-    "log": LogStream,
-}
-
-
-def stream(form: str, folder: Path) -> LogStream | ParquetSink:
-    """A stream of one form into a folder.
-
-    Errors:  UserError for another form.
-    """
-    if not isinstance(form, str) or form not in FORMS:
-        raise UserError(f"ingest: {form!r} is not one of {', '.join(FORMS)}")
-    return FORMS[form](folder)
