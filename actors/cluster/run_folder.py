@@ -12,6 +12,7 @@ from minicluster.actors.cluster.time_bounds import healed_ms, time_bounds
 from minicluster.actors.export.broker_directories import BrokerEnd, archive_name, write_broker
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
+from minicluster.actors.recording.columns import arrow_table
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
 from minicluster.actors.recording.replica_log import (
     Pieces,
@@ -20,6 +21,7 @@ from minicluster.actors.recording.replica_log import (
     replica_rows,
 )
 from minicluster.actors.recording.run_place import put_in_place
+from minicluster.actors.recording.trace_files import END_ROWS
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
@@ -222,8 +224,6 @@ def _logs_of(cluster: Cluster, broker_id: int) -> tuple[Disk, str | None, str]:
 
 def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
-    from minicluster.actors.recording.trace_files import END_ROWS, arrow_table
-
     recorder = cluster.recorder
     common, pieces = recorder.at_end(), Pieces()
     if table == "replica_log":

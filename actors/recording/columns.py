@@ -1,14 +1,19 @@
-"""The columns of trace tables as Arrow's arrays."""
+"""The rows of trace tables as Arrow's columns."""
 
 from __future__ import annotations
 
 import importlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from minicluster import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Row = Mapping[str, Any]
 
 
 def load_arrow() -> None:
@@ -21,6 +26,40 @@ def load_arrow() -> None:
     importlib.import_module("pyarrow.parquet")
     pa.set_memory_pool(pa.system_memory_pool())
     pa.array([0])  # the first array loads pandas, for 0.3 s
+
+
+def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
+    """Rows as columns."""
+    import pyarrow as pa
+
+    columns = [
+        column(kind, [row.get(name) for row in rows]) for name, kind in kinds_of(table).items()
+    ]
+    return pa.Table.from_arrays(columns, schema=schema_of(table))
+
+
+def arrow_columns(table: str, count: int, shared: Row, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Rows that share most of their values, from the columns of those in which they differ."""
+    import pyarrow as pa
+
+    arrays = [
+        columns[name] if name in columns else repeated(kind, shared.get(name), count)
+        for name, kind in kinds_of(table).items()
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema_of(table))
+
+
+def kinds_of(table: str) -> Mapping[str, str]:
+    """The kind of each column of a table."""
+    return {**trace.COMMON, **trace.TABLES[table]}
+
+
+@cache
+def schema_of(table: str) -> pa.Schema:
+    """Arrow's schema of a table."""
+    import pyarrow as pa
+
+    return pa.schema({name: arrow_type(kind) for name, kind in kinds_of(table).items()})
 
 
 def column(kind: str, values: Sequence[Any]) -> pa.Array:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from minicluster import trace
 from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, without_records
 from minicluster.actors.recording.canonical import canonical
+from minicluster.actors.recording.columns import arrow_table
 from minicluster.actors.recording.exchange import Exchange, Substitute
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import (
@@ -37,7 +38,8 @@ from minicluster.actors.recording.readable import (
 )
 from minicluster.actors.recording.rpc_rows import rpc_row
 from minicluster.actors.recording.sent_batches import sent_batches
-from minicluster.actors.recording.trace_files import Shelf, Unsettled, write_table
+from minicluster.actors.recording.shelf import Shelf, Unsettled
+from minicluster.actors.recording.trace_files import write_table
 from minicluster.protocol.messages import ProduceRequest
 
 if TYPE_CHECKING:
@@ -431,8 +433,6 @@ class Recorder:
 
     def columns(self, name: str) -> Iterator[pa.Table]:
         """The rows of a trace table as its file has them, some at a time."""
-        from minicluster.actors.recording.trace_files import arrow_table
-
         with self._lock:
             shelved, kept = self.shelf.groups(name), self._kept(name)
             yield from shelved

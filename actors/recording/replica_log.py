@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.nodes.disk import Disk
+from minicluster.actors.recording.columns import arrow_columns, column, text_column
+from minicluster.actors.recording.shelf import GROUP_ROWS
 from minicluster.actors.recording.values import value_text, value_texts
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
@@ -60,8 +62,6 @@ def replica_columns(
 
     Shapes:  common: the recorder's columns. pieces: those that were read before.
     """
-    from minicluster.actors.recording.trace_files import GROUP_ROWS, arrow_columns
-
     for listed in _logs(disk, incarnation, at):
         for batches in _pieces(listed.log.batches, GROUP_ROWS):
             columns = pieces.get(batches)
@@ -73,8 +73,6 @@ def replica_columns(
 
 def _columns(batches: Iterable[RecordBatch]) -> Mapping[str, pa.Array]:
     """The columns in which the rows of a log differ."""
-    from minicluster.actors.recording.columns import column, text_column
-
     offsets: list[int] = []
     epochs: list[int] = []
     texts: list[bytes] = []

@@ -20,7 +20,7 @@ from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play_once
 from minicluster.actors.recording.problems import RecorderWarning, one_line
 from minicluster.actors.recording.recorder import Recorder
-from minicluster.actors.recording.trace_files import Shelf, Unsettled
+from minicluster.actors.recording.shelf import Shelf, Unsettled
 from minicluster.actors.serve import serving
 from minicluster.actors.serve.session import EXIT_UNKNOWN, Session
 from minicluster.log.batch import RecordBatch

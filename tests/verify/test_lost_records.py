@@ -20,7 +20,7 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.live_checks import InvariantViolated
-from minicluster.actors.recording.trace_files import Shelf
+from minicluster.actors.recording.shelf import Shelf
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import LiveJudge, Report, Verdict, verify
