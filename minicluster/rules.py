@@ -116,6 +116,10 @@ class Rules:
     duplicate_registration_message_has_advice: bool = True
     # UpdateFeatures raises kraft.version as well, once every voter's directory is known (4.x).
     kraft_version_can_rise: bool = True
+    # Nodes offer levels of group.version, transaction.version, share.version, streams.version and
+    # eligible.leader.replicas.version (4.x), or of transaction.version among the unstable ones
+    # (3.9; QuorumFeatures.defaultFeatureMap).
+    features_of_4_0_are_offered: bool = True
     # UpdateFeatures changes all its features or none (4.0, KIP-1022), or each for itself (3.9).
     features_change_together: bool = True
     # A registered controller may have configs of its own (4.x), or a static voter only (3.9).
@@ -203,6 +207,11 @@ class Rules:
     assigned_directory_empties_elr: bool = field(
         default=False, metadata={"bug": True, "release": "kafka-3.9"}
     )
+    # UpdateFeatures writes a level of kraft.version that no quorum has taken (3.9;
+    # FeatureControlManager.updateFeature).
+    kraft_version_is_written_as_level: bool = field(
+        default=False, metadata={"bug": True, "release": "kafka-3.9"}
+    )
     # The controller on ZooKeeper sends a state again whose response was lost. It does not recognize
     # its own write, and its refusal leaves the leader pending until the next leader epoch (3.9).
     own_state_write_is_refused: bool = field(
@@ -225,6 +234,9 @@ class Rules:
     # A config operation that there is not, or a list's without entries, brings the controller down
     # (ConfigurationControlManager.incrementalAlterConfigResource).
     malformed_config_change_is_fatal: bool = field(default=False, metadata={"bug": True})
+    # An AlterPartition with a leader recovery state that there is not brings the controller down
+    # (LeaderRecoveryState.of in ReplicationControlManager.validateAlterPartitionData).
+    unknown_recovery_state_is_fatal: bool = field(default=False, metadata={"bug": True})
     # An operation whose records fill batches of 10,000 to the last place ends with an empty batch,
     # over which the controller resigns (QuorumController.appendRecords; not where it is atomic).
     full_batches_are_fatal: bool = field(default=False, metadata={"bug": True})
@@ -375,6 +387,7 @@ Rules.KAFKA_3_9 = Rules(
     previous_broker_epoch_counts=False,
     duplicate_registration_message_has_advice=False,
     kraft_version_can_rise=False,
+    features_of_4_0_are_offered=False,
     features_change_together=False,
     registration_needs_metadata_version=False,
     tasks_are_periodic=False,

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     LEADER_NOT_IN_ISR = "leader not in ISR"
     ISR_GROWS_WHILE_RECOVERING = "ISR of several while recovering"
     RECOVERED_TO_RECOVERING = "recovered to recovering"
+    UNKNOWN_RECOVERY_STATE = "unknown recovery state"
     SHUTTING_DOWN = "shutting down"
     FENCED = "fenced"
     REPLICA_OFFLINE = "replica offline"

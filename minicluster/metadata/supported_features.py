@@ -20,7 +20,7 @@ def supported_features(rules: Rules, *, unstable: bool = False) -> dict[str, tup
     highest = rules.metadata_version_latest if unstable else rules.metadata_version_production
     levels = rules.metadata_version_lowest, highest
     features = {mv.FEATURE_NAME: levels, mv.KRAFT_VERSION: (0, 1)}
-    if rules.metadata_version_latest >= mv.MetadataVersion.V4_0_IV0:
+    if rules.features_of_4_0_are_offered:
         features |= {
             mv.ELR_VERSION: (0, 1),
             mv.GROUP_VERSION: (0, 1),
@@ -28,4 +28,7 @@ def supported_features(rules: Rules, *, unstable: bool = False) -> dict[str, tup
             mv.SHARE_VERSION: (0, 1),
             mv.STREAMS_VERSION: (0, 1),
         }
+    elif unstable:
+        # In 3.9 a config turns eligible leader replicas on. Here they are a feature of any release.
+        features |= {mv.ELR_VERSION: (0, 1), mv.TRANSACTION_VERSION: (0, 2)}
     return features

@@ -11,6 +11,7 @@ from minicluster.controller import periodic_tasks as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
+from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
@@ -258,6 +259,32 @@ def test_kraft_version_can_rise(on: bool) -> None:
 
 
 @BOTH
+def test_kraft_version_is_written_as_level(on: bool) -> None:
+    """Where it cannot rise (3.9): a level in the metadata, while the quorum stays as it is."""
+    release = replace(Rules.KAFKA_3_9, kraft_version_is_written_as_level=on)
+    cluster = Cluster(rules=release, metadata_version="3.9-IV0")
+    end = cluster.end
+    (result,) = cluster.request(raise_kraft_version()).results
+    assert result.error_code == (ErrorCode.NONE if on else ErrorCode.INVALID_UPDATE_VERSION)
+    assert (cluster.end - end, cluster.raised) == (int(on), [])
+
+
+@BOTH
+def test_features_of_4_0_are_offered(on: bool) -> None:
+    """QuorumFeatures.defaultFeatureMap of 3.9.2; an update of ELR finds nobody who supports it."""
+    release = rules(features_of_4_0_are_offered=on)
+    offered = supported_features(release)
+    assert set(offered) >= {"kraft.version", "metadata.version"}
+    assert ("group.version" in offered, "transaction.version" in offered) == (on, on)
+    assert supported_features(release, unstable=True)["transaction.version"] == (0, 2)
+    cluster = Cluster(rules=release, settings={"unstable_feature_versions": True})
+    Key = m.UpdateFeaturesRequest.FeatureUpdateKey
+    key = Key(feature="eligible.leader.replicas.version", max_version_level=1)
+    response = cluster.request(m.UpdateFeaturesRequest(feature_updates=(key,)))
+    assert (response.error_code == ErrorCode.NONE) == on
+
+
+@BOTH
 def test_features_change_together(on: bool) -> None:
     """In 3.9 a refused feature does not keep the others down, and has a result of its own."""
     cluster = Cluster(rules=rules(features_change_together=on))
@@ -340,6 +367,23 @@ def test_malformed_config_change_is_fatal(on: bool, operation: int, value: str |
     fatal = ErrorCode.UNKNOWN_SERVER_ERROR
     assert result.error_code == (fatal if on else ErrorCode.INVALID_REQUEST)
     assert cluster.resigned == on
+
+
+@BOTH
+def test_unknown_recovery_state_is_fatal(on: bool) -> None:
+    """The ISR is looked at first: a request that is rejected for it brings nobody down."""
+    cluster = Cluster(rules=rules(unknown_recovery_state_is_fatal=on))
+    cluster.start(1, 2)
+    cluster.create("foo", (1, 2))
+    rejected = cluster.propose("foo", (2,), leader_recovery_state=2)
+    assert (rejected.error_code, cluster.resigned) == (ErrorCode.INVALID_REQUEST, False)
+    response = cluster.alter("foo", (1,), leader_recovery_state=2)
+    if on:
+        assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    else:
+        assert response.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+    assert cluster.resigned == on
+    assert cluster.partition("foo").isr == (1, 2)
 
 
 @BOTH

@@ -163,6 +163,16 @@ def test_a_feature_without_a_name_is_rejected_at_level_0_as_well(
         assert [result.error_code for result in response.results] == [ErrorCode.NONE]
 
 
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_3_9_sets_no_level_that_cannot_be_written(level: int) -> None:
+    """Nor one that it has or that is higher: FeatureControlManager.updateMetadataVersion."""
+    cluster = Cluster(Rules.KAFKA_3_9, metadata_version="3.0-IV1")
+    (result,) = update(cluster, (METADATA, level)).results
+    assert result.error_message == (
+        f"Invalid metadata.version {level}. Unable to set a metadata.version less than 3.3-IV0"
+    )
+
+
 def test_a_feature_of_kafkas_own_tests_has_a_name() -> None:
     assert update(Cluster(), ("unit.test.feature.version.0", 0)).error_code == ErrorCode.NONE
 

@@ -76,6 +76,8 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "last_known_leader_goes_with_isr": (
         f"{_CHANGE}the_last_known_leader_of_3_9_goes_with_the_isr_and_of_4_x_with_the_leader",
     ),
+    "features_of_4_0_are_offered": (f"{_RELEASES}features_of_4_0_are_offered",),
+    "kraft_version_is_written_as_level": (f"{_RELEASES}kraft_version_is_written_as_level",),
     "kraft_version_can_rise": (f"{_RELEASES}kraft_version_can_rise",),
     "features_change_together": (f"{_RELEASES}features_change_together",),
     "previous_broker_epoch_counts": (f"{_RELEASES}previous_broker_epoch_counts",),
@@ -95,6 +97,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "test_a_feature_without_a_name_is_rejected_at_level_0_as_well",
     ),
     "registered_controllers_have_configs": (f"{_RELEASES}registered_controllers_have_configs",),
+    "unknown_recovery_state_is_fatal": (f"{_RELEASES}unknown_recovery_state_is_fatal",),
     "malformed_config_change_is_fatal": (f"{_RELEASES}malformed_config_change_is_fatal",),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
     "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kafka.jars import (
+    EARLIER_VERSION,
     former_tests_folder,
     jars_folder,
     missing,
+    release_folder,
     spark_jars_folder,
     test_jars_folder,
 )
@@ -20,6 +22,8 @@ from tests.maven import copy_jars
 
 POMS = {
     "pom.xml": (jars_folder(), ()),
+    # The last release of the line before, whose controller is compared as well.
+    "earlier-pom.xml": (release_folder(EARLIER_VERSION), ()),
     "tests-pom.xml": (test_jars_folder(), ()),
     # The jar alone: what it needs is there, in a later release.
     "former-tests-pom.xml": (former_tests_folder(), ("kafka_2.13",)),

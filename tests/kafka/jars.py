@@ -10,6 +10,7 @@ from tests.maven import cache_folder
 
 VERSION = "4.3.0"
 FORMER_VERSION = "4.0.0"
+EARLIER_VERSION = "3.9.2"
 CONNECTOR_VERSION = "4.2.0"
 
 
@@ -19,6 +20,20 @@ def jars_folder() -> Path:
     if named:
         return Path(named)
     return cache_folder(f"kafka-{VERSION}")
+
+
+def release_folder(version: str) -> Path:
+    """The folder of the jars of a release, whether it is there or not."""
+    return jars_folder().with_name(f"kafka-{version}")
+
+
+def release_missing(version: str) -> str | None:
+    """The reason why the classes of a release cannot run here, None if they can."""
+    if java() is None or javac() is None:
+        return "there is no Java (java and javac) on the path"
+    if not list(release_folder(version).glob(f"kafka_*-{version}.jar")):
+        return f"no jars of Apache Kafka {version}: python -m tests.kafka fetch"
+    return None
 
 
 def spark_jars() -> list[Path]:

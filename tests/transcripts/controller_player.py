@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from minicluster.controller.errors import Rejected
+from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.state.broker_heartbeat_manager import replay_registration
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.errors import UserError
@@ -40,6 +40,8 @@ from tests.transcripts.report import (
     require,
 )
 
+FAULT = "FAULT"
+"""The error of an operation over which the controller resigns."""
 RULES = {"4.3.0": Rules.KAFKA_4_3, "3.9.2": Rules.KAFKA_3_9}
 CLASSES = {
     re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper(): cls
@@ -114,6 +116,8 @@ class Player(ReplayedController):
             return operation(self, line)
         except Rejected as rejected:
             return Result(error=rejected.error.name, message=rejected.message)
+        except ControllerFault:
+            return Result(error=FAULT)
         except Exception as error:  # an exception is a difference
             if isinstance(error, KeyError | TypeError | ValueError) and _in_operations(error):
                 raise _NotRead(f"the request is not understood: {error!r}") from error

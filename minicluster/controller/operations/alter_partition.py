@@ -25,7 +25,7 @@ A request is read from top to bottom, and so is this file; the first refusal win
 | 5 | a sender that is not the leader | INVALID_REQUEST |
 | 6 | an older partition epoch | INVALID_UPDATE_VERSION |
 | 7 | an ISR with a duplicate, a stranger, or without the leader | INVALID_REQUEST |
-| 8 | several members while the leader recovers; RECOVERED to RECOVERING | INVALID_REQUEST |
+| 8 | an unknown recovery state; RECOVERING with several members, or once more | INVALID_REQUEST |
 | 9 | a member that is gone, shutting down, fenced or restarted | INELIGIBLE_REPLICA |
 | 10 | a member whose log directory is offline (by the KIPs' texts only) | INELIGIBLE_REPLICA |
 
@@ -40,7 +40,7 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
-from minicluster.controller.errors import Reason, Refusal
+from minicluster.controller.errors import ControllerFault, Reason, Refusal
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.partition import (
@@ -260,6 +260,7 @@ def first_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
         )
     return (
         _invalid_isr_refusal(proposal)
+        or _unknown_state_refusal(state, proposal)
         or recovery_refusal(state, proposal)
         or _ineligible_refusal(state, proposal)
     )
@@ -281,6 +282,23 @@ def _invalid_isr_refusal(proposal: Proposal) -> Refusal | None:
             f"{invalid} that doesn't include itself",
         )
     return None
+
+
+def _unknown_state_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
+    """A recovery state that there is not: no node could apply a record with it.
+
+    Errors:  ControllerFault where ``Rules.unknown_recovery_state_is_fatal``.
+    """
+    recovery_state = proposal.data.leader_recovery_state
+    if recovery_state in (RECOVERED, RECOVERING):
+        return None
+    if state.rules.unknown_recovery_state_is_fatal:
+        raise ControllerFault(f"Value {recovery_state} is not a valid leader recovery state")
+    return proposal.rejected(
+        ErrorCode.INVALID_REQUEST,
+        Reason.UNKNOWN_RECOVERY_STATE,
+        f"{recovery_state} is no leader recovery state",
+    )
 
 
 @step

@@ -61,8 +61,11 @@ def node_features(state: ClusterState) -> dict[str, range]:
     """The levels of each feature that this controller supports."""
     offered = supported_features(state.rules, unstable=state.settings.unstable_feature_versions)
     features = {name: range(low, high + 1) for name, (low, high) in offered.items()}
-    if not state.rules.kraft_version_can_rise:
+    rules = state.rules
+    if not (rules.kraft_version_can_rise or rules.kraft_version_is_written_as_level):
         del features[KRAFT_VERSION]
+    if not rules.features_of_4_0_are_offered:
+        features.pop(ELR_VERSION, None)
     return features
 
 
@@ -95,19 +98,19 @@ def update_features(
                 )
             )
         if not error:
-            records += _records(updates[name])
+            records += _records(state, updates[name])
     if request.validate_only:
         return Decision(response=_response(state, request, version, errors))
     # Before the level: from it on ELRs are kept, and they mean something only under one minimum.
     # Of a level that is rejected beside others (3.9), nothing is written.
     if proposed.get(ELR_VERSION, 0) > 0 and not errors[ELR_VERSION]:
         records = _elr_safety_records(state) + records
-    raised = proposed.get(KRAFT_VERSION, kraft.level)
+    raised, rises = proposed.get(KRAFT_VERSION, kraft.level), state.rules.kraft_version_can_rise
     return Decision(
         records=tuple(records),
         response=_response(state, request, version, errors),
         atomic=True,
-        kraft_version=raised if raised > kraft.level else None,
+        kraft_version=raised if rises and raised > kraft.level else None,
     )
 
 
@@ -136,9 +139,9 @@ def _response(
     )
 
 
-def _records(update: Update) -> list[VersionedRecord]:
+def _records(state: ClusterState, update: Update) -> list[VersionedRecord]:
     """The record of an update; for kraft.version one that has an offset to wait for."""
-    if update.feature != KRAFT_VERSION:
+    if update.feature != KRAFT_VERSION or not state.rules.kraft_version_can_rise:
         level = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
         return [VersionedRecord(level, 0)]
     return [VersionedRecord(NoOpRecord(), 0)] if update.upgrade_type == UPGRADE else []
@@ -167,7 +170,7 @@ def _check(
     problem = _unsupported(state, feature, level)
     if problem:
         return _invalid(feature, level, problem)
-    of_quorum = feature == KRAFT_VERSION
+    of_quorum = feature == KRAFT_VERSION and state.rules.kraft_version_can_rise
     current = kraft.level if of_quorum else state.image.features.level(feature)
     if level < current and kind == UPGRADE:
         return _invalid(
@@ -182,8 +185,8 @@ def _check(
         return _invalid(feature, level, "Can't downgrade the version of this feature.")
     if of_quorum and level > current and kraft.why_not is not None:
         return ApiError(ErrorCode.INVALID_UPDATE_VERSION, kraft.why_not)
-    if feature == FEATURE_NAME and level < current:
-        return _downgrade_error(state, level, kind)
+    if feature == FEATURE_NAME and (error := _metadata_version_error(state, level, kind)):
+        return error
     named = feature in (FEATURE_NAME, KRAFT_VERSION) or feature in FEATURES
     if state.rules.unknown_features_are_rejected and not named:
         return _invalid(feature, level, f"Feature {feature} not found.")
@@ -213,7 +216,7 @@ def _unmet(state: ClusterState, feature: str, proposed: Mapping[str, int]) -> st
     return ""
 
 
-def _downgrade_error(state: ClusterState, level: int, kind: int) -> ApiError:
+def _metadata_version_error(state: ClusterState, level: int, kind: int) -> ApiError:
     """A downgrade of metadata.version is rejected where records would be lost.
 
     Source:  FeatureControlManager.updateMetadataVersion.
@@ -225,7 +228,8 @@ def _downgrade_error(state: ClusterState, level: int, kind: int) -> ApiError:
         if level < MetadataVersion.V3_3_IV0:  # the first that writes its own level
             why = "Unable to set a metadata.version less than 3.3-IV0"
             return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{form} {why}")
-    if not MetadataVersion.from_level(level).changes_metadata_since(current, state.rules):
+    new = MetadataVersion.from_level(level)
+    if new >= current or not new.changes_metadata_since(current, state.rules):
         return ApiError()
     if kind == UNSAFE_DOWNGRADE:
         why = "Unsafe metadata downgrade is not supported in this version."

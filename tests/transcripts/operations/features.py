@@ -25,6 +25,20 @@ def on_update_features(controller: ReplayedController, line: Json) -> Result:
         line["now_ms"],
     )
     response = decision.response
+    if not controller.state.rules.features_change_together:
+        # In the order of the names: Kafka's is that of a hash map.
+        results = sorted(response.results, key=lambda result: result.feature)
+        return result_of(
+            decision,
+            [
+                {
+                    "feature": each.feature,
+                    "error": error_name(each.error_code),
+                    "error_message": each.error_message,
+                }
+                for each in results
+            ],
+        )
     result = result_of(decision, error_name(response.error_code))
     if response.error_message is not None:
         result.message = response.error_message.removeprefix(FAILED)
