@@ -13,6 +13,7 @@ from uuid import UUID
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import Message
@@ -24,7 +25,8 @@ class Call:
     """A request with everything that its decision may need.
 
     Shapes:  state includes what is made and not yet committed; committed does not.
-    Units:   next_offset is the offset of the decision's first record.
+    Units:   next_offset is the offset of the decision's first record; waited_ms is how long the
+             request has waited for its turn.
     """
 
     state: ClusterState
@@ -38,6 +40,7 @@ class Call:
     committed: MetadataImage
     quota: MutationQuota
     now_ms: int
+    waited_ms: int = 0
 
     @property
     def plain(self) -> tuple[ClusterState, Any, int, int]:
@@ -56,19 +59,20 @@ class Screened:
     complete: Callable[[Any], Any]
 
 
-def is_late(request: Any) -> bool:
-    """True for a request whose own deadline has passed when it arrives.
+def is_late(call: Call) -> bool:
+    """True for a request whose own deadline has passed when its turn comes.
 
     Source:  ControllerRequestContext.requestTimeoutMsToDeadlineNs, KafkaEventQueue.
     """
-    return bool(request.timeout_ms <= 0)
+    return bool(call.request.timeout_ms <= call.waited_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
     """The way in which one request is served.
 
-    Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
+    Shapes:  decide: in parts where it loops over what the request names.
+             cluster_action: only brokers and controllers are authorized. lowest_version: of those
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
              responds, at once, with ``nothing``. has_deadline: the request's own timeout_ms is how
@@ -78,7 +82,7 @@ class Api:
     """
 
     request: type[Message]
-    decide: Callable[[Call], Decision]
+    decide: Callable[[Call], Decision | Parts[Decision]]
     cluster_action: bool = False
     lowest_version: Callable[[Rules], int] = lambda rules: 0
     screen: Callable[[Call], Screened] | None = None

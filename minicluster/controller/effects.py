@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,21 @@ class Append(Effect):
 
     They are applied already, from base_offset on: if the log puts them elsewhere, or rejects them,
     the machine must renounce.
+    Shapes:  values: the bytes of each where there are many; else nobody has needed them yet.
     """
 
     epoch: int
     base_offset: int
     records: tuple[VersionedRecord, ...]
+    values: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeNextPart(Effect):
+    """Call ``on_next_part`` after the messages that have come meanwhile: the event is a large one.
+
+    Until it has ended, no other event of the controller may begin.
+    """
 
 
 @dataclass(frozen=True, slots=True)

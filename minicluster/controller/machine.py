@@ -10,6 +10,7 @@ How to drive it::
     for effect in machine.on_timer(name, now_ms): …
     for effect in machine.on_committed(high_watermark, now_ms): …   # or on_batch with own batches
     for effect in machine.on_renounce(now_ms): …                # this node leads no longer
+    for effect in machine.on_next_part(now_ms): …               # after a ``TakeNextPart``
 
 **Invariant:** while active, records are applied when they are decided and responses wait until they
 are committed; on losing the leadership the state goes back to what is committed, and every response
@@ -24,18 +25,24 @@ What can go wrong, and what it ends:
 | the same while a periodic task decides | that run of the task (4.x), or the leadership (3.9) |
 | a batch that the quorum rejects, though it was decided | the request and the leadership |
 
-Leaves out: deadlines of queued requests: an actor's mailbox is the queue, and it does not wait.
-Source:  QuorumController (ControllerWriteEvent, claim, renounce).
+**Large events** (``parts.py``). Most events are one step. One that names more than some hundred
+partitions returns ``TakeNextPart`` instead of its effects, part after part, and all of them with
+the last: nothing of it is appended before. Until then whoever drives the machine keeps requests and
+timers back, in their order, as Kafka's event queue does. Commits and changes of the leader come
+between; with the leadership the event ends, as where Kafka's append meets a leader that is none any
+more (tests/controller/test_parts.py).
+
+Source:  QuorumController (ControllerWriteEvent, claim, renounce), KafkaEventQueue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call, is_late
+from minicluster.controller.api import Api, Call, Screened, is_late
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
@@ -50,6 +57,7 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
+    TakeNextPart,
     TaskFailed,
     report_rejected,
 )
@@ -61,6 +69,7 @@ from minicluster.controller.mutation_quotas import (
     MutationQuotas,
     QuotaClient,
 )
+from minicluster.controller.parts import ELEMENTS_PER_PART, Parts, gathered, whole
 from minicluster.controller.periodic_tasks import TaskTimers
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
@@ -71,7 +80,7 @@ from minicluster.controller.state.broker_heartbeat_manager import (
 )
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
-from minicluster.controller.state.offset_control import OffsetControl
+from minicluster.controller.state.offset_control import OffsetControl, Point
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr, PendingAlterIsrChange
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
@@ -84,10 +93,33 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
-from minicluster.protocol.records import VersionedRecord
+from minicluster.protocol.records import VersionedRecord, encode_record
 from minicluster.rules import Rules
 
 RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A request as it came, for its response."""
+
+    token: Any
+    request: Any
+    version: int
+    registered_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event that is under way; a periodic task has no request."""
+
+    parts: Parts[list[Effect]]
+    arrived: _Arrived | None
+
+
+def _in_parts(decided: Decision | Parts[Decision]) -> Parts[Decision]:
+    """A decision that may be one already."""
+    return decided if isinstance(decided, Decision) else (yield from decided)
 
 
 class ControllerMachine:
@@ -106,6 +138,7 @@ class ControllerMachine:
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
         max_records_per_batch: int = MAX_RECORDS_PER_BATCH,
+        elements_per_part: int = ELEMENTS_PER_PART,
         folds: SharedFolds | None = None,
     ) -> None:
         self._folds = SharedFolds() if folds is None else folds
@@ -117,6 +150,8 @@ class ControllerMachine:
         self._bootstrap = tuple(bootstrap)
         self._draw, self._new_topic_id = draw, new_topic_id
         self._max_records = max_records_per_batch
+        self._elements_per_part = elements_per_part
+        self._event: _Event | None = None  # a large one, between two of its parts
         self._epoch: int | None = None
         self._timers = TaskTimers(rules, settings)
         self._offsets = OffsetControl(self.state.image)
@@ -187,7 +222,7 @@ class ControllerMachine:
         """
         if self.is_active:
             return self.on_committed(end_offset, now_ms)
-        self._apply(records, base_offset, now_ms)
+        whole(self._apply(records, base_offset, now_ms))
         self._offsets.replayed(end_offset, self.state.image)
         return []
 
@@ -253,7 +288,7 @@ class ControllerMachine:
         except ReplayError as fault:
             return self._fail(str(fault), now_ms)
         decision = Decision(records=first.records, atomic=first.atomic)
-        effects, _ = self._carry_out(decision, now_ms)
+        effects, _ = whole(self._carry_out(decision, now_ms))
         return effects + self._timers.start(self.state, now_ms)
 
     def on_renounce(self, now_ms: int) -> list[Effect]:
@@ -293,6 +328,11 @@ class ControllerMachine:
             # Without records, although they were appended. Otherwise, the trace would say that a
             # client was told of records that the next controller may cut off (E40).
             effects.append(self._response(entry.token, rejected, entry.registered_epoch))
+        # A large event in the midst: what it has applied is undone, and nothing of it is appended.
+        event, self._event = self._event, None
+        if event is not None and event.arrived is not None:
+            message = wrong_controller(self.latest_controller)
+            effects.append(self._reject(event.arrived, ErrorCode.NOT_CONTROLLER, message))
         return effects + self._timers.stop()
 
     def _fail(self, reason: str, now_ms: int) -> list[Effect]:
@@ -313,58 +353,72 @@ class ControllerMachine:
         authorized: bool = True,
         forwarded: bool = True,
         client: QuotaClient = ANONYMOUS,
+        waited_ms: int = 0,
     ) -> list[Effect]:
         """Decide a request; the response is among the effects of this event or of a later one.
 
         Shapes:  authorized: to act for the cluster. forwarded: by a broker, for a client.
+        Units:   waited_ms: since it arrived, for a large event to end.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
         api = CONTROLLER_APIS.get(type(request))
         registered = self._registered_epoch(request)
 
-        def reject(error: ErrorCode, message: str | None = None) -> ControllerRespond:
-            rejected = error_response(request, error, message, version=version)
-            return self._response(token, rejected, registered)
-
+        arrived = _Arrived(token, request, version, registered)
         if api is None or version < api.lowest_version(self.rules):
-            return [reject(ErrorCode.UNSUPPORTED_VERSION)]
+            return [self._reject(arrived, ErrorCode.UNSUPPORTED_VERSION)]
         if api.cluster_action and not authorized:
-            return [reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
+            return [self._reject(arrived, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
         quota = self._quota(api, client, version, now_ms)
-        call = self._call(request, version, forwarded, quota, now_ms)
+        call = self._call(request, version, forwarded, quota, waited_ms, now_ms)
         screened = None
         if api.screen is not None:
             try:
                 screened = api.screen(call)
             except Rejected as rejected:
-                return [reject(rejected.error, rejected.message)]
+                return [self._reject(arrived, rejected.error, rejected.message)]
             call = replace(call, request=screened.request)
         if api.is_empty(call.request):
             nothing = api.nothing if screened is None else screened.complete(api.nothing)
             return [self._response(token, nothing, registered)]
-        if api.has_deadline and is_late(call.request):
-            return [reject(ErrorCode.REQUEST_TIMED_OUT)]
+        if api.has_deadline and is_late(call):
+            return [self._reject(arrived, ErrorCode.REQUEST_TIMED_OUT)]
         # From what is committed, so at once and on any controller. What is not committed may be
         # lost, and the client would have seen a state that never was.
         if api.reads:
-            return [self._response(token, api.decide(call).response, registered)]
+            return [self._response(token, whole(_in_parts(api.decide(call))).response, registered)]
         if not self.is_active:
-            return [reject(ErrorCode.NOT_CONTROLLER, wrong_controller(self.latest_controller))]
+            message = wrong_controller(self.latest_controller)
+            return [self._reject(arrived, ErrorCode.NOT_CONTROLLER, message)]
         if isinstance(request, BrokerHeartbeatRequest):
-            # The contact counts before anything in the request is checked, and if it is rejected.
-            # Otherwise, a controller that is slow to decide, or that rejects, would let the session
-            # of a live broker expire.
+            self.on_heartbeat_waits(request, now_ms)
+        return self._begin(self._write(api, call, arrived, screened), arrived)
+
+    def on_heartbeat_waits(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+        """Let the contact count at once, before the heartbeat is decided.
+
+        Otherwise, a controller that is slow to decide, or that rejects, would let the session of a
+        live broker expire.
+        Source:  QuorumController.processBrokerHeartbeat (trackBrokerHeartbeat).
+        """
+        if self.is_active:
             self.state.active_heartbeats().contact(request.broker_id, request.broker_epoch, now_ms)
+
+    def _write(
+        self, api: Api, call: Call, arrived: _Arrived, screened: Screened | None
+    ) -> Parts[list[Effect]]:
+        """Decide a request and carry it out."""
+        token, request, now_ms = arrived.token, arrived.request, call.now_ms
         try:
-            decision = api.decide(call)
-            effects, offsets = self._carry_out(decision, now_ms)
+            decision = yield from _in_parts(api.decide(call))
+            effects, offsets = yield from self._carry_out(decision, now_ms)
         except Rejected as rejected:
             return [
                 *report_rejected(token, request, rejected),
-                reject(rejected.error, rejected.message),
+                self._reject(arrived, rejected.error, rejected.message),
             ]
         except (ControllerFault, ReplayError) as fault:
-            failed = reject(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
+            failed = self._reject(arrived, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
             return [failed, *self._fail(str(fault), now_ms)]
         effects += [ReportRefusal(token, request, refusal) for refusal in decision.refusals]
         response = decision.response if screened is None else screened.complete(decision.response)
@@ -374,12 +428,43 @@ class ControllerMachine:
             end_offset=offsets[-1] + 1 if offsets else self._offsets.last_append_end,
             token=token,
             request=request,
-            version=version,
-            response=quota.shown_in(response),
+            version=arrived.version,
+            response=call.quota.shown_in(response),
             records_written=offsets,
-            registered_epoch=registered,
+            registered_epoch=arrived.registered_epoch,
         )
         return effects + self._defer(entry) + self._timers.after_write(self.state, now_ms)
+
+    # Large events.
+
+    @property
+    def is_deciding(self) -> bool:
+        """True between two parts of an event: no other one may begin."""
+        return self._event is not None
+
+    def on_next_part(self, now_ms: int) -> list[Effect]:
+        """Continue a large event; it may have ended with the leadership.
+
+        Its time is that of its first part, as a request has one.
+        """
+        event, self._event = self._event, None
+        return [] if event is None else self._take_part(event)
+
+    def _begin(self, parts: Parts[list[Effect]], arrived: _Arrived | None = None) -> list[Effect]:
+        assert self._event is None, "an event begins only after the one before"
+        return self._take_part(_Event(parts, arrived))
+
+    def _take_part(self, event: _Event) -> list[Effect]:
+        """One part of an event, which is whole for most; the last one has its effects."""
+        elements = 0
+        while elements < self._elements_per_part:
+            try:
+                elements += next(event.parts)
+            except StopIteration as end:
+                effects: list[Effect] = end.value
+                return effects
+        self._event = event
+        return [TakeNextPart()]
 
     def _quota(self, api: Api, client: QuotaClient, version: int, now_ms: int) -> MutationQuota:
         if api.quota_strict_since is None:
@@ -389,7 +474,13 @@ class ControllerMachine:
         return self._quotas.quota_of(quotas, client, is_strict=is_strict, now_ms=now_ms)
 
     def _call(
-        self, request: Any, version: int, forwarded: bool, quota: MutationQuota, now_ms: int
+        self,
+        request: Any,
+        version: int,
+        forwarded: bool,
+        quota: MutationQuota,
+        waited_ms: int,
+        now_ms: int,
     ) -> Call:
         return Call(
             state=self.state,
@@ -403,6 +494,7 @@ class ControllerMachine:
             committed=self.committed_image,
             quota=quota,
             now_ms=now_ms,
+            waited_ms=waited_ms,
         )
 
     def _registered_epoch(self, request: Any) -> int | None:
@@ -421,14 +513,18 @@ class ControllerMachine:
         """
         if not self.is_active or name not in self._timers:
             return []
+        return self._begin(self._task(name, now_ms))
+
+    def _task(self, name: str, now_ms: int) -> Parts[list[Effect]]:
+        """Run a periodic task and carry out what it decides."""
         try:
-            decision = self._timers.run(name, self.state, now_ms)
+            decision = yield from _in_parts(self._timers.run(name, self.state, now_ms))
         except (ControllerFault, ReplayError) as fault:
             if self.rules.failed_task_renounces:
                 return self._fail(str(fault), now_ms)
             return [TaskFailed(name, str(fault)), *self._timers.failed(name, now_ms)]
         try:
-            effects, _ = self._carry_out(decision, now_ms)
+            effects, _ = yield from self._carry_out(decision, now_ms)
         except (ControllerFault, ReplayError) as fault:
             return self._fail(str(fault), now_ms)
         effects += [ReportRefusal(None, None, refusal) for refusal in decision.refusals]
@@ -436,7 +532,9 @@ class ControllerMachine:
 
     # Carrying out.
 
-    def _carry_out(self, decision: Decision, now_ms: int) -> tuple[list[Effect], tuple[int, ...]]:
+    def _carry_out(
+        self, decision: Decision, now_ms: int
+    ) -> Parts[tuple[list[Effect], tuple[int, ...]]]:
         """Apply a decision's records and soft changes; the effects append them at these offsets.
 
         Errors:  ControllerFault for an atomic decision of more records than a batch holds, and
@@ -453,23 +551,47 @@ class ControllerMachine:
             raise ControllerFault("Append failed because there are no records")
         effects = self._fault_hits()
         assert self._epoch is not None
+        values: list[bytes] = []
+        if len(records) > self._elements_per_part:
+            values = yield from gathered(map(encode_record, records))
         if decision.kraft_version is not None:
             # The quorum writes two records of its own first. Otherwise, this decision would expect
             # their offsets, and a batch that lands elsewhere makes the machine resign.
             effects.append(RaiseKRaftVersion(self._epoch, decision.kraft_version))
             self._offsets.next_offset += RECORDS_OF_RAISED_KRAFT_VERSION
-        base_offset = self.next_offset
+        self._apply_soft(decision, -1, now_ms, after_records=False)
+        base_offset, points = yield from self._apply_batches(records, now_ms)
+        for start, point in zip(range(0, len(records), size), points, strict=True):
+            self._offsets.appended(point)
+            batch = slice(start, start + size)
+            append = Append(self._epoch, base_offset + start, records[batch], values[batch])
+            effects.append(append)
         last_offset = base_offset + len(records) - 1
-        self._apply_soft(decision, last_offset, now_ms, after_records=False)
-        # A point to go back to after each batch, not only at the end: the quorum commits batches,
-        # so a deposed controller may have to return to the state between two of one decision.
-        for start in range(0, len(records), size):
-            batch = records[start : start + size]
-            self._apply(batch, base_offset + start, now_ms)
-            self._offsets.appended(base_offset + start + len(batch), self.state.image)
-            effects.append(Append(self._epoch, base_offset + start, batch))
         self._apply_soft(decision, last_offset, now_ms, after_records=True)
         return effects, tuple(range(base_offset, base_offset + len(records)))
+
+    def _apply_batches(
+        self, records: Sequence[VersionedRecord], now_ms: int
+    ) -> Parts[tuple[int, list[Point]]]:
+        """Apply a decision's records; -> the offset of the first one, and the state per batch.
+
+        A point to go back to after each batch, not only at the end: the quorum commits batches, so
+        a deposed controller may have to return to the state between two of one decision.
+        """
+        size, before = self._max_records, self.state.image
+        while True:
+            base_offset = self.next_offset
+            points = []
+            for start in range(0, len(records), size):
+                batch = records[start : start + size]
+                yield from self._apply(batch, base_offset + start, now_ms)
+                end_offset = base_offset + start + len(batch)
+                points.append(self._offsets.point(end_offset, self.state.image))
+            if self.next_offset == base_offset:
+                return base_offset, points
+            # Between two parts the quorum has appended records of its own (voters), so that the
+            # offsets are others.
+            self.state.reset(before, base_offset - 1)
 
     def _apply_soft(
         self, decision: Decision, last_offset: int, now_ms: int, *, after_records: bool
@@ -486,7 +608,9 @@ class ControllerMachine:
             elif heartbeats is not None:
                 apply_soft(heartbeats, change, last_offset, now_ms)
 
-    def _apply(self, records: Sequence[VersionedRecord], base_offset: int, now_ms: int) -> None:
+    def _apply(
+        self, records: Sequence[VersionedRecord], base_offset: int, now_ms: int
+    ) -> Parts[None]:
         start = 0
         while start < len(records):
             offset = base_offset + start
@@ -499,6 +623,7 @@ class ControllerMachine:
             if self.state.heartbeats is not None:
                 replay_registration(self.state.heartbeats, run.message, self.state.image, now_ms)
             start += len(run.records)
+            yield run.size
 
     def _fault_hits(self) -> list[Effect]:
         return [FaultHit(zoo_id) for zoo_id in self.state.take_hits()]
@@ -520,6 +645,12 @@ class ControllerMachine:
             self._offsets.high_watermark,
             entry.registered_epoch,
         )
+
+    def _reject(
+        self, arrived: _Arrived, error: ErrorCode, message: str | None = None
+    ) -> ControllerRespond:
+        rejected = error_response(arrived.request, error, message, version=arrived.version)
+        return self._response(arrived.token, rejected, arrived.registered_epoch)
 
     def _response(self, token: Any, response: Any, registered: int | None) -> ControllerRespond:
         """A response without records."""

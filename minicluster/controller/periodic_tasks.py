@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from minicluster.controller.deciding.broker_changes import broker_fenced
+from minicluster.controller.deciding.broker_changes import Records, broker_fenced
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.operations.elect_leaders import (
@@ -29,6 +29,7 @@ from minicluster.controller.operations.elect_leaders import (
 )
 from minicluster.controller.operations.kip_texts.alter_isr import decide_isr_proposal
 from minicluster.controller.operations.kip_texts.alter_replica_state import process_replica_state
+from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerIdAndEpoch,
@@ -57,7 +58,7 @@ FENCE_CHECKS_PER_SESSION = 8
 
 def maybe_fence_stale_broker(
     state: ClusterState, now_ms: int, *, first: BrokerIdAndEpoch | None = None
-) -> Decision:
+) -> Parts[Decision]:
     """Fence one broker whose session has run out; the response is True to run again at once.
 
     One at a time. Otherwise, of two brokers that expire together, the first one's leaderships would
@@ -68,36 +69,36 @@ def maybe_fence_stale_broker(
     if not state.rules.sessions_by_epoch:
         stale = heartbeats.stale_broker(now_ms) if first is None else first.broker_id
         broker = None if stale is None else state.image.cluster.broker(stale)
-        records = () if broker is None else tuple(broker_fenced(state, broker))
-        return Decision(records=records, response=bool(records))
+        records = [] if broker is None else (yield from gathered(broker_fenced(state, broker)))
+        return Decision(records=tuple(records), response=bool(records))
     expired = heartbeats.expired_sessions(now_ms)
     if not expired:
         return Decision(response=False)
     session = expired[0] if first is None else first
     soft: list[SoftChange] = [DropSession(session)]
     broker = state.image.cluster.broker(session.broker_id)
-    records = ()
+    records = []
     if broker is None:
         soft.append(ForgetBroker(session.broker_id))
     else:
-        records = tuple(fence_after_session(state, broker, session))
-    return Decision(records=records, response=True, soft=tuple(soft))
+        records = yield from gathered(fence_after_session(state, broker, session))
+    return Decision(records=tuple(records), response=True, soft=tuple(soft))
 
 
 @step
 def fence_after_session(
     state: ClusterState, broker: BrokerRegistration, session: BrokerIdAndEpoch
-) -> list[VersionedRecord]:
+) -> Records:
     """Fence the broker of a session that has run out, unless a newer incarnation has its id."""
     # The session of the process before. Fencing the present one by it would take a live broker out.
     if broker.epoch != session.epoch:
-        return []
+        return
     if broker.fenced and not state.rules.fenced_broker_is_fenced_again:
-        return []
-    return broker_fenced(state, broker)
+        return
+    yield from broker_fenced(state, broker)
 
 
-def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:
+def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Parts[Decision]:
     """Elect preferred replicas; the response is True when there is more to do."""
     limit = state.settings.elections_per_task_max
     records: list[VersionedRecord] = []
@@ -109,10 +110,11 @@ def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:
         record = election_record(state, topic, index, partition, Election.PREFERRED)
         if record is not None:
             records.append(record)
+        yield 1
     return Decision(records=tuple(records), response=len(records) >= limit)
 
 
-def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Decision:
+def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Parts[Decision]:
     """Elect leaders where no clean candidate is left; the response is True when there is more.
 
     Only topics with unclean.leader.election.enable: their administrator has chosen a leader that
@@ -127,6 +129,7 @@ def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Decision:
         if state.unclean_election_allowed(topic.name):
             partition = topic.partitions[index]
             elect_leader(state, topic, index, partition, ElectionType.UNCLEAN, records)
+        yield 1
     return Decision(records=tuple(records), response=len(records) >= limit)
 
 
@@ -140,7 +143,7 @@ def write_no_op(state: ClusterState, now_ms: int) -> Decision:
     return Decision(records=_NO_OP, response=False)
 
 
-_RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
+_RUN: dict[str, Callable[[ClusterState, int], Decision | Parts[Decision]]] = {
     FENCE: maybe_fence_stale_broker,
     BALANCE: maybe_balance_leaders,
     ELECT_UNCLEAN: maybe_elect_unclean_leaders,
@@ -208,7 +211,7 @@ class TaskTimers:
                 effects.append(self._set(name, now_ms + self._periods_ms[name]))
         return effects
 
-    def run(self, name: str, state: ClusterState, now_ms: int) -> Decision:
+    def run(self, name: str, state: ClusterState, now_ms: int) -> Decision | Parts[Decision]:
         """Run a task; the response of its decision is True when there is more to do."""
         self._due_ms.pop(name, None)
         return _RUN[name](state, now_ms)

@@ -28,6 +28,7 @@ from minicluster.controller.operations import (
     elect_leaders,
 )
 from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     BrokerIdAndEpoch,
@@ -202,7 +203,7 @@ def _s17(
     if broker.in_controlled_shutdown or not supported:
         return original(state, broker)
     state.hit("S17")
-    return []
+    return iter(())
 
 
 @plant(broker_changes.broker_restarted, "z06_new_incarnation_stays")
@@ -212,7 +213,7 @@ def _z06(
     if not state.indexes.in_isr(broker_id):
         return original(state, broker_id, clean)
     state.hit("Z06")
-    return []
+    return iter(())
 
 
 @plant(broker_changes.replicas_in_directory, "s33_offline_leader_stays")
@@ -252,7 +253,7 @@ def _s67(original: Callable[..., Records], state: ClusterState, *broker: Any) ->
     unfencing, *elections = original(state, *broker)
     if elections:
         state.hit("S67")
-    return [unfencing]
+    return iter([unfencing])
 
 
 # Heartbeats and registrations.
@@ -302,15 +303,15 @@ def _s57(original: Callable[..., bool], state: ClusterState, broker_id: int) -> 
 def _s29(
     original: Callable[..., Records], state: ClusterState, broker: BrokerRegistration, *rest: Any
 ) -> Records:
-    records = original(state, broker, *rest)
+    yield from original(state, broker, *rest)
     for topic_id, index in state.indexes.in_isr(broker.id):
         partition = state.image.topics.partition(topic_id, index)
         if partition is not None and partition.leader == broker.id:
             state.hit("S29")
             change = PartitionChangeRecord(topic_id=topic_id, partition_id=index, isr=partition.isr)
             version = state.gates.metadata_version.partition_change_record_version(state.rules)
-            return [*records, VersionedRecord(change, version)]
-    return records
+            yield VersionedRecord(change, version)
+            return
 
 
 Registered = Callable[..., VersionedRecord]
@@ -413,8 +414,10 @@ def _s27(
 
 
 @plant(delete_topics.delete_topics, "z23_deletion_in_pieces")
-def _z23(original: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
-    decision = original(state, *args)
+def _z23(
+    original: Callable[..., Parts[Decision]], state: ClusterState, *args: Any
+) -> Parts[Decision]:
+    decision = yield from original(state, *args)
     if len(decision.records) < 2:
         return decision
     state.hit("Z23")

@@ -6,6 +6,7 @@ import pytest
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault
+from minicluster.controller.parts import whole
 from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults
 from minicluster.metadata.errors import ReplayError
@@ -272,11 +273,11 @@ def test_decisions_larger_than_a_batch_are_split_unless_they_are_atomic() -> Non
     cluster = Cluster()
     cluster.machine._max_records = 2
     records = (VersionedRecord(NoOpRecord(), 0),) * 5
-    effects, offsets = cluster.machine._carry_out(Decision(records=records), 0)
+    effects, offsets = whole(cluster.machine._carry_out(Decision(records=records), 0))
     assert [len(effect.records) for effect in effects] == [2, 2, 1]  # type: ignore[attr-defined]
     assert offsets == tuple(range(cluster.end, cluster.end + 5))
     with pytest.raises(ControllerFault, match=r"commit 5 records, but maxRecordsPerBatch is 2"):
-        cluster.machine._carry_out(Decision(records=records, atomic=True), 0)
+        whole(cluster.machine._carry_out(Decision(records=records, atomic=True), 0))
 
 
 def test_reads_see_only_what_is_committed() -> None:

@@ -58,13 +58,14 @@ def test_rack_lists(brokers: str, factor: int, expected: list[tuple[int, ...]]) 
 
 
 def place(brokers: str, partitions: int, factor: int) -> tuple[tuple[int, ...], ...]:
-    return place_replicas(
+    placed = place_replicas(
         racks(brokers),
         partitions=partitions,
         replication_factor=factor,
         draw=JavaRandom(),
         cordoned_in_messages=False,
     )
+    return tuple(placed)
 
 
 def test_D28_five_partitions_on_four_brokers() -> None:

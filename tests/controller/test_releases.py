@@ -11,6 +11,7 @@ from minicluster.controller import periodic_tasks as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
+from minicluster.controller.parts import whole
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -74,7 +75,7 @@ def test_register_broker_is_atomic(on: bool) -> None:
             ),
         ),
     )
-    decision = register_broker(cluster.machine.state, request, 4, 9, 0, 0)
+    decision = whole(register_broker(cluster.machine.state, request, 4, 9, 0, 0))
     assert decision.atomic == on
 
 
@@ -159,7 +160,7 @@ def test_duplicate_registration_message_has_advice(on: bool) -> None:
         broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=incarnation(1, 1)
     )
     with pytest.raises(Rejected, match="Another broker is registered") as rejected:
-        register_broker(cluster.machine.state, request, 4, 9, 0, 0)
+        whole(register_broker(cluster.machine.state, request, 4, 9, 0, 0))
     assert ("self-resolve" in str(rejected.value)) == on
 
 

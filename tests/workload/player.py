@@ -13,6 +13,7 @@ from uuid import UUID
 
 from minicluster.controller import effects as fx
 from minicluster.controller.machine import ControllerMachine
+from minicluster.controller.parts import ELEMENTS_PER_PART
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
@@ -82,14 +83,19 @@ class _Broken(Exception):
 
 
 def play(
-    case: Case, operations: Sequence[Operation], *, only: str | None = None, log_rules: bool = True
+    case: Case,
+    operations: Sequence[Operation],
+    *,
+    only: str | None = None,
+    log_rules: bool = True,
+    elements_per_part: int = ELEMENTS_PER_PART,
 ) -> Played:
     """Play operations until the first finding.
 
     Shapes:  only: the one rule that counts; others are passed over, unless nothing can follow.
              log_rules: the log is judged as well.
     """
-    player = Player(case, log_rules=log_rules)
+    player = Player(case, log_rules=log_rules, elements_per_part=elements_per_part)
     done = 0
     for operation in operations:
         done += 1
@@ -118,8 +124,10 @@ class _Request:
 class Player:
     """The controllers, their log, their brokers."""
 
-    def __init__(self, case: Case, *, log_rules: bool = True) -> None:
-        self.case = case
+    def __init__(
+        self, case: Case, *, log_rules: bool = True, elements_per_part: int = ELEMENTS_PER_PART
+    ) -> None:
+        self.case, self._elements_per_part = case, elements_per_part
         self.now_ms = 0
         self.held = False
         self.broken = False
@@ -155,6 +163,7 @@ class Player:
             new_topic_id=self._new_topic_id,
             rules=self.case.rules,
             faults=self.case.faults,
+            elements_per_part=self._elements_per_part,
         )
 
     def _new_topic_id(self) -> UUID:
@@ -220,6 +229,8 @@ class Player:
                     self._respond(effect)
                 case SetTimer(name, at_ms):
                     self.timers[name] = at_ms
+                case fx.TakeNextPart():
+                    self._call(self.active.on_next_part, self.now_ms)
                 case fx.TaskFailed(task, reason):
                     self._find("E42", f"the task {task} failed: {reason}")
                     raise _Broken
@@ -310,6 +321,8 @@ class Player:
 
         def handle() -> list[Effect]:
             effects = self.active.on_request(token, request, version, self.now_ms)
+            while effects == [fx.TakeNextPart()]:
+                effects = self.active.on_next_part(self.now_ms)
             requested.expected = changed_partitions(request, self.active.image)
             return effects
 

@@ -31,7 +31,7 @@ CASES = [
     Case(rules=KIP_589, metadata_version=MetadataVersion.V3_6_IV2),
     Case(rules=KIP_589, elr=True),
 ]
-QUICK, FULL = 800, 100_000
+QUICK, IN_PARTS, FULL = 800, 300, 100_000
 
 
 def name_of(case: Case) -> str:
@@ -49,6 +49,12 @@ def test_no_promise_is_broken(case: Case) -> None:
     played = play(case, generate(case.seed, QUICK))
     assert texts(played.findings) == []
     assert played.operations == QUICK and played.records > QUICK // 3
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_events_in_parts_are_what_they_are_in_one_step(case: Case) -> None:
+    operations = list(generate(case.seed, IN_PARTS))
+    assert play(case, operations, elements_per_part=1) == play(case, operations)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.controller.parts import whole
 from minicluster.controller.periodic_tasks import maybe_fence_stale_broker
 from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 from minicluster.faults import Faults
@@ -34,7 +35,9 @@ def test_s16_a_session_that_is_over_fences_nobody_else(fault: str | None) -> Non
     cluster.now_ms += 9_001
     assert cluster.register(1, number=1).error_code == 0
     state = cluster.machine.state
-    decided = maybe_fence_stale_broker(state, cluster.now_ms, first=BrokerIdAndEpoch(1, old_epoch))
+    decided = whole(
+        maybe_fence_stale_broker(state, cluster.now_ms, first=BrokerIdAndEpoch(1, old_epoch))
+    )
 
     assert state.take_hits() == ([fault] if fault else [])
     assert len(decided.records) == (1 if fault else 0)
@@ -48,7 +51,7 @@ def test_s16_what_it_writes_is_refused_where_it_is_applied() -> None:
     cluster.start(1)
     cluster.now_ms += 9_001
     assert cluster.register(1, number=1).error_code == 0
-    expired = maybe_fence_stale_broker(cluster.machine.state, cluster.now_ms)
+    expired = whole(maybe_fence_stale_broker(cluster.machine.state, cluster.now_ms))
     before = cluster.end
     cluster.run(cluster.now_ms + 2_000)
 

@@ -21,7 +21,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -53,7 +53,8 @@ from minicluster.protocol.records import (
 )
 from minicluster.protocol.schema import Message
 
-Records = list[VersionedRecord]
+Records = Iterator[VersionedRecord]
+"""One after the other, since there may be ten thousand (``controller/parts.py``)."""
 
 
 def partition_updates(
@@ -71,9 +72,7 @@ def partition_updates(
     Shapes:  lost_dirs are directories whose loss the same operation records.
     Errors:  ControllerFault when an index names a partition that does not exist.
     """
-
     moves = Moves(to_remove=to_remove, to_add=to_add, unclean=unclean, lost_dirs=tuple(lost_dirs))
-    records: Records = []
     for topic_id, index in partitions:
         topic = state.image.topics.get(topic_id)
         partition = None if topic is None else topic.partitions.get(index)
@@ -81,8 +80,7 @@ def partition_updates(
             raise ControllerFault(f"an index names partition {topic_id}-{index}, which is gone")
         record = updated_partition(state, topic, index, partition, moves)
         if record is not None:
-            records.append(record)
-    return records
+            yield record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +166,8 @@ def _outside_of(
 
 def broker_fenced(state: ClusterState, broker: BrokerRegistration) -> Records:
     """The broker leaves all ISRs, but for those of which it is the last member, and is fenced."""
-    records = partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
-    return [*records, _fencing_record(state, broker, FENCE)]
+    yield from partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
+    yield _fencing_record(state, broker, FENCE)
 
 
 @step
@@ -183,8 +181,8 @@ def broker_unfenced(
     # Otherwise, one heartbeat would elect the broker in a directory that it calls lost itself.
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
-    elections = partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
-    return [_fencing_record(state, broker, UNFENCE), *elections]
+    yield _fencing_record(state, broker, UNFENCE)
+    yield from partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
 
 
 def _fencing_record(
@@ -220,7 +218,6 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
 
     Source:  KIP-631, KIP-841; ReplicationControlManager.handleBrokerInControlledShutdown.
     """
-    records: Records = []
     is_marked = state.gates.metadata_version.in_controlled_shutdown_supported
     if not broker.in_controlled_shutdown and is_marked:
         change = BrokerRegistrationChangeRecord(
@@ -228,8 +225,8 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
             broker_epoch=broker.epoch,
             in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
         )
-        records.append(VersionedRecord(change, 1))
-    return records + hand_over(state, broker)
+        yield VersionedRecord(change, 1)
+    yield from hand_over(state, broker)
 
 
 @step
@@ -243,12 +240,11 @@ def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Reco
     # It cannot be elected while it is not registered. As shipped it enters the ELR nevertheless,
     # and leaves it only when it registers again, which counts as an unclean restart.
     stays = state.rules.unregistered_broker_stays_in_elr
-    records: Records = []
     gone, lost = (broker.id, NO_LEADER) if stays else (NO_LEADER, broker.id)
     for partitions in (state.indexes.in_isr(broker.id), state.indexes.elr.of(broker.id)):
-        records += partition_updates(state, partitions, to_remove=gone, unclean=lost)
+        yield from partition_updates(state, partitions, to_remove=gone, unclean=lost)
     unregister = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return [*records, VersionedRecord(unregister, 0)]
+    yield VersionedRecord(unregister, 0)
 
 
 @step
@@ -262,11 +258,12 @@ def broker_restarted(state: ClusterState, broker_id: int, clean: bool) -> Record
     in_isr = state.indexes.in_isr(broker_id)
     supported = state.gates.metadata_version.elr_supported(state.rules)
     if not state.rules.new_incarnation_leaves_isr and not supported:
-        return []
+        return
     if clean or not state.gates.elr_enabled:
-        return partition_updates(state, in_isr, to_remove=broker_id)
-    records = partition_updates(state, in_isr, unclean=broker_id)
-    return records + partition_updates(state, state.indexes.elr.of(broker_id), unclean=broker_id)
+        yield from partition_updates(state, in_isr, to_remove=broker_id)
+        return
+    yield from partition_updates(state, in_isr, unclean=broker_id)
+    yield from partition_updates(state, state.indexes.elr.of(broker_id), unclean=broker_id)
 
 
 def directories_offline(
@@ -277,16 +274,15 @@ def directories_offline(
     # it any more, and is not decided again with every heartbeat.
     failed = [directory for directory in broker.log_dirs if directory in offline]
     if not failed:
-        return []
-    records: Records = []
+        return
     for directory in failed:
         lost = replicas_in_directory(state, broker.id, directory)
-        records += partition_updates(state, lost, to_remove=broker.id)
+        yield from partition_updates(state, lost, to_remove=broker.id)
     remaining = tuple(directory for directory in broker.log_dirs if directory not in offline)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
-    return [*records, VersionedRecord(change, 2)]
+    yield VersionedRecord(change, 2)
 
 
 @step
@@ -303,8 +299,8 @@ def directories_cordoned(
     """Write the directories in which no new replica is placed (KIP-1066)."""
     current = broker.cordoned_log_dirs
     if cordoned is None or (current is not None and set(current) == set(cordoned)):
-        return []
+        return
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=tuple(cordoned)
     )
-    return [VersionedRecord(change, 3)]
+    yield VersionedRecord(change, 3)

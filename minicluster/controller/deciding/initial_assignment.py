@@ -11,6 +11,7 @@ from functools import cached_property
 
 from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
 from minicluster.controller.errors import Rejected
+from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.planting import step
@@ -76,18 +77,19 @@ class NewPartitions:
 
     def place(
         self, partitions: int, replication_factor: int, draw: Draw
-    ) -> tuple[tuple[int, ...], ...]:
+    ) -> Parts[list[tuple[int, ...]]]:
         """Place new partitions of a topic on the usable brokers.
 
         Errors:  PlacementError.
         """
-        return place_replicas(
+        placed = place_replicas(
             self._usable,
             partitions=partitions,
             replication_factor=replication_factor,
             draw=draw,
             cordoned_in_messages=self._state.rules.placement_errors_mention_cordoned,
         )
+        return (yield from gathered(placed))
 
     def with_replicas(self, replicas: tuple[int, ...]) -> PartitionRegistration | None:
         """The state of a partition; None where no replica could lead."""

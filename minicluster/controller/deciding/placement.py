@@ -7,7 +7,7 @@ Source: KIP-36; StripedReplicaPlacer (RackList, Rack, BrokerList).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ def place_replicas(
     replication_factor: int,
     draw: Draw,
     cordoned_in_messages: bool = True,
-) -> tuple[tuple[int, ...], ...]:
-    """Choose the replicas of some new partitions, the leader first.
+) -> Iterator[tuple[int, ...]]:
+    """Choose the replicas of some new partitions, one after the other, the leader first.
 
     Chance:  one draw per list of brokers in a rack, one over the racks, and reshuffles; the first
              draws are made before anything is rejected.
@@ -49,7 +49,7 @@ def place_replicas(
     racks.reject_non_positive(replication_factor)
     racks.reject_all_fenced()
     racks.reject_too_few(replication_factor)
-    return tuple(racks.place(replication_factor) for _ in range(partitions))
+    return (racks.place(replication_factor) for _ in range(partitions))
 
 
 class BrokerList:

@@ -28,6 +28,7 @@ from minicluster.controller.deciding.config_changes import (
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.configs import (
@@ -61,7 +62,7 @@ def screen_alter_configs(state: ClusterState, request: Any) -> Screened:
 
 def alter_configs(
     state: ClusterState, request: AlterConfigsRequest, version: int, forwarded: bool, now_ms: int
-) -> Decision:
+) -> Parts[Decision]:
     """Replace all configs of resources: what the request does not name is deleted.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
@@ -84,6 +85,7 @@ def alter_configs(
         error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
+        yield 1 + len(new)
     records += clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
@@ -118,7 +120,7 @@ def incremental_alter_configs(
     version: int,
     forwarded: bool,
     now_ms: int,
-) -> Decision:
+) -> Parts[Decision]:
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
@@ -139,6 +141,7 @@ def incremental_alter_configs(
         error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
+        yield 1 + len(new)
     records += clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(

@@ -41,6 +41,7 @@ from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ControllerFault, Reason, Refusal
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.partition import (
@@ -66,7 +67,7 @@ ANY_EPOCH = -1
 
 def alter_partition(
     state: ClusterState, request: AlterPartitionRequest, version: int, now_ms: int
-) -> Decision:
+) -> Parts[Decision]:
     """Decide one AlterPartition: each partition is changed or rejected by itself.
 
     Shapes:  ClusterState, AlterPartitionRequest -> Decision of 0..n records and one response.
@@ -80,11 +81,13 @@ def alter_partition(
     # from a log that the new incarnation may not have.
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
-    outcomes = [
-        [_alter(state, request, version, topic, data, records) for data in topic.partitions]
-        for topic in request.topics
-    ]
-    refusals = tuple(o for topic in outcomes for o in topic if isinstance(o, Refusal))
+    outcomes: list[list[Outcome]] = []
+    for topic in request.topics:
+        outcomes.append([])
+        for data in topic.partitions:
+            outcomes[-1].append(_alter(state, request, version, topic, data, records))
+            yield 1
+    refusals = tuple(o for of_topic in outcomes for o in of_topic if isinstance(o, Refusal))
     error = _ineligible_error(version)
     # KIP-841's text; as shipped, an ineligible replica rejects its own partition only.
     if state.rules.ineligible_member_refuses_all_partitions and any(

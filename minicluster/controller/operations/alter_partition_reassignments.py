@@ -17,6 +17,7 @@ from minicluster.controller.deciding.reassignment import (
     without,
 )
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -37,7 +38,7 @@ def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest,
     version: int,
     now_ms: int,
-) -> Decision:
+) -> Parts[Decision]:
     """Start, replace or (replicas null) cancel reassignments; all records are one batch.
 
     Errors:  per partition; UNKNOWN_SERVER_ERROR for those that the batch has no room for.
@@ -65,6 +66,7 @@ def alter_partition_reassignments(
                     error_message=error.message,
                 )
             )
+            yield 1
         topics.append(TopicResponse(name=topic.name, partitions=tuple(results)))
     return Decision(
         records=tuple(records),

@@ -36,6 +36,7 @@ from minicluster.controller.deciding.broker_changes import (
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
+from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     SetShutdownOffset,
@@ -61,7 +62,7 @@ class BrokerHeartbeatReply:
 
 def broker_heartbeat(
     state: ClusterState, request: BrokerHeartbeatRequest, version: int, now_ms: int
-) -> Decision:
+) -> Parts[Decision]:
     """Decide one heartbeat; its arrival has counted for the session already.
 
     Units:   offsets are those of the metadata log; a broker is caught up once it has read the
@@ -83,8 +84,9 @@ def broker_heartbeat(
     # heartbeat, nobody would ever have read that far.
     if following.in_controlled_shutdown:
         soft.append(SetShutdownOffset(broker.id))
+    records = yield from gathered(heartbeat_records(state, broker, request, current, following))
     return Decision(
-        records=tuple(heartbeat_records(state, broker, request, current, following)),
+        records=tuple(records),
         response=BrokerHeartbeatReply(
             is_caught_up=request.current_metadata_offset >= broker.register_offset,
             is_fenced=following.is_fenced,
@@ -144,19 +146,17 @@ def heartbeat_records(
     # All directories that have failed since the broker started, in every heartbeat: those that the
     # registration does not have any more are skipped below, so a lost response costs nothing.
     offline = request.offline_log_dirs if gates.directory_assignment_supported else ()
-    records: Records = []
     if following is not current:
         if following.is_fenced:
-            records += broker_fenced(state, broker)
+            yield from broker_fenced(state, broker)
         elif following.in_controlled_shutdown:
-            records += broker_in_controlled_shutdown(state, broker)
+            yield from broker_in_controlled_shutdown(state, broker)
         else:
-            records += broker_unfenced(state, broker, offline)
+            yield from broker_unfenced(state, broker, offline)
     if not _lost_last_directory(state, broker, request):
-        records += directories_offline(state, broker, offline)
+        yield from directories_offline(state, broker, offline)
     if gates.cordoned_log_dirs_supported:
-        records += directories_cordoned(state, broker, request.cordoned_log_dirs)
-    return records
+        yield from directories_cordoned(state, broker, request.cordoned_log_dirs)
 
 
 def _lost_last_directory(
@@ -170,8 +170,8 @@ def _lost_last_directory(
     return all(directory in request.offline_log_dirs for directory in broker.log_dirs)
 
 
-def _decide(call: Call) -> Decision:
-    decision = broker_heartbeat(*call.plain)
+def _decide(call: Call) -> Parts[Decision]:
+    decision = yield from broker_heartbeat(*call.plain)
     reply: BrokerHeartbeatReply = decision.response
     response = BrokerHeartbeatResponse(
         is_caught_up=reply.is_caught_up,

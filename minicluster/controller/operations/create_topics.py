@@ -28,6 +28,7 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
@@ -85,7 +86,7 @@ def create_topics(
     new_topic_id: Callable[[], UUID],
     quota: MutationQuota,
     now_ms: int,
-) -> Decision:
+) -> Parts[Decision]:
     """Create topics; each succeeds or fails by itself, all records are one batch.
 
     Records: per topic TopicRecord, its configs, its partitions in ascending order.
@@ -99,7 +100,7 @@ def create_topics(
         by_name.setdefault(topic.name, topic)
     topics = list(by_name.values())
     _reject_too_many_partitions(state, topics)
-    errors = _name_errors(state, topics)
+    errors = yield from _name_errors(state, topics)
     creation = _Creation(state, draw, new_topic_id, quota)
     records: list[VersionedRecord] = []
     results = []
@@ -108,7 +109,7 @@ def create_topics(
         result = None
         if not error:
             try:
-                result = _create_topic(creation, topic, records)
+                result = yield from _create_topic(creation, topic, records)
             except Rejected as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -118,6 +119,7 @@ def create_topics(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         results.append(result)
+        yield 1
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
@@ -146,7 +148,9 @@ def _reject_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
         )
 
 
-def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
+def _name_errors(
+    state: ClusterState, topics: Sequence[CreatableTopic]
+) -> Parts[dict[str, ApiError]]:
     """Invalid names, names that differ from a live one only in '.' and '_', names that live.
 
     Source:  ReplicationControlManager.validateNewTopicNames, computeConfigChanges.
@@ -175,6 +179,7 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
                 ErrorCode.INVALID_CONFIG,
                 f"Null value not supported for topic configs: {','.join(nulls)}",
             )
+        yield 1
     return errors
 
 
@@ -213,10 +218,11 @@ class _Creation:
 
 def _create_topic(
     creation: _Creation, topic: CreatableTopic, records: list[VersionedRecord]
-) -> TopicResult:
+) -> Parts[TopicResult]:
     state = creation.state
     configs = _config_records(creation.control, topic)
-    partitions = _assigned(creation, topic) if topic.assignments else _placed(creation, topic)
+    replicas = _assigned if topic.assignments else _placed
+    partitions = yield from replicas(creation, topic)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
@@ -228,12 +234,13 @@ def _create_topic(
     gates = state.gates
     records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     records += configs
-    records += [
-        partitions[index].to_record(
-            topic_id, index, gates.metadata_version, gates.elr_enabled, gates.rules
+    for index in sorted(partitions):
+        records.append(
+            partitions[index].to_record(
+                topic_id, index, gates.metadata_version, gates.elr_enabled, gates.rules
+            )
         )
-        for index in sorted(partitions)
-    ]
+        yield 1
     return TopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -266,7 +273,9 @@ def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], U
     return new_topic_id()
 
 
-def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
+def _assigned(
+    creation: _Creation, topic: CreatableTopic
+) -> Parts[dict[int, PartitionRegistration]]:
     if topic.replication_factor != -1:
         raise Rejected(
             ErrorCode.INVALID_REQUEST,
@@ -297,6 +306,7 @@ def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, Partition
                 f"{index} are fenced or in controlled shutdown.",
             )
         partitions[index] = partition
+        yield 1
     if sorted(partitions) != list(range(len(partitions))):
         raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -305,7 +315,7 @@ def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, Partition
     return partitions
 
 
-def _placed(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
+def _placed(creation: _Creation, topic: CreatableTopic) -> Parts[dict[int, PartitionRegistration]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -323,7 +333,7 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRe
     reject_too_many_records(count)
     prefix = f"Unable to replicate the partition {factor} time(s): "
     try:
-        placed = creation.partitions.place(count, factor, creation.draw)
+        placed = yield from creation.partitions.place(count, factor, creation.draw)
     except PlacementError as error:
         raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
     partitions = {}

@@ -11,10 +11,11 @@ from collections import Counter
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Api, Screened, is_late
+from minicluster.controller.api import Api, Call, Screened, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, uuid_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -32,9 +33,7 @@ TWO_KEYS = "The provided topic name maps to an ID that was already supplied."
 _HAS_DELETION_DISABLED_ERROR = 3
 
 
-def screen_delete_topics(
-    state: ClusterState, request: DeleteTopicsRequest, version: int, committed: MetadataImage
-) -> Screened:
+def screen_delete_topics(call: Call) -> Screened:
     """Reject what names no topic, several keys of one, or a key twice; the rest goes by id.
 
     Names and ids are looked up in what is committed. Kafka shuffles the results.
@@ -44,7 +43,9 @@ def screen_delete_topics(
              REQUEST_TIMED_OUT where there is a topic to look up and no time for it.
     Source:  ControllerApis.deleteTopics; ReplicationControlManager.findTopicIds, findTopicNames.
     """
-    _reject_if_disabled(state, version)
+    request: DeleteTopicsRequest = call.request
+    committed = call.committed
+    _reject_if_disabled(call.state, call.version)
     rejected: list[Result] = []
     names = Counter(request.topic_names)
     ids: Counter[UUID] = Counter()
@@ -59,7 +60,7 @@ def screen_delete_topics(
         else:
             none = _invalid("Neither topic name nor id were specified.")
             rejected.append(_result(None, ZERO_UUID, none))
-    if is_late(request) and 1 in (*names.values(), *ids.values()):
+    if is_late(call) and 1 in (*names.values(), *ids.values()):
         raise Rejected(ErrorCode.REQUEST_TIMED_OUT)  # the look-up has the deadline as well
     names_by_id = _names_by_id(ids, committed, rejected)
     _add_by_name(names, ids, committed, names_by_id, rejected)
@@ -140,7 +141,7 @@ def delete_topics(
     version: int,
     quota: MutationQuota,
     now_ms: int,
-) -> Decision:
+) -> Parts[Decision]:
     """Delete topics; each succeeds or fails by itself, all records are one batch.
 
     Errors:  per topic: UNKNOWN_TOPIC_ID, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR for those
@@ -158,6 +159,7 @@ def delete_topics(
         results.append(
             Result(name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None)
         )
+        yield 1
     return Decision(
         records=tuple(
             VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted
@@ -182,9 +184,7 @@ def _delete_topic(
 API = Api(
     DeleteTopicsRequest,
     lambda call: delete_topics(call.state, call.request, call.version, call.quota, call.now_ms),
-    screen=lambda call: screen_delete_topics(
-        call.state, call.request, call.version, call.committed
-    ),
+    screen=screen_delete_topics,
     items=("topics",),
     nothing=DeleteTopicsResponse(),
     quota_strict_since=5,

@@ -12,6 +12,7 @@ from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ApiError, Rejected, reject_too_many_records
+from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -33,7 +34,7 @@ class ElectionType(IntEnum):
 
 def elect_leaders(
     state: ClusterState, request: ElectLeadersRequest, version: int, now_ms: int
-) -> Decision:
+) -> Parts[Decision]:
     """Hold elections; without a list, for every partition that needs one.
 
     An unclean election by request is held even where the topic's config forbids it.
@@ -53,18 +54,20 @@ def elect_leaders(
         for name in state.indexes.topic_order:
             topic = state.image.topics.named(name)
             assert topic is not None
-            tried = [
-                (index, elect_leader(state, topic, index, partition, election_type, records))
-                for index, partition in topic.items()
-            ]
+            tried = []
+            for index, partition in topic.items():
+                error = elect_leader(state, topic, index, partition, election_type, records)
+                tried.append((index, error))
+                yield 1
             needed = [(i, e) for i, e in tried if e.error is not ErrorCode.ELECTION_NOT_NEEDED]
             results.append(_topic_result(topic.name, needed))
     else:
         for wanted in request.topic_partitions:
-            results_by_index = [
-                (index, _elect_named(state, wanted.topic, index, election_type, records))
-                for index in wanted.partitions
-            ]
+            results_by_index = []
+            for index in wanted.partitions:
+                error = _elect_named(state, wanted.topic, index, election_type, records)
+                results_by_index.append((index, error))
+                yield 1
             results.append(_topic_result(wanted.topic, results_by_index))
     reject_too_many_records(len(records))
     return Decision(

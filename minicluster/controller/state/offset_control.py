@@ -100,7 +100,7 @@ class OffsetControl:
         """Begin an epoch: everything below the offset is decided, though not all is committed."""
         self.next_offset, self.last_append_end = next_offset, 0
         self._points.clear()
-        self.add_point(image)
+        self._points.append(self.point(next_offset, image))
 
     def renounce(self) -> Point:
         """End an epoch: back to what is committed."""
@@ -114,14 +114,14 @@ class OffsetControl:
         self.next_offset = self.high_watermark = end_offset
         self.committed = Point(end_offset, image, self.before_transaction)
 
-    def appended(self, end_offset: int, image: MetadataImage) -> None:
-        """The active controller has applied a batch that ends at the offset."""
-        self.next_offset = self.last_append_end = end_offset
-        self.add_point(image)
+    def point(self, end_offset: int, image: MetadataImage) -> Point:
+        """The state now, as that up to an offset."""
+        return Point(end_offset, image, self.before_transaction)
 
-    def add_point(self, image: MetadataImage) -> None:
-        """Remember the state at the end of what is decided."""
-        self._points.append(Point(self.next_offset, image, self.before_transaction))
+    def appended(self, point: Point) -> None:
+        """The active controller has applied a batch, and appends it."""
+        self.next_offset = self.last_append_end = point.end_offset
+        self._points.append(point)
 
     def commit(self, high_watermark: int) -> None:
         """Advance what is committed."""

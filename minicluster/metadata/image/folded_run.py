@@ -21,11 +21,14 @@ from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder
 from minicluster.protocol.records import (
     PartitionChangeRecord,
     PartitionRecord,
+    RemoveTopicRecord,
     TopicRecord,
     VersionedRecord,
 )
 
 Records = Sequence[VersionedRecord]
+
+RECORDS_MAX = 500  # the active controller applies one run after the other, in parts of its event
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,14 @@ class FoldedRun:
         return self.base_offset + len(self.records) - 1
 
     @property
+    def size(self) -> int:
+        """The number of its records, and of partitions where it removes their topic."""
+        message = self.message
+        if isinstance(message, RemoveTopicRecord):
+            return 1 + len(self.before.topics.by_id[message.topic_id])
+        return len(self.records)
+
+    @property
     def message(self) -> Any:
         """The first record, the only one where it is of no new topic and of no partition."""
         return self.records[0].record
@@ -58,8 +69,8 @@ class FoldedRun:
 
 def run_length(records: Records, start: int) -> int:
     """The number of records of the run that begins at a position."""
-    end = start
-    while end < len(records) and type(records[end].record) in _OF_TOPICS:
+    end, limit = start, min(len(records), start + RECORDS_MAX)
+    while end < limit and type(records[end].record) in _OF_TOPICS:
         end += 1
     return max(1, end - start)
 
