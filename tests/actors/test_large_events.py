@@ -17,6 +17,7 @@ from minicluster.actors.nodes.quorum_controller import NextPart, QuorumControlle
 from minicluster.actors.recording.exchange import OWN_CLIENT
 from minicluster.controller.effects import TakeNextPart
 from minicluster.controller.machine import ControllerMachine
+from minicluster.metadata.image import folded_run
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 
@@ -29,6 +30,7 @@ PART_MS = 500
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = partial(ControllerMachine, elements_per_part=SIZE)
     monkeypatch.setattr(quorum_controller, "ControllerMachine", machine)
+    monkeypatch.setattr(folded_run, "RECORDS_MAX", SIZE)
 
 
 class Client:
@@ -161,7 +163,8 @@ def test_a_voter_that_is_removed_in_the_midst_moves_the_records_of_the_event() -
         cluster.wait_until(lambda: not cluster.node(1).is_fenced)
         client, controller = Client(cluster), active(cluster)
         client.send(controller.node_id, creation("wide", PARTITIONS))
-        cluster.run_for("3s")
+        while len(controller.controller.image.topics) == 0:  # until it is applied in part
+            cluster.run_for("100ms")
         assert controller.controller.is_deciding
         before = controller.controller.next_offset
         removed = next(n for n in controller.plan.voter_ids if n != controller.node_id)

@@ -11,6 +11,7 @@ import pytest
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.effects import Append
 from minicluster.controller.parts import whole
+from minicluster.metadata.image import folded_run
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -24,6 +25,12 @@ from tests.controller.kit import Cluster
 
 SIZE = 4  # of a part in these stories, in elements
 TOPICS, PARTITIONS = 3, 8
+PARTS = 27  # of the creation of these topics
+
+
+@pytest.fixture(autouse=True)
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded_run, "RECORDS_MAX", SIZE)
 
 
 def paused(*, held: bool = False) -> Cluster:
@@ -71,6 +78,12 @@ def test_nothing_is_appended_before_the_last_part() -> None:
     assert cluster.machine.state.check_indexes() == ()
 
 
+def test_an_event_has_parts_of_its_decision_of_the_bytes_and_of_their_applying() -> None:
+    cluster = paused()
+    cluster.send(creation())
+    assert finish(cluster) == PARTS
+
+
 def test_a_small_event_is_one_step() -> None:
     cluster = Cluster(pauses=True)
     cluster.start(1, 2, 3)
@@ -93,13 +106,7 @@ def test_responses_of_earlier_events_leave_between_two_parts() -> None:
     assert later in cluster.responses
 
 
-def parts_of(request: m.CreateTopicsRequest) -> int:
-    cluster = paused()
-    cluster.send(request)
-    return finish(cluster)
-
-
-@pytest.mark.parametrize("part", range(1, parts_of(creation())))
+@pytest.mark.parametrize("part", range(1, PARTS))
 def test_with_the_leadership_an_event_ends_and_nothing_of_it_stays(part: int) -> None:
     """QuorumController: an append that fails with NotLeaderException."""
     cluster = paused()
@@ -144,7 +151,7 @@ def test_an_event_whose_batch_the_quorum_rejects_fails_as_any() -> None:
     assert failed == ErrorCode.UNKNOWN_SERVER_ERROR and cluster.resigned
 
 
-@pytest.mark.parametrize("part", range(1, parts_of(creation())))
+@pytest.mark.parametrize("part", range(1, PARTS))
 def test_records_of_the_quorum_between_two_parts_move_those_of_the_event(part: int) -> None:
     """A voter is added meanwhile: its VotersRecord is in the log before the event's batch."""
     cluster = paused()
