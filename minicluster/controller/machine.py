@@ -32,6 +32,7 @@ timers back, in their order, as Kafka's event queue does. Commits and changes of
 between; with the leadership the event ends, as where Kafka's append meets a leader that is none any
 more (tests/controller/test_parts.py).
 
+Leaves out: deadlines of heartbeats that wait for a large event; their contact has counted.
 Source:  QuorumController (ControllerWriteEvent, claim, renounce), KafkaEventQueue.
 """
 

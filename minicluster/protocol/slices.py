@@ -9,10 +9,11 @@ a hash map in many APIs, holds in a slice, and so does what an API says of one t
 
 A machine that has to see a request whole carries it out in parts itself (``effects.Continue``):
 Fetch has one session and one limit of bytes (replica/requests/fetch.py), Metadata one image
-(broker/requests/metadata.py).
+(broker/requests/metadata.py), a request to the controller is one event of its queue and one batch
+of the log (controller/parts.py).
 
-Neither is done with what is one decision: requests to the controller (an event of its queue, one
-batch of the log), commits of offsets and additions to a transaction (one batch).
+Neither is done with what is one decision: commits of offsets and additions to a transaction (one
+batch).
 """
 
 from __future__ import annotations
