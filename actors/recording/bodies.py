@@ -72,7 +72,15 @@ _ELEMENT_BYTES = 300  # of a struct in a list, with its fields, as Python has it
 
 
 def bytes_about(message: Any) -> int:
-    """About how much memory a message takes, by what its lists, texts and bytes have."""
+    """About how much memory a message takes, by what its lists, texts and bytes have.
+
+    A list that stands at several places is one: each of ten thousand new topics has the same
+    configs in its response.
+    """
+    return _bytes_about(message, set())
+
+
+def _bytes_about(message: Any, seen: set[int]) -> int:
     names = _fields_with_a_length(message.__class__)
     if names is None:
         return _ELEMENT_BYTES
@@ -81,14 +89,15 @@ def bytes_about(message: Any) -> int:
         value = getattr(message, name)
         kind = value.__class__
         if kind is tuple:
-            if value:
-                size += _bytes_of_list(value)
+            if value and id(value) not in seen:
+                seen.add(id(value))
+                size += _bytes_of_list(value, seen)
         elif kind is bytes or kind is str:
             size += len(value)
     return size
 
 
-def _bytes_of_list(values: tuple[Any, ...]) -> int:
+def _bytes_of_list(values: tuple[Any, ...], seen: set[int]) -> int:
     kind = values[0].__class__
     if kind is bytes or kind is str:
         return sum(map(len, values))
@@ -99,7 +108,7 @@ def _bytes_of_list(values: tuple[Any, ...]) -> int:
     if not _fields_with_a_length(kind):
         return size
     some = values if len(values) <= _LOOKED_AT else values[:: len(values) // _LOOKED_AT]
-    return size + sum(map(bytes_about, some)) * len(values) // len(some)
+    return size + sum(_bytes_about(value, seen) for value in some) * len(values) // len(some)
 
 
 @cache

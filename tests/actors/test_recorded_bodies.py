@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from minicluster.actors.recording.bodies import bytes_about
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
@@ -78,9 +80,14 @@ def test_a_bounded_record_has_the_same_rows() -> None:
 
 def test_a_message_weighs_what_its_lists_texts_and_bytes_have() -> None:
     kind = m.ListOffsetsRequest
-    partitions = tuple(kind.ListOffsetsPartition(partition_index=n) for n in range(4))
-    topics = tuple(kind.ListOffsetsTopic(name="orders", partitions=partitions) for _ in range(5))
+
+    def partitions() -> tuple[m.ListOffsetsRequest.ListOffsetsPartition, ...]:
+        return tuple(kind.ListOffsetsPartition(partition_index=n) for n in range(4))
+
+    topics = tuple(kind.ListOffsetsTopic(name="orders", partitions=partitions()) for _ in range(5))
     assert bytes_about(kind(topics=topics)) == 5 * (300 + len("orders") + 4 * 300)
+    shared = (replace(topics[0]), replace(topics[0]))
+    assert bytes_about(kind(topics=shared)) == 2 * (300 + len("orders")) + 4 * 300
     assert bytes_about(m.DescribeGroupsRequest(groups=("a", "bcd"))) == 4
     assert bytes_about(m.DeleteTopicsRequest(topic_names=())) == 0
     assert bytes_about(object()) == 300

@@ -14,8 +14,9 @@ import pytest
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.parts import whole
+from minicluster.controller.state import cluster_state
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.indexes import ElrIndex, PartitionSet
+from minicluster.controller.state.indexes import ElrIndex, Indexes, PartitionSet
 from minicluster.metadata.metadata_version import FEATURE_NAME
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import (
@@ -58,6 +59,27 @@ def test_the_indexes_are_right_after_every_operation(seed: int) -> None:
 def test_z52_the_shipped_index_goes_wrong_after_a_clear_elr() -> None:
     (path,) = DATA.glob("*-seed-25.jsonl.gz")
     assert follow(path, Rules.KAFKA_4_3.with_bugs(["Z52"])) != []
+
+
+def test_a_standby_indexes_its_oldest_records_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All at once would keep both standbys from fetching, and the leader from committing."""
+    monkeypatch.setattr(cluster_state, "UNINDEXED_RUNS_MAX", 10)
+    indexed: list[str] = []
+    add_topic = Indexes.add_topic
+
+    def counted(indexes: Indexes, name: str) -> None:
+        indexed.append(name)
+        add_topic(indexes, name)
+
+    monkeypatch.setattr(Indexes, "add_topic", counted)
+    state = ClusterState()
+    for number in range(30):
+        record = TopicRecord(name=f"t{number}", topic_id=UUID(int=number))
+        apply_record(state, VersionedRecord(record, 0), number)
+        assert indexed == [f"t{n}" for n in range(number - 9)]
+    assert state.check_indexes() == ()
 
 
 def test_a_partition_set_keeps_the_order_of_arrival_and_drops_empty_topics() -> None:

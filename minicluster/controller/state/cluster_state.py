@@ -7,6 +7,7 @@ the cluster. Only the active controller reads the indexes, so those of a standby
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
@@ -86,7 +87,7 @@ class ClusterState:
         self.offset = offset
         self._indexed = image  # where the indexes begin, as long as there are none
         self._indexes: Indexes | None = None
-        self._unindexed: list[FoldedRun] = []
+        self._unindexed: deque[FoldedRun] = deque()
         self._unindexed_records = 0
         self._gates: tuple[FeaturesImage, Gates] | None = None
 
@@ -103,28 +104,30 @@ class ClusterState:
         self._unindexed.append(run)
         self._unindexed_records += len(run.records)
         # A fault of the shipped index is raised where the record is applied.
-        if (
-            self.heartbeats is not None
-            or self.rules.clear_elr_skips_index
-            or len(self._unindexed) > UNINDEXED_RUNS_MAX
+        if self.heartbeats is not None or self.rules.clear_elr_skips_index:
+            self._index()
+        elif (
+            len(self._unindexed) > UNINDEXED_RUNS_MAX
             or self._unindexed_records > UNINDEXED_RECORDS_MAX
         ):
-            self._index()
+            # The oldest, not all: both standbys would be busy for a second at the same record.
+            self._index(UNINDEXED_RUNS_MAX, UNINDEXED_RECORDS_MAX)
 
     @property
     def indexes(self) -> Indexes:
         """The indexes of the image."""
         return self._index()
 
-    def _index(self) -> Indexes:
+    def _index(self, runs_max: int = 0, records_max: int = 0) -> Indexes:
+        """The indexes, which lack this much at most."""
         indexes = self._indexes
         if indexes is None:
             indexes = self._indexes = Indexes.of(self._indexed, self.rules)
             self._indexed = MetadataImage.EMPTY
-        if self._unindexed:
-            runs, self._unindexed, self._unindexed_records = self._unindexed, [], 0
-            for run in runs:
-                self._index_run(indexes, run)
+        while len(self._unindexed) > runs_max or self._unindexed_records > records_max:
+            run = self._unindexed.popleft()
+            self._unindexed_records -= len(run.records)
+            self._index_run(indexes, run)
         return indexes
 
     def _index_run(self, indexes: Indexes, run: FoldedRun) -> None:
