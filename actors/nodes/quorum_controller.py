@@ -231,7 +231,7 @@ class QuorumController(QuorumShell):
             self.respond(token, self._responded(request, version))
         else:
             decide = partial(self._decide, token, request, version, client, forwarded, self.now())
-            if self._must_wait(decide) and isinstance(request, BrokerHeartbeatRequest):
+            if self._begin_or_wait(decide) and isinstance(request, BrokerHeartbeatRequest):
                 self.controller.on_heartbeat_waits(request, self.now())
 
     def _decide(
@@ -277,7 +277,7 @@ class QuorumController(QuorumShell):
 
     def on_machine_timer(self, name: str) -> None:
         self.perform(self._registration.on_timer(name, self.now()))
-        self._must_wait(partial(self._run_task, name))
+        self._begin_or_wait(partial(self._run_task, name))
 
     def _run_task(self, name: str) -> None:
         self._control(self.controller.on_timer(name, self.now()))
@@ -301,8 +301,8 @@ class QuorumController(QuorumShell):
 
     # The events of the controller.
 
-    def _must_wait(self, event: Callable[[], None]) -> bool:
-        """Begin an event, or let it wait for a large one and for those that came before."""
+    def _begin_or_wait(self, event: Callable[[], None]) -> bool:
+        """Begin an event; -> True where it waits for a large one and for those that came before."""
         if self._waiting or self.controller.is_deciding:
             self._waiting.append(event)
             return True
