@@ -47,7 +47,6 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
-    TakeNextPart,
     TaskFailed,
 )
 from minicluster.controller.machine import ControllerMachine
@@ -79,10 +78,6 @@ class TakeSnapshot:
 
 class Compact:
     """Drop the log before the newest snapshot."""
-
-
-class NextPart:
-    """Continue the controller's large event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +185,6 @@ class QuorumController(QuorumShell):
             TaskFailed: self._task_failed,
             ControllerRespond: self._controller_respond,
             ReportRefusal: self._report_refusal,
-            TakeNextPart: lambda _: self.deliver(NextPart()),  # behind what has come meanwhile
             WriteSnapshot: self._write_snapshot,
         }
 
@@ -293,13 +287,14 @@ class QuorumController(QuorumShell):
             case Compact():
                 if not self.quorum.compact():
                     self.log.info("log.not_compacted")
-            case NextPart():
-                self._control(self.controller.on_next_part(self.now()))
-                self._handle_waiting()
             case _:
                 super().on_message(message)
 
     # The events of the controller.
+
+    def on_continue(self, work: fx.Continue) -> None:
+        self._control(work.next_part(self.now()))
+        self._handle_waiting()
 
     def _begin_or_wait(self, event: Callable[[], None]) -> bool:
         """Begin an event; -> True where it waits for a large one and for those that came before."""

@@ -27,14 +27,6 @@ class Append(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeNextPart(Effect):
-    """Call ``on_next_part`` after the messages that have come meanwhile: the event is a large one.
-
-    Until it has ended, no other event of the controller may begin.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class RaiseKRaftVersion(Effect):
     """Let the quorum write kraft.version and the voters: two control records, next in the log."""
 

@@ -10,7 +10,6 @@ How to drive it::
     for effect in machine.on_timer(name, now_ms): …
     for effect in machine.on_committed(high_watermark, now_ms): …   # or on_batch with own batches
     for effect in machine.on_renounce(now_ms): …                # this node leads no longer
-    for effect in machine.on_next_part(now_ms): …               # after a ``TakeNextPart``
 
 **Invariant:** while active, records are applied when they are decided and responses wait until they
 are committed; on losing the leadership the state goes back to what is committed, and every response
@@ -26,7 +25,7 @@ What can go wrong, and what it ends:
 | a batch that the quorum rejects, though it was decided | the request and the leadership |
 
 **Large events** (``parts.py``). Most events are one step. One that names more than some hundred
-partitions returns ``TakeNextPart`` instead of its effects, part after part, and all of them with
+partitions returns ``Continue`` instead of its effects, part after part, and all of them with
 the last: nothing of it is appended before. Until then whoever drives the machine keeps requests and
 timers back, in their order, as Kafka's event queue does. Commits and changes of the leader come
 between; with the leadership the event ends, as where Kafka's append meets a leader that is none any
@@ -58,7 +57,6 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
-    TakeNextPart,
     TaskFailed,
     report_rejected,
 )
@@ -83,7 +81,7 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
 from minicluster.controller.state.offset_control import OffsetControl, Point
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr, PendingAlterIsrChange
-from minicluster.effects import Effect, FaultHit
+from minicluster.effects import Continue, Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
@@ -443,7 +441,7 @@ class ControllerMachine:
         """True between two parts of an event: no other one may begin."""
         return self._event is not None
 
-    def on_next_part(self, now_ms: int) -> list[Effect]:
+    def _on_next_part(self, now_ms: int) -> list[Effect]:
         """Continue a large event; it may have ended with the leadership.
 
         Its time is that of its first part, as a request has one.
@@ -465,7 +463,7 @@ class ControllerMachine:
                 effects: list[Effect] = end.value
                 return effects
         self._event = event
-        return [TakeNextPart()]
+        return [Continue(self._on_next_part)]
 
     def _quota(self, api: Api, client: QuotaClient, version: int, now_ms: int) -> MutationQuota:
         if api.quota_strict_since is None:

@@ -13,10 +13,10 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes import quorum_controller
-from minicluster.actors.nodes.quorum_controller import NextPart, QuorumController
+from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.recording.exchange import OWN_CLIENT
-from minicluster.controller.effects import TakeNextPart
 from minicluster.controller.machine import ControllerMachine
+from minicluster.effects import Continue
 from minicluster.metadata.image import folded_run
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -81,16 +81,16 @@ def at_part(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None
     """Do something when a large event of any controller is at a part."""
 
     def arrange(number: int, act: Callable[[], None]) -> None:
-        on_message, seen = QuorumController.on_message, [0]
+        on_receive, seen = QuorumController.on_receive, [0]
 
-        def counted(actor: QuorumController, message: Any) -> None:
-            if isinstance(message, NextPart) and actor.controller.is_deciding:
+        def counted(actor: QuorumController, message: Any) -> Any:
+            if isinstance(message, Continue) and actor.controller.is_deciding:
                 seen[0] += 1
                 if seen[0] == number:
                     act()
-            on_message(actor, message)
+            return on_receive(actor, message)
 
-        monkeypatch.setattr(QuorumController, "on_message", counted)
+        monkeypatch.setattr(QuorumController, "on_receive", counted)
 
     return arrange
 
@@ -124,10 +124,10 @@ def slow_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     interpreters = QuorumController.interpreters
 
     def slow(actor: QuorumController) -> Any:
-        def later(_: Any) -> None:
-            actor.rt.post(actor.rt.now_ms + PART_MS, actor.deliver, NextPart())
+        def later(work: Continue) -> None:
+            actor.rt.post(actor.rt.now_ms + PART_MS, actor.deliver, work)
 
-        return {**interpreters(actor), TakeNextPart: later}
+        return {**interpreters(actor), Continue: later}
 
     monkeypatch.setattr(QuorumController, "interpreters", slow)
 

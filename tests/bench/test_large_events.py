@@ -8,11 +8,13 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from minicluster.controller.effects import Append, TakeNextPart
+from minicluster.controller.effects import Append
+from minicluster.effects import Continue
 from minicluster.protocol import messages as m
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from tests.bench.test_controller import BROKERS, Controller, image_of
@@ -126,9 +128,9 @@ def parts_s(before: list[Any], request: Any) -> list[float]:
     machine, version = controller.machine, type(request).latest_version
     found = []
     seconds, effects = taken(lambda: machine.on_request(1, request, version, 0))
-    while effects == [TakeNextPart()]:
+    while effects and isinstance(effects[0], Continue):
         found.append(seconds)
-        seconds, effects = taken(lambda: machine.on_next_part(0))
+        seconds, effects = taken(partial(effects[0].next_part, 0))
     appends = [effect for effect in effects if isinstance(effect, Append)]
     accumulator = BatchAccumulator(
         epoch=appends[0].epoch, next_offset=appends[0].base_offset, linger_ms=0

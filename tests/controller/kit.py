@@ -14,14 +14,13 @@ from minicluster.controller.effects import (
     RaiseKRaftVersion,
     ReportRefusal,
     Resign,
-    TakeNextPart,
     TaskFailed,
 )
 from minicluster.controller.errors import Refusal
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.parts import ELEMENTS_PER_PART
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
+from minicluster.effects import CancelTimer, Continue, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
@@ -122,6 +121,7 @@ class Cluster:
         self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
         self.resigned = False
         self.failed_tasks: list[str] = []
+        self.rest: Continue | None = None  # of a large event
         self._tokens = 0
         if self.active:
             self.take(self.machine.on_claim(1, self.end, self.now_ms))
@@ -153,7 +153,8 @@ class Cluster:
                     self.hits.append(fault)
                 case Resign():
                     self.resigned = True
-                case TakeNextPart():
+                case Continue():
+                    self.rest = effect
                     if not self.pauses:
                         self.next_part()
                 case TaskFailed(task, _):
@@ -165,7 +166,9 @@ class Cluster:
 
     def next_part(self) -> None:
         """Continue a large event."""
-        self.take(self.machine.on_next_part(self.now_ms))
+        rest, self.rest = self.rest, None
+        assert rest is not None
+        self.take(rest.next_part(self.now_ms))
 
     def commit(self, end: int | None = None) -> None:
         """Commit what was appended, or a part of it."""

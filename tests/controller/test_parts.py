@@ -122,7 +122,7 @@ def test_with_the_leadership_an_event_ends_and_nothing_of_it_stays(part: int) ->
     assert "node 102" in rejected.response.topics[0].error_message
     assert rejected.records_written == ()
     assert cluster.machine.image.digest() == before.digest() and cluster.end == end
-    cluster.next_part()  # the message that was under way
+    cluster.next_part()  # the message that is under way
     assert cluster.end == end and not cluster.timers
 
     cluster.pauses = False

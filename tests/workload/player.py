@@ -15,7 +15,7 @@ from minicluster.controller import effects as fx
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.parts import ELEMENTS_PER_PART
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
+from minicluster.effects import CancelTimer, Continue, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
@@ -229,8 +229,8 @@ class Player:
                     self._respond(effect)
                 case SetTimer(name, at_ms):
                     self.timers[name] = at_ms
-                case fx.TakeNextPart():
-                    self._call(self.active.on_next_part, self.now_ms)
+                case Continue(next_part):
+                    self._call(next_part, self.now_ms)
                 case fx.TaskFailed(task, reason):
                     self._find("E42", f"the task {task} failed: {reason}")
                     raise _Broken
@@ -321,8 +321,8 @@ class Player:
 
         def handle() -> list[Effect]:
             effects = self.active.on_request(token, request, version, self.now_ms)
-            while effects == [fx.TakeNextPart()]:
-                effects = self.active.on_next_part(self.now_ms)
+            while effects and isinstance(effects[0], Continue):
+                effects = effects[0].next_part(self.now_ms)
             requested.expected = changed_partitions(request, self.active.image)
             return effects
 
