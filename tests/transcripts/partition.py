@@ -1,4 +1,4 @@
-"""Plays transcripts of partitions and of AlterPartition managers, with 4.3's rules as shipped."""
+"""Plays transcripts of partitions and of AlterPartition managers, by the rules as shipped."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.transcripts.report import (
     require,
 )
 
+RULES = {"4.3.0": Rules.KAFKA_4_3, "3.9.2": Rules.KAFKA_3_9}
 _PLAYERS: Mapping[str, tuple[Callable[..., Any], Callable[..., list[str]], str]] = {
     "partition": (PartitionPlayer, compare_partition, ""),
     "alter_partition_manager": (ManagerPlayer, compare_manager, "manager: "),
@@ -37,7 +38,8 @@ def play(path: Path, rules: Rules | None = None) -> Iterator[Outcome]:
     if kind not in _PLAYERS:
         raise UserError(f"{path}: no partition transcript; its first line has another kind")
     player_of, compare, prefix = _PLAYERS[kind]
-    player = player_of(header, Rules.KAFKA_4_3.as_shipped() if rules is None else rules)
+    release = RULES.get(str(header.get("kafka")), Rules.KAFKA_4_3)
+    player = player_of(header, release.as_shipped() if rules is None else rules)
     for number, line in enumerate(lines, 2):
         require(line, ("i", "event", "now_ms", "state"), f"{path}: line {number} is no step: it")
         event, where = line["event"], f"{path.name} i={line['i']}"

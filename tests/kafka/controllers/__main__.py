@@ -19,6 +19,7 @@ from minicluster.metadata.metadata_version import MetadataVersion
 from tests.kafka.controllers.seeds import Release, play
 from tests.kafka.controllers.theirs import Theirs
 from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing
+from tests.kafka.seeds import numbers
 from tests.transcripts.report import AGREE
 
 
@@ -68,15 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, count in sorted(counts.items()):
         print(f"{count:8} {name}")
     return 1 if differ else 0
-
-
-def numbers(text: str) -> list[int]:
-    """The seeds that are named."""
-    named: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        named += range(int(first), int(last or first) + 1)
-    return named
 
 
 def _write(folder: Path, lines: Sequence[dict[str, Any]]) -> None:

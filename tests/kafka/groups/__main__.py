@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.kafka.groups.seeds import play
 from tests.kafka.groups.theirs import Theirs
 from tests.kafka.jars import VERSION, missing
+from tests.kafka.seeds import numbers
 from tests.transcripts.groups.compare import Outcome
 from tests.transcripts.groups.steps import Command, Step
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         theirs = Theirs(Path(folder))
         try:
-            for seed in _numbers(options.seeds):
+            for seed in numbers(options.seeds):
                 outcome = _play(theirs, seed, options.operations, options.record)
                 operations += outcome.operations
                 counts += outcome.counts
@@ -69,14 +70,6 @@ def _play(theirs: Theirs, seed: int, operations: int, folder: Path | None) -> Ou
             file.write(line.encode() + b"\n")
 
         return play(theirs, seed, operations, record)
-
-
-def _numbers(text: str) -> list[int]:
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers
 
 
 if __name__ == "__main__":

@@ -1,0 +1,81 @@
+package org.apache.kafka.server.compared;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import kafka.server.DefaultAlterPartitionManager;
+
+import org.apache.kafka.clients.NodeApiVersions;
+import org.apache.kafka.clients.RequestCompletionHandler;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AlterPartitionRequest;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.common.NodeToControllerChannelManager;
+import org.apache.kafka.server.common.TopicIdPartition;
+import org.apache.kafka.server.util.Scheduler;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.BiConsumer;
+import java.util.function.Supplier;
+
+/** The manager of release 4.3. */
+class Manager {
+    private final DefaultAlterPartitionManager manager;
+
+    Manager(
+        int brokerId, BiConsumer<AlterPartitionRequestData, RequestCompletionHandler> send,
+        Scheduler scheduler, Time time, Supplier<Long> epoch
+    ) {
+        NodeToControllerChannelManager channel = new NodeToControllerChannelManager() {
+            public void start() { }
+
+            public void shutdown() { }
+
+            public Optional<NodeApiVersions> controllerApiVersions() {
+                return Optional.empty();
+            }
+
+            public void sendRequest(
+                AbstractRequest.Builder<? extends AbstractRequest> request, ControllerRequestCompletionHandler handler
+            ) {
+                send.accept(((AlterPartitionRequest) request.build((short) 3)).data(), handler);
+            }
+
+            public long getTimeoutMs() {
+                return Long.MAX_VALUE;
+            }
+        };
+        manager = new DefaultAlterPartitionManager(channel, scheduler, time, brokerId, epoch::get);
+    }
+
+    CompletableFuture<ObjectNode> submit(Uuid id, String topic, JsonNode event, List<BrokerState> isr) {
+        LeaderAndIsr proposed = new LeaderAndIsr(
+            1, event.get("leader_epoch").asInt(),
+            LeaderRecoveryState.of((byte) event.get("recovery_state").asInt()), isr,
+            event.get("partition_epoch").asInt());
+        return manager.submit(new TopicIdPartition(id, event.get("partition").asInt()), proposed).thenApply(result -> {
+            ObjectNode shown = AlterPartitionProgram.JSON.createObjectNode().
+                put("leader", result.leader()).
+                put("leader_epoch", result.leaderEpoch()).
+                put("partition_epoch", result.partitionEpoch()).
+                put("recovery_state", result.leaderRecoveryState().value());
+            result.isr().stream().sorted().forEach(shown.putArray("isr")::add);
+            return shown;
+        });
+    }
+
+    /** The partitions whose proposals have no response yet. */
+    List<String> held(Map<Uuid, String> topics) {
+        return manager.unsentIsrUpdates().keySet().stream().
+            map(partition -> topics.get(partition.topicId()) + "-" + partition.partitionId()).toList();
+    }
+}
