@@ -144,7 +144,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     },
     # Responses to clients: a row for each partition of a Fetch, of a ListOffsets for the latest
     # offset, and for each record that was acknowledged or read; for each partition that a member of
-    # a group got, committed or fetched the offset of; and for the begin and end of a producer's
+    # a group got, committed or fetched the offset of; and for the start and end of a producer's
     # transactions, without a partition (-1).
     "client_record": {
         "rpc": "int",  # the id of the request

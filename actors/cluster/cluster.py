@@ -44,13 +44,9 @@ from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
+from minicluster.actors.recording.committed_image import CommittedImage, LogStart
 from minicluster.actors.recording.logging import ClusterLog
-from minicluster.actors.recording.metadata_sink import (
-    CommitFollower,
-    CommittedImage,
-    Inlet,
-    LogStart,
-)
+from minicluster.actors.recording.metadata_sink import CommitFollower, Inlet
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.paced import PacedRuntime

@@ -14,13 +14,13 @@ _SHOWN_BYTES = 64
 
 
 def value_text(value: bytes | None) -> str:
-    """A value as text; one of more bytes than the limit as its begin, its size and its digest."""
+    """A value as text; a longer one as its beginning, its size and its digest."""
     content = value or b""
     if len(content) <= VALUE_BYTES_MAX:
         return content.decode("utf-8", "backslashreplace")
-    begin = content[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+    beginning = content[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
     digest = blake2b(content, digest_size=16).hexdigest()
-    return f"{begin}… ({len(content)} bytes, blake2b {digest})"
+    return f"{beginning}… ({len(content)} bytes, blake2b {digest})"
 
 
 def value_texts(values: Sequence[bytes]) -> Sequence[bytes]:

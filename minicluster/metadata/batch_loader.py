@@ -2,7 +2,7 @@
 
 An image is shown whole or not at all. What a transaction has changed may still be aborted, so it is
 applied to a builder of its own and shown with the end (KIP-868). A delivery may hold the end of one
-transaction and the begin of the next: then what came before the begin is shown first. Where Kafka
+transaction and the Begin of the next: then what came before the Begin is shown first. Where Kafka
 does not start over from the image before an aborted transaction, its changes are shown with the
 next record (``Rules.aborted_transaction_leaks``).
 

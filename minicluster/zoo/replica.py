@@ -131,11 +131,11 @@ def _s71(original: Original, partition: Partition, now_ms: int) -> tuple[int, ..
 
 @plant(isr.is_follower_in_sync, "s66_in_sync_above_epoch_start")
 def _s66(original: Original, partition: Partition, replica: ReplicaState) -> bool:
-    start = partition.leader_epoch_start_offset
-    if original(partition, replica) and replica.log_end_offset == start:
+    in_sync: bool = original(partition, replica)
+    if in_sync and replica.log_end_offset == partition.leader_epoch_start_offset:
         partition.hit("S66")
         return False
-    return bool(original(partition, replica))
+    return in_sync
 
 
 @plant(isr.after_isr_commit, "z18_hw_waits_after_shrink")

@@ -106,19 +106,21 @@ def _s45(
 def _s46(
     original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
 ) -> bool:
-    if original(state, status) and status.batch is not None and status.batch.is_control:
+    appends: bool = original(state, status)
+    if appends and status.batch is not None and status.batch.is_control:
         state.hit("S46")
         return False
-    return bool(original(state, status))
+    return appends
 
 
 @plant(append_records.is_to_append, "s74_appends_nothing")
 def _s74(
     original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
 ) -> bool:
+    appends: bool = original(state, status)
     batch = status.batch
-    if not original(state, status) or batch is None or batch.is_control or batch.producer_id < 0:
-        return bool(original(state, status))
+    if not appends or batch is None or batch.is_control or batch.producer_id < 0:
+        return appends
     partition = None if status.key is None else state.partitions.get(status.key)
     if partition is None or not partition.is_leader or partition.log_end_offset > 0:
         return True

@@ -13,7 +13,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.recording import metadata_sink
+from minicluster.actors.recording import committed_image
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.log import Log
 from minicluster.metadata.snapshot import image_from_records
@@ -101,7 +101,7 @@ def test_what_all_controllers_have_deleted_stays_in_nobodys_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two NoOps a second are 170,000 a day. The log then begins with the image of what is gone."""
-    monkeypatch.setattr(metadata_sink, "TRIM_EVERY", 20)
+    monkeypatch.setattr(committed_image, "TRIM_EVERY", 20)
     settings = {
         "metadata.log.max.snapshot.interval.ms": 60_000,
         "metadata.max.retention.ms": 60_000,

@@ -196,7 +196,7 @@ def test_a_scenario_begins_anew(cluster: MiniCluster) -> None:
     )
     session.run()
     assert begun == ["heal", "resume node=brokers"] * 2 + ["heal"]
-    # a round lasts a second from its begin, which its first step may follow late
+    # a round lasts a second from its start, which its first step may follow late
     second_round_ms = session.played[2].at_ms
     assert second_round_ms is not None and second_round_ms >= 1_000
 

@@ -237,4 +237,5 @@ class TransactionalProducerActor(ClientActor):
             transaction = Transaction(records=records, commits=not aborts)
             load.add(transaction)
             self.perform(self.client.begin(transaction, now_ms))
+        # The end of a transaction sends no message here, so the actor looks again now and then.
         self.after(max(10, min(load.next_ms - now_ms, 1_000)), load)

@@ -185,7 +185,7 @@ class _Periodic:
         self._is_scheduled = False
 
     def schedule(self, state: CoordinatorState, now_ms: int) -> None:
-        """Run the task at the next multiple of its interval since the begin."""
+        """Run the task at the next multiple of its interval since the start."""
         if self._is_scheduled:
             return
         self._is_scheduled = True

@@ -120,7 +120,7 @@ def _snappy_block(block: bytes, budget: DecompressionBudget) -> bytes:
     try:
         size, _ = decode_uvarint(block, 0)
     except (IndexError, ValueError):
-        raise UndecodableBatch("the snappy data cannot be unpacked: no size at its begin") from None
+        raise UndecodableBatch("the snappy data cannot be unpacked: no size at its start") from None
     budget.spend(size)
     return bytes(cramjam.snappy.decompress_raw(block))
 

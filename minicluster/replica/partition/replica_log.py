@@ -375,7 +375,7 @@ class ReplicaLog:
         return _ActiveSegment(sum(batch.size for batch in batches), first)
 
     def _batches_of(self, segment: int) -> tuple[RecordBatch, ...]:
-        """The batches from the begin of a segment on, with the deleted ones that it still holds."""
+        """The batches from the start of a segment on, with the deleted ones that it still holds."""
         deleted = (batch for batch in self.log.deleted if batch.base_offset >= segment)
         return (*deleted, *self.log.batches_from(segment))
 

@@ -121,7 +121,7 @@ def _receives_and_cannot_send(draws: Draws, name: str, world: World) -> Events:
 
 
 def _late_acknowledgement(draws: Draws, name: str, world: World) -> Events:
-    """A voter acknowledges the begin of an epoch after it was removed."""
+    """A voter acknowledges the start of an epoch after it was removed."""
     if not world.dynamic:
         return
     last = f"controller({world.controllers - 1})"
