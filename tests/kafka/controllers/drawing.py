@@ -385,7 +385,22 @@ class Workload:
 
 
 _DRAWN: dict[str, Callable[[Workload, ClusterState, int], Json | None]] = {
-    op: getattr(Workload, f"_{op}", Workload._nothing) for op in WEIGHTS
+    "broker_heartbeat": Workload._broker_heartbeat,
+    "alter_partition": Workload._alter_partition,
+    "register_broker": Workload._register_broker,
+    "create_topics": Workload._create_topics,
+    "maybe_fence_stale_brokers": Workload._nothing,
+    "alter_partition_reassignments": Workload._alter_partition_reassignments,
+    "elect_leaders": Workload._elect_leaders,
+    "incremental_alter_configs": Workload._incremental_alter_configs,
+    "assign_replicas_to_dirs": Workload._assign_replicas_to_dirs,
+    "maybe_balance_partition_leaders": Workload._nothing,
+    "maybe_elect_unclean_leaders": Workload._nothing,
+    "create_partitions": Workload._create_partitions,
+    "delete_topics": Workload._delete_topics,
+    "update_features": Workload._update_features,
+    "unregister_broker": Workload._unregister_broker,
+    "list_partition_reassignments": Workload._list_partition_reassignments,
 }
 
 
