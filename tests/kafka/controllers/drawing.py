@@ -67,13 +67,20 @@ Partition = tuple[TopicImage, int, PartitionRegistration]
 class Workload:
     """The operations of one seed.
 
-    Shapes:  updates_features: without it the levels of the header stay. is_earlier: 3.9, where ELRs
+    Shapes:  updates_features: without it the levels of the header stay. deletes_topics: with ELRs
+             4.3 resigns soon after a topic is gone (Z52, Z53). is_earlier: 3.9, where ELRs
              are no feature, and a reassignment cannot forbid another replication factor.
     """
 
-    def __init__(self, seed: int, *, updates_features: bool, is_earlier: bool) -> None:
+    def __init__(
+        self, seed: int, *, updates_features: bool, deletes_topics: bool, is_earlier: bool
+    ) -> None:
         self.draw = random.Random(seed)
-        self.updates_features = updates_features
+        self._left_out: set[str] = set()
+        if not updates_features:
+            self._left_out.add("update_features")
+        if not deletes_topics:
+            self._left_out.add("delete_topics")
         self.features = FEATURES if is_earlier else (*FEATURES, ELR_VERSION)
         self._is_earlier = is_earlier
         self._created = 0
@@ -86,7 +93,7 @@ class Workload:
             return "register_broker", self._register_broker(state, offset)
         while True:
             (op,) = draw.choices(list(WEIGHTS), list(WEIGHTS.values()))
-            if op == "update_features" and not self.updates_features:
+            if op in self._left_out:
                 continue
             request = _DRAWN[op](self, state, offset)
             if request is not None:

@@ -58,10 +58,12 @@ def play(
     record(header)
     theirs.start(header)
     player = Player.of(header, RULES[release.kafka].as_shipped())
+    is_earlier = release.kafka == EARLIER_VERSION
     work = Workload(
         seed,
         updates_features=release.updates_features,
-        is_earlier=release.kafka == EARLIER_VERSION,
+        deletes_topics=is_earlier or not release.elr or seed % 2 == 1,
+        is_earlier=is_earlier,
     )
     now_ms, offset = START_MS, 0
     for number in range(operations):
