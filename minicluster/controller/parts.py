@@ -6,7 +6,8 @@ same actor, and a leader that does not handle fetches is deposed by its voters. 
 over what a request names is a generator. It yields the number of elements that it has done since;
 the machine stops it after so many, and continues it when it is told to.
 
-An element is a partition, a topic, a config or a record. Whoever needs the result at once (a
+An element is a partition, a topic, a config or a record; one whose decision takes longer than most
+(AlterPartition, a reassignment) counts twice. Whoever needs the result at once (a
 standby, a test) takes it as a ``whole``.
 """
 

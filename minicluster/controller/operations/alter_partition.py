@@ -86,7 +86,7 @@ def alter_partition(
         outcomes.append([])
         for data in topic.partitions:
             outcomes[-1].append(_alter(state, request, version, topic, data, records))
-            yield 1
+            yield 2
     refusals = tuple(o for of_topic in outcomes for o in of_topic if isinstance(o, Refusal))
     error = _ineligible_error(version)
     # KIP-841's text; as shipped, an ineligible replica rejects its own partition only.

@@ -66,7 +66,7 @@ def alter_partition_reassignments(
                     error_message=error.message,
                 )
             )
-            yield 1
+            yield 2
         topics.append(TopicResponse(name=topic.name, partitions=tuple(results)))
     return Decision(
         records=tuple(records),
