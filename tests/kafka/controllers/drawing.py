@@ -262,9 +262,8 @@ class Workload:
         wanted = None
         if self.draw.random() < 0.8:
             wanted = []
-            for topic in {self._name(state) for _ in range(self.draw.randint(1, 2))}:
+            for topic in sorted({self._name(state) for _ in range(self.draw.randint(1, 2))}):
                 wanted.append({"topic": topic, "partitions": self.draw.sample(range(6), 2)})
-            wanted.sort(key=lambda each: str(each["topic"]))
         return {"election_type": self.draw.choice((0, 0, 1)), "topic_partitions": wanted}
 
     def _alter_partition_reassignments(self, state: ClusterState, offset: int) -> Json | None:
