@@ -12,6 +12,7 @@ from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
+from minicluster.replica.to_controller import alter_partition_manager
 from minicluster.replica.to_controller.alter_partition_manager import RETRY_MS
 from minicluster.rules import Rules
 from tests.replica.manager_kit import NOW_MS, ManagerKit
@@ -247,3 +248,18 @@ def test_a_response_that_nothing_waits_for_is_ignored() -> None:
     assert kit.respond(response()) == []
     assert kit.respond(None) == []
     assert kit.timers_ms == []
+
+
+def test_of_hundreds_of_items_the_oldest_leave_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_REQUEST", 2)
+    kit = ManagerKit()
+    items = [item(index) for index in range(6)]
+    assert partitions(kit.submit(items[0], "0")) == [0]
+    for index in range(1, 6):
+        assert kit.submit(items[index], str(index)) == []
+    assert partitions(kit.respond(response((items[0], NONE)))) == [1, 2]
+    # The response leaves one out: it is sent again, behind those that have never been sent.
+    assert partitions(kit.respond(response((items[2], NONE)))) == [3, 4]
+    assert partitions(kit.respond(response((items[3], NONE), (items[4], NONE)))) == [5, 1]
+    assert kit.respond(response((items[5], NONE), (items[1], NONE))) == []
+    assert list(kit.take_ended()) == ["0", "2", "3", "4", "5", "1"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import pytest
+
 import minicluster.zoo  # noqa: F401  (the fault that a test plants)
 from minicluster.effects import CancelTimer, FaultHit, Send, SetTimer
 from minicluster.faults import Faults
@@ -20,6 +22,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import FetchFailed
+from minicluster.replica.fetching import fetcher
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
@@ -112,6 +115,13 @@ class Story:
 
     def respond_to(self, correlation_id: int, response: Any) -> None:
         self.fetcher.on_response(correlation_id, response, self.now_ms)
+        self.see()
+
+    def next_part(self) -> None:
+        """Carry the work on that is begun."""
+        [work] = self.context.begun
+        self.context.begun.clear()
+        self.context.carry_out(work)
         self.see()
 
     def fetched(self, topic_id: uuid.UUID = ORDERS, **data: Any) -> None:
@@ -372,3 +382,98 @@ def test_below_fetch_version_13_topics_are_named() -> None:
     topic = kind.FetchableTopicResponse(topic="orders", partitions=(data,))
     story.respond(kind(responses=(topic,)))
     assert follower.log_end_offset == 6
+
+
+# --- thousands of partitions ----------------------------------------------------------------------
+
+
+def replicas(count: int) -> list[Partition]:
+    """Followers of as many topics."""
+    return [topic_replica(uuid.UUID(int=0x100 + number)) for number in range(count)]
+
+
+def topic_replica(topic_id: uuid.UUID) -> Partition:
+    context = BrokerContext(ReplicaManagerConfig(broker_id=2, traced=False))
+    log = Log()
+    log.append(batch(0, 5, 3))
+    partition = Partition(
+        context, topic=f"t{topic_id.int}", topic_id=topic_id, partition=0, log=log
+    )
+    partition.leader, partition.leader_epoch = 1, EPOCH_7
+    return partition
+
+
+def idle(request: FetchRequest, *, session_id: int = 9) -> FetchResponse:
+    """The response to all that a request names: nothing new."""
+    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records()}
+    named = {topic.topic_id: data for topic in request.topics}
+    return fetch_response(named, session_id=session_id)
+
+
+def test_a_fetch_names_so_many_new_partitions_and_waits_once_all_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetcher, "PARTITIONS_PER_REQUEST", 2)
+    story = Story(*replicas(5))
+    named = []
+    for epoch, waits in ((0, False), (1, False), (2, True)):
+        request = story.take()
+        assert (request.session_epoch, request.max_wait_ms > 0) == (epoch, waits)
+        named.append([topic.topic_id.int - 0x100 for topic in request.topics])
+        story.respond(idle(request))
+    assert named == [[0, 1], [2, 3], [4]]
+    assert not story.take().topics
+
+
+def test_a_partition_that_has_to_wait_for_its_turn_leaves_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the leader would send what comes behind its former offset once more."""
+    followers = replicas(3)
+    story = Story(*followers)
+    opens = story.take()
+    monkeypatch.setattr(fetcher, "PARTITIONS_PER_REQUEST", 2)
+    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
+    named = {topic.topic_id: data for topic in opens.topics}
+    story.respond(fetch_response(named, session_id=9))
+    request = story.take()
+    assert [topic.partitions[0].fetch_offset for topic in request.topics] == [7, 7]
+    [forgotten] = request.forgotten_topics_data
+    assert forgotten.topic_id == followers[2].topic_id
+    story.respond(fetch_response({}, session_id=9))
+    [topic] = story.take().topics
+    assert (topic.topic_id, topic.partitions[0].fetch_offset) == (forgotten.topic_id, 7)
+
+
+def test_a_response_is_taken_in_parts_and_the_next_fetch_follows_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetcher, "PARTITIONS_PER_PART", 2)
+    followers = replicas(5)
+    story = Story(*followers)
+    opens = story.take()
+    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
+    named = {topic.topic_id: data for topic in opens.topics}
+    story.respond(fetch_response(named, session_id=9))
+    for ends in ([7, 7, 5, 5, 5], [7, 7, 7, 7, 5]):
+        assert [follower.log_end_offset for follower in followers] == ends
+        story.poll()
+        assert not story.sends
+        story.next_part()
+    assert [follower.log_end_offset for follower in followers] == [7] * 5
+    assert len(story.take().topics) == 5
+
+
+def test_a_partition_that_is_not_fetched_any_more_is_left_out_of_the_parts_to_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetcher, "PARTITIONS_PER_PART", 2)
+    followers = replicas(3)
+    story = Story(*followers)
+    opens = story.take()
+    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
+    named = {topic.topic_id: data for topic in opens.topics}
+    story.respond(fetch_response(named, session_id=9))
+    story.fetcher.remove(followers[2].key)
+    story.next_part()
+    assert [follower.log_end_offset for follower in followers] == [7, 7, 5]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -284,11 +284,12 @@ class FetchSessionCache:
         if session is not None:
             session.read_all_again()
 
-    def read_all_again(self) -> None:
-        """Read all partitions of all sessions again."""
+    def read_all_again(self, followers: Collection[int]) -> None:
+        """Read all partitions again of the sessions of these brokers."""
         for shard in self.shards:
             for session in shard.sessions.values():
-                session.read_all_again()
+                if session.follower is not None and session.follower[0] in followers:
+                    session.read_all_again()
 
     def next_shard(self) -> FetchSessionCacheShard:
         """The shard of the next new session."""

@@ -95,8 +95,10 @@ class ReplicaManagerState(BrokerContext):
         self._log_configs.clear()
         self._min_isrs.clear()
         self.view = BrokerView(self.view.broker_epoch, image.cluster.brokers.rows)
-        if image.cluster.brokers is not before.cluster.brokers:
-            self.fetch_sessions.read_all_again()  # a follower may be out of date
+        brokers, others = image.cluster.brokers.rows, before.cluster.brokers.rows
+        if brokers is not others:  # a follower may be out of date
+            changed = {n for n in {*brokers, *others} if brokers.get(n) is not others.get(n)}
+            self.fetch_sessions.read_all_again(changed)
         if image.features is not before.features or before is MetadataImage.EMPTY:
             self._set_versions()
 
