@@ -19,6 +19,7 @@ from typing import Any
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
+from minicluster.actors.recording.columns import load_arrow
 from minicluster.actors.runtime.turns import Turns
 from minicluster.protocol import messages as m
 
@@ -516,6 +517,7 @@ WORKS = {"one": on_one_broker, "metadata": metadata}
 
 def main() -> int:
     """Print the table."""
+    load_arrow()  # as `serve` does, before its clients come
     print(f"{'milliseconds of the processor':<58} {'longest':>7} {'sum':>7}")
     for name in sys.argv[1:] or WORKS:
         WORKS[name]()

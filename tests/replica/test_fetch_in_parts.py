@@ -23,6 +23,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ProduceRequest
 from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.records import (
+    BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -36,7 +37,7 @@ from tests.replica.memory_disk import MemoryDisk
 
 TOPICS = {"a": uuid.UUID(int=0xA), "b": uuid.UUID(int=0xB)}
 UNKNOWN = uuid.UUID(int=0xC)
-DIRECTORY, OTHER = uuid.UUID(int=0xD1), uuid.UUID(int=0xD2)
+DIRECTORY, OTHER, THIRD = (uuid.UUID(int=0xD0 + number) for number in (1, 2, 3))
 PARTITIONS = 10  # of each topic
 SIZE = 3  # of a part
 VERSION = 17
@@ -424,3 +425,18 @@ def test_a_followers_large_fetch_is_woken_by_a_partition_that_its_session_had_sk
     broker.produce(("b", 9))
     broker.carry_on()
     assert broker.fetched("waits") == {("b", 9): (0, 0, 69)}
+
+
+def test_a_broker_that_changes_has_its_own_session_read_again() -> None:
+    """The sessions of others need not be: their followers are what they were."""
+    followed = [place for place in ALL if place[0] == "b"]
+    broker = Broker()
+    broker.fetch("opens", followed, follower=True, session_epoch=0)
+    session = broker.manager.state.fetch_sessions.find(broker.responses["opens"].session_id)
+    assert session is not None
+    third = RegisterBrokerRecord(broker_id=3, broker_epoch=3, log_dirs=(THIRD,), fenced=False)
+    broker.publish(apply_all(IMAGE, [third]))
+    assert len(session.skipped) == PARTITIONS
+    fenced = BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=1)
+    broker.publish(apply_all(broker.image, [fenced]))
+    assert not session.skipped

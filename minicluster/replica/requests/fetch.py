@@ -608,7 +608,7 @@ class DelayedLargeFetch(DelayedFetch):
     Kafka looks at all of them then. Each append of another client would take as long as that.
     """
 
-    __slots__ = ("_is_due", "_items", "_number", "_size", "_sizes")
+    __slots__ = ("_is_due", "_items", "_size", "_sizes")
 
     def __init__(
         self,
@@ -638,7 +638,7 @@ class DelayedLargeFetch(DelayedFetch):
         Shapes:  read: the partitions of the session that were read, or rejected.
         """
         fetches = self._state.delayed.fetches
-        self._number = number = fetches.watch(self, ())
+        number = fetches.watch(self, ())
         begun = list(zip(self._wanted, self._results.offsets, strict=True))
         if session is not None:
             session.waiting[number] = self
