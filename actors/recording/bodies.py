@@ -67,7 +67,7 @@ def bytes_of_producer(message: Any) -> int:
     )
 
 
-_LOOKED_AT = 1_000  # elements of a longer list, from which the others are estimated
+_LOOKED_AT = 200  # elements of a longer list, from which the others are estimated
 _ELEMENT_BYTES = 300  # of a struct in a list, with its fields, as Python has it
 
 
