@@ -497,7 +497,7 @@ def metadata() -> None:
                 ),
                 cluster.run_for("3s"),
             ),
-            "r-",
+            "replica-manager",
             rounds=1,
         )
         names2 = iter(f"s{n}" for n in range(99))

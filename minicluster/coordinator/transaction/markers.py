@@ -316,7 +316,7 @@ class MarkerChannelManager:
             if self._pending.get(transactional_id) is pending:
                 del self._pending[transactional_id]
             return False
-        rejected = tuple(p for p in entry.partitions if p not in written)
+        rejected = tuple(p for p, error in by_partition.items() if error not in _WRITTEN)
         if rejected:
             self._enqueue(replace(entry, partitions=rejected), now_ms)
         else:
