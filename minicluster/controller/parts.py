@@ -7,8 +7,10 @@ over what a request names is a generator. It yields the number of elements that 
 the machine stops it after so many, and continues it when it is told to.
 
 An element is a partition, a topic, a config or a record; one whose decision takes longer than most
-(AlterPartition, a reassignment) counts twice. Whoever needs the result at once (a
-standby, a test) takes it as a ``whole``.
+(AlterPartition, a reassignment) counts twice. Whoever needs the result at once (a standby, a test)
+takes it as a ``whole``.
+
+Leaves out: ClearElrRecords of a changed min.insync.replicas, UpdateFeatures, quotas, credentials.
 """
 
 from __future__ import annotations
