@@ -250,16 +250,24 @@ def test_a_response_that_nothing_waits_for_is_ignored() -> None:
     assert kit.timers_ms == []
 
 
-def test_of_hundreds_of_items_the_oldest_leave_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_REQUEST", 2)
+def test_a_response_completes_its_items_in_parts_and_the_others_leave_after_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_PART", 2)
     kit = ManagerKit()
     items = [item(index) for index in range(6)]
     assert partitions(kit.submit(items[0], "0")) == [0]
     for index in range(1, 6):
         assert kit.submit(items[index], str(index)) == []
-    assert partitions(kit.respond(response((items[0], NONE)))) == [1, 2]
-    # The response leaves one out: it is sent again, behind those that have never been sent.
-    assert partitions(kit.respond(response((items[2], NONE)))) == [3, 4]
-    assert partitions(kit.respond(response((items[3], NONE), (items[4], NONE)))) == [5, 1]
-    assert kit.respond(response((items[5], NONE), (items[1], NONE))) == []
-    assert list(kit.take_ended()) == ["0", "2", "3", "4", "5", "1"]
+    assert partitions(kit.respond(response((items[0], NONE)))) == [1, 2, 3, 4, 5]
+    kit.take_ended()
+    # It leaves one out, which is sent again; one that ends may be submitted again meanwhile.
+    left_out = items[3]
+    results = [(each, NONE) for each in items[1:] if each is not left_out]
+    assert kit.respond(response(*results)) == []
+    assert list(kit.take_ended()) == ["1", "2"]
+    assert kit.submit(items[1], "again") == []
+    assert kit.next_part() == []
+    assert list(kit.take_ended()) == ["4"]
+    assert partitions(kit.next_part()) == [3, 1]
+    assert list(kit.take_ended()) == ["5"]

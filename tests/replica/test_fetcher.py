@@ -403,48 +403,6 @@ def topic_replica(topic_id: uuid.UUID) -> Partition:
     return partition
 
 
-def idle(request: FetchRequest, *, session_id: int = 9) -> FetchResponse:
-    """The response to all that a request names: nothing new."""
-    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records()}
-    named = {topic.topic_id: data for topic in request.topics}
-    return fetch_response(named, session_id=session_id)
-
-
-def test_a_fetch_names_so_many_new_partitions_and_waits_once_all_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetcher, "PARTITIONS_PER_REQUEST", 2)
-    story = Story(*replicas(5))
-    named = []
-    for epoch, waits in ((0, False), (1, False), (2, True)):
-        request = story.take()
-        assert (request.session_epoch, request.max_wait_ms > 0) == (epoch, waits)
-        named.append([topic.topic_id.int - 0x100 for topic in request.topics])
-        story.respond(idle(request))
-    assert named == [[0, 1], [2, 3], [4]]
-    assert not story.take().topics
-
-
-def test_a_partition_that_has_to_wait_for_its_turn_leaves_the_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Else the leader would send what comes behind its former offset once more."""
-    followers = replicas(3)
-    story = Story(*followers)
-    opens = story.take()
-    monkeypatch.setattr(fetcher, "PARTITIONS_PER_REQUEST", 2)
-    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
-    named = {topic.topic_id: data for topic in opens.topics}
-    story.respond(fetch_response(named, session_id=9))
-    request = story.take()
-    assert [topic.partitions[0].fetch_offset for topic in request.topics] == [7, 7]
-    [forgotten] = request.forgotten_topics_data
-    assert forgotten.topic_id == followers[2].topic_id
-    story.respond(fetch_response({}, session_id=9))
-    [topic] = story.take().topics
-    assert (topic.topic_id, topic.partitions[0].fetch_offset) == (forgotten.topic_id, 7)
-
-
 def test_a_response_is_taken_in_parts_and_the_next_fetch_follows_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -32,9 +32,7 @@ Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from minicluster.effects import CancelTimer, Send, SetTimer
@@ -65,7 +63,6 @@ from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
 
 PARTITIONS_PER_PART = 1_000  # of a response: some 10 to 20 ms of the processor
-PARTITIONS_PER_REQUEST = 2_000  # that a request names for the first time, or with another offset
 # The next request opens another session at once; all else backs off.
 _SESSION_IS_LOST = (
     ErrorCode.NONE,  # its partitions were not those of the session
@@ -95,7 +92,6 @@ class Fetcher:
         self._looked_up: dict[FetchKey, tuple[int, int]] = {}  # (offset, leader epoch) then
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
-        self._is_partial = False  # the last fetch leaves out partitions that could be fetched
         self._all_delayed_until_ms: int | None = None  # the back-off of all, while nothing changes
         self._timer_ms: int | None = None
 
@@ -151,14 +147,13 @@ class Fetcher:
                 self._delay_each()
             self._all_delayed_until_ms = None
         if any(state.phase is not Phase.FETCHING for state in self._pending_states()):
-            each = self._truncate_without_epochs(now_ms)
-            truncating = list(islice(each, PARTITIONS_PER_REQUEST))
+            truncating = list(self._truncate_without_epochs(now_ms))
             if truncating:
                 request = endpoint.epoch_request(self.states, truncating, self.context.broker_id)
                 self._look_up(Phase.TRUNCATING, truncating, request)
                 return
             for phase in (Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET):
-                ready = self._ready(phase, now_ms)[:PARTITIONS_PER_REQUEST]
+                ready = self._ready(phase, now_ms)
                 if ready:
                     broker_id = self.context.broker_id
                     lookup = endpoint.list_offsets_request(self.states, ready, broker_id, phase)
@@ -254,13 +249,11 @@ class Fetcher:
             and self._request_of == request_of
         ):
             return self._request
-        self._request, self._is_partial = None, False
+        self._request = None
         to_send, to_forget = session.update(self._changes(now_ms))
         if not session.partitions and not to_forget:
             return None
         epoch, config, _ = request_of
-        if self._is_partial:
-            config = replace(config, max_wait_ms=0)
         fetch = endpoint.fetch_request(
             session, to_send, to_forget, context.broker_id, epoch, config
         )
@@ -276,26 +269,17 @@ class Fetcher:
     def _changes(self, now_ms: int) -> list[tuple[FetchKey, Named | None]]:
         """The pending partitions with what is to be fetched; those that are ready are pending no
         longer.
-
-        Of many the first ones: to name all of them at once would hold up the requests of others.
-        The fetch does not wait then, and the next one names more.
         """
         changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
         pending, self._pending = self._pending, {}
-        left = PARTITIONS_PER_REQUEST
         for key, state in zip(pending, map(self.states.get, pending), strict=True):
             if state is None:
                 changes.append((key, None))
             elif state.phase is not Phase.FETCHING or state.delayed_until_ms > now_ms:
                 self._pending[key] = None
                 changes.append((key, None))
-            elif not left:
-                self._pending[key] = None
-                self._is_partial = True
-                changes.append((key, None))  # else it would be fetched from where it was before
             else:
-                left -= 1
                 data = endpoint.fetch_partition(key, state, max_bytes)
                 partition = state.partition
                 changes.append((key, (partition.topic, partition.topic_id, data)))
