@@ -7,7 +7,7 @@ Source:    KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from minicluster.replica.requests.append_records import AppendStatus, append_mar
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Response = WriteTxnMarkersResponse
+PARTITIONS_PER_PART = 200  # some 30 ms of the processor
 _NOT_READY = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -44,7 +45,7 @@ def handle_write_txn_markers(
     request: WriteTxnMarkersRequest,
     now_ms: int,
 ) -> None:
-    """Append markers with acks=all; the response waits for all of them.
+    """Append markers with acks=all, a part of many at a time; the response waits for all of them.
 
     The group coordinator appends those of ``__consumer_offsets``, whose pending offsets they end.
 
@@ -55,24 +56,40 @@ def handle_write_txn_markers(
     Errors:  by partition: those of ``append_markers``; NOT_LEADER_OR_FOLLOWER while the group
              coordinator is not ready.
     """
+    state.carry_out(_append(state, groups, token, request, now_ms))
+
+
+def _append(
+    state: ReplicaManagerState,
+    groups: CoordinatorState,
+    token: Any,
+    request: WriteTxnMarkersRequest,
+    now_ms: int,
+) -> Iterator[None]:
     outcomes = _Outcomes(state, token, request)
+    count = 0
     for marker in request.markers:
         partitions = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
         of_groups = [p for p in partitions if p[0] == GROUP_METADATA_TOPIC]
         for partition in of_groups:
             _complete_in_group(state, groups, marker, partition, outcomes, now_ms)
         data = [p for p in partitions if p[0] != GROUP_METADATA_TOPIC]
-        if data:
+        for begin in range(0, len(data), PARTITIONS_PER_PART):
+            part = data[begin : begin + PARTITIONS_PER_PART]
             append_markers(
                 state,
                 EndTransactionMarker(marker.transaction_result, marker.coordinator_epoch),
                 (marker.producer_id, marker.producer_epoch),
-                data,
+                part,
                 transaction_version=marker.transaction_version,
                 timeout_ms=state.config.fetcher.request_timeout_ms,
                 on_appended=partial(outcomes.add_appended, marker.producer_id),
                 now_ms=now_ms,
             )
+            count += len(part)
+            if count >= PARTITIONS_PER_PART:
+                count = 0
+                yield
     outcomes.maybe_respond()
 
 

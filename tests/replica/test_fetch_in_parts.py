@@ -79,9 +79,8 @@ class Broker:
     """Broker 1, which carries the parts of a work out when it is told to."""
 
     def __init__(self) -> None:
-        self.manager = ReplicaManagerMachine(
-            ReplicaManagerConfig(broker_id=1), MemoryDisk(directory_ids=(DIRECTORY,))
-        )
+        config = ReplicaManagerConfig(broker_id=1, dir_names={"/logs": DIRECTORY})
+        self.manager = ReplicaManagerMachine(config, MemoryDisk(directory_ids=(DIRECTORY,)))
         self.now_ms = 1_000
         self.responses: dict[str, Any] = {}
         self.parts: deque[Continue] = deque()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from minicluster.java_order import (
@@ -25,6 +26,7 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 #             volume (KIP-827), v5 the cordoned directories (KIP-1066).
 # Source:     KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs.
 
+LOGS_PER_PART = 2_000  # some 10 ms of the processor
 _INVALID_OFFSET_LAG = -1
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -32,9 +34,11 @@ Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
 def handle_describe_log_dirs(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
-) -> None:
+) -> Iterator[None]:
     """Describe every directory, with the requested partitions in it; null requests all.
 
+    Shapes:  a part of many logs with each next(); of logs that grow meanwhile the response has the
+             size of their moment, as in Kafka.
     Errors:  per directory KAFKA_STORAGE_ERROR.
     """
     wanted = None
@@ -44,39 +48,47 @@ def handle_describe_log_dirs(
     cordoned = state.cordoned_directories
     online = state.store.online_directories
     usable_bytes = state.store.usable_bytes
-    results = tuple(
-        _directory(state, name, directory, wanted, directory in cordoned, usable_bytes)
-        if directory in online
-        else Result(log_dir=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, topics=())
-        for name, directory in names.items()
-    )
-    state.respond(token, DescribeLogDirsResponse(results=results))
+    logs = _in_order_of_maps(state)
+    results = []
+    for name, directory in names.items():
+        if directory in online:
+            is_cordoned = directory in cordoned
+            result = yield from _directory(
+                state, name, directory, logs, wanted, is_cordoned, usable_bytes
+            )
+        else:
+            result = Result(log_dir=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, topics=())
+        results.append(result)
+    state.respond(token, DescribeLogDirsResponse(results=tuple(results)))
 
 
 def _directory(
     state: ReplicaManagerState,
     name: str,
     directory: uuid.UUID,
+    logs: Sequence[StoredLog],
     wanted: set[tuple[str, int]] | None,
     is_cordoned: bool,
     usable_bytes: int,
-) -> Any:
+) -> Generator[None, None, Any]:
     topics: dict[str, list[StoredLog]] = {}
-    for stored in _in_order_of_maps(state):
+    for stored in logs:
         if stored.directory == directory:
             topics.setdefault(stored.topic, []).append(stored)
-    described = {
-        topic: tuple(
-            _partition(state, stored)
-            for stored in topics[topic]
-            if wanted is None or (topic, stored.index) in wanted
-        )
-        for topic in scala_trie_order(topics, string_hash)
-    }
+    described: dict[str, list[Any]] = {}
+    count = 0
+    for topic in scala_trie_order(topics, string_hash):
+        described[topic] = []
+        for stored in topics[topic]:
+            if wanted is None or (topic, stored.index) in wanted:
+                described[topic].append(_partition(state, stored))
+                count += 1
+                if count % LOGS_PER_PART == 0:
+                    yield
     return Result(
         log_dir=name,
         topics=tuple(
-            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=partitions)
+            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=tuple(partitions))
             for topic, partitions in described.items()
             if partitions
         ),
@@ -91,15 +103,15 @@ def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
 
     Source:  LogManager.allLogs.
     """
-    ordered = []
-    for is_future in (False, True):
-        logs = {
-            (log.topic, log.index): log
-            for log in state.store.stored_logs()
-            if log.is_future is is_future
-        }
-        ordered += [logs[key] for key in concurrent_map_order(logs, topic_partition_hash)]
-    return ordered
+    current: dict[tuple[str, int], StoredLog] = {}
+    copied: dict[tuple[str, int], StoredLog] = {}
+    for log in state.store.stored_logs():
+        (copied if log.is_future else current)[log.topic, log.index] = log
+    return [
+        logs[key]
+        for logs in (current, copied)
+        for key in concurrent_map_order(logs, topic_partition_hash)
+    ]
 
 
 def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:
