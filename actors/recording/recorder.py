@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -49,9 +49,9 @@ KEPT_FOR_PEOPLE = 400
 FOLD_AT = 20_000  # events
 FOLD_EVENTS = 200  # at a time, since the actor that records the last one waits: some 5 ms
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
-ROWS_IN_MEMORY = 20_000  # of each table, and a piece or two more
+ROWS_IN_MEMORY = 20_000  # of each table, and up to twice as many after a burst
 PIECE_ROWS = 100  # that move at a time, while an actor waits: some 5 ms for requests
-PIECES_AT_ONCE = 4  # of the tables
+PIECES_AT_ONCE = 4  # of each table, unless it has twice as many rows as it is to have
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
@@ -324,23 +324,29 @@ class Recorder:
     def _shelve_rows(self) -> None:
         """Move the oldest rows to the shelf, where there are more than memory is to have.
 
-        A change of thousands of partitions makes more rows than events are folded at once: what is
-        left is moved as the next events are.
+        A change of thousands of partitions makes thousands of rows at once: what is left of a burst
+        is moved as the next events are. More than twice as many are moved whatever it takes, else
+        a load that makes many rows with each event would keep all of them in memory.
         """
         most = self.rows_in_memory + self.piece_rows
-        left = PIECES_AT_ONCE
         for table, rows in self.rows.items():
-            while len(rows) >= most and left:
-                left -= 1
+            for _ in self._pieces(rows, most):
                 oldest = rows[: self.piece_rows]
                 self._shelve(table, list(self._rows(table, oldest)), {})
                 del rows[: self.piece_rows]
-        while len(self._client_rows) >= most and left:
-            left -= 1
+        for _ in self._pieces(self._client_rows, most):
             self._shelve_client_rows()
         while len(self.exchanges) >= most or self._weight >= self.bytes_in_memory:
             if not self._shelve_exchanges():
                 return
+
+    @staticmethod
+    def _pieces(rows: Sized, most: int) -> Iterator[None]:
+        """For each piece that is to be moved now."""
+        moved = 0
+        while len(rows) >= 2 * most or (len(rows) >= most and moved < PIECES_AT_ONCE):
+            moved += 1
+            yield
 
     def _shelve_exchanges(self) -> int:
         """Move a piece of the oldest exchanges, fewer where they are large; returns how many."""

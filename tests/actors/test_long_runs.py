@@ -130,6 +130,21 @@ def test_what_the_bound_on_disk_drops_is_named_and_its_rules_are_unknown(tmp_pat
     assert report.verdict is Verdict.UNKNOWN
 
 
+def test_a_load_that_makes_more_rows_than_are_moved_keeps_twice_its_room_at_most() -> None:
+    """A burst is moved a few pieces at a time; all of them stay in order."""
+    recorder = Recorder("run", SimulatedRuntime())
+    recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 200, 100, 5
+    held = []
+    for number in range(3_000):
+        row = {"node": 1, "incarnation": "a", "offset": number, "epoch": 1}
+        recorder.trace("publish", {**row, "image_hash": "", "manifest": "log", "in_tx": False})
+        recorder.relieve()
+        held.append(len(recorder.rows["publish"]))
+    most = recorder.rows_in_memory + recorder.piece_rows
+    assert most < max(held[1_000:]) <= 2 * most + recorder.fold_at
+    assert [row["offset"] for row in recorder.table("publish")] == list(range(3_000))
+
+
 def test_large_messages_count_by_their_bytes() -> None:
     """A response about ten thousand partitions takes the memory of thousands of others."""
     recorder = Recorder("run", SimulatedRuntime())
