@@ -382,13 +382,13 @@ def test_a_change_is_a_look_at_one_partition_of_a_large_fetch(
     broker.fetch("waits", max_wait_ms=500, min_bytes=5_000)
     broker.carry_on()
     looked_at: list[int] = []
-    available = fetch.DelayedFetch._available
+    available = fetch.DelayedLargeFetch._available
 
     def counted(self: Any, item: Any, offset: int) -> int | None:
         looked_at.append(item.data.partition)
         return available(self, item, offset)
 
-    monkeypatch.setattr(fetch.DelayedFetch, "_available", counted)
+    monkeypatch.setattr(fetch.DelayedLargeFetch, "_available", counted)
     broker.produce(("a", 7))
     assert set(looked_at) == {7}
     assert len(looked_at) <= 2  # the append, and the high watermark

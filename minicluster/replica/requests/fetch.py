@@ -462,19 +462,10 @@ def preferred_read_replica(
 # --- a fetch that waits -------------------------------------------------------------------------
 
 
-class DelayedFetch(DelayedOperation):
-    """A fetch that waits until there are enough bytes or something else to respond."""
+class _WaitingFetch(DelayedOperation):
+    """A fetch that waits; with the end of the wait it reads again and responds."""
 
-    __slots__ = (
-        "_is_newest",
-        "_on_read",
-        "_params",
-        "_results",
-        "_snapshots",
-        "_state",
-        "_wanted",
-        "deadline_ms",
-    )
+    __slots__ = ("_on_read", "_params", "_results", "_state", "_wanted", "deadline_ms")
 
     def __init__(
         self,
@@ -491,6 +482,71 @@ class DelayedFetch(DelayedOperation):
         self._results = results
         self._on_read = on_read
         self.deadline_ms = deadline_ms
+
+    def _read_again(self, now_ms: int) -> Iterator[None]:
+        results = LogReadResults()
+        yield from read_from_log(
+            self._state, self._params, self._wanted, results, now_ms, from_purgatory=True
+        )
+        yield from self._on_read(results.data, now_ms)
+
+    def _available(self, item: FetchedPartition, offset: int) -> int | None:
+        """The number of bytes to read; None if there is something else to respond."""
+        data, params = item.data, self._params
+        partition = self._state.local_named(item.topic, data.partition)
+        if partition is None:
+            return None
+        wanted = fetch_epoch(data.current_leader_epoch)
+        if wanted not in (None, partition.leader_epoch) or partition.leader is None:
+            return None
+        if params.leader_only and not partition.is_leader:
+            return None
+        log = partition.replica_log.log
+        if params.is_from_follower:
+            end = log.end_offset
+        elif params.reads_committed:
+            end = partition.last_stable_offset
+        else:
+            end = partition.high_watermark
+        # The log was truncated, or the fetch is out of range: only a read can tell, with an error.
+        if end < offset:
+            return None
+        if data.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for(data.last_fetched_epoch)
+            if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
+                return None
+        if end == offset:
+            return 0
+        segment_end = log.segment_end(offset)
+        if segment_end is not None and segment_end <= end:
+            # A read ends with its segment: waiting for more bytes would never bring them.
+            return None
+        most: int = data.partition_max_bytes
+        if params.min_bytes <= 1 <= most:
+            return 1
+        # The bytes up to the end count, those of a batch that does not fit as well.
+        batches = log.read(offset, most, end)
+        after = log.batch_at(batches[-1].next_offset) if batches else None
+        if after is not None and after.last_offset < end:
+            return most
+        return min(sum(batch.size for batch in batches), most)
+
+
+class DelayedFetch(_WaitingFetch):
+    """A fetch that waits until there are enough bytes or something else to respond."""
+
+    __slots__ = ("_is_newest", "_snapshots")
+
+    def __init__(
+        self,
+        state: ReplicaManagerState,
+        params: FetchParams,
+        wanted: list[FetchedPartition],
+        results: LogReadResults,
+        on_read: OnRead,
+        deadline_ms: int,
+    ) -> None:
+        super().__init__(state, params, wanted, results, on_read, deadline_ms)
         self._snapshots = [self._snapshot(item) for item in wanted]
         # The fetch itself may have moved the high watermark, after it was read.
         self._is_newest = all(
@@ -536,13 +592,6 @@ class DelayedFetch(DelayedOperation):
         else:
             self._state.carry_out(work)
 
-    def _read_again(self, now_ms: int) -> Iterator[None]:
-        results = LogReadResults()
-        yield from read_from_log(
-            self._state, self._params, self._wanted, results, now_ms, from_purgatory=True
-        )
-        yield from self._on_read(results.data, now_ms)
-
     def _snapshot(self, item: FetchedPartition) -> tuple[int, ...]:
         """All that the response for a partition depends on, the high watermark first."""
         partition = self._state.local_named(item.topic, item.data.partition)
@@ -560,49 +609,8 @@ class DelayedFetch(DelayedOperation):
             log.end_offset,
         )
 
-    def _available(self, item: FetchedPartition, offset: int) -> int | None:
-        """The number of bytes to read; None if there is something else to respond."""
-        data, params = item.data, self._params
-        partition = self._state.local_named(item.topic, data.partition)
-        if partition is None:
-            return None
-        wanted = fetch_epoch(data.current_leader_epoch)
-        if wanted not in (None, partition.leader_epoch) or partition.leader is None:
-            return None
-        if params.leader_only and not partition.is_leader:
-            return None
-        log = partition.replica_log.log
-        if params.is_from_follower:
-            end = log.end_offset
-        elif params.reads_committed:
-            end = partition.last_stable_offset
-        else:
-            end = partition.high_watermark
-        # The log was truncated, or the fetch is out of range: only a read can tell, with an error.
-        if end < offset:
-            return None
-        if data.last_fetched_epoch >= 0:
-            epoch, end_offset = log.end_offset_for(data.last_fetched_epoch)
-            if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
-                return None
-        if end == offset:
-            return 0
-        segment_end = log.segment_end(offset)
-        if segment_end is not None and segment_end <= end:
-            # A read ends with its segment: waiting for more bytes would never bring them.
-            return None
-        most: int = data.partition_max_bytes
-        if params.min_bytes <= 1 <= most:
-            return 1
-        # The bytes up to the end count, those of a batch that does not fit as well.
-        batches = log.read(offset, most, end)
-        after = log.batch_at(batches[-1].next_offset) if batches else None
-        if after is not None and after.last_offset < end:
-            return most
-        return min(sum(batch.size for batch in batches), most)
 
-
-class DelayedLargeFetch(DelayedFetch):
+class DelayedLargeFetch(_WaitingFetch):
     """A fetch of many partitions that waits: a change of one of them is a look at that one.
 
     Kafka looks at all of them then. Each append of another client would take as long as that.
@@ -619,12 +627,7 @@ class DelayedLargeFetch(DelayedFetch):
         on_read: OnRead,
         deadline_ms: int,
     ) -> None:
-        self._state = state
-        self._params = params
-        self._wanted = wanted
-        self._results = results
-        self._on_read = on_read
-        self.deadline_ms = deadline_ms
+        super().__init__(state, params, wanted, results, on_read, deadline_ms)
         self._items: dict[Key, tuple[FetchedPartition, int | None]] = {}
         self._sizes: dict[Key, int] = {}  # the bytes to read of each
         self._size = 0
