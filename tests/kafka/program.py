@@ -11,12 +11,18 @@ from typing import Any
 from tests.java import compile_java, java_command
 
 
+# What all of them share: the lines, the clock, ids that are known before.
+LINES = Path(__file__).with_name("java") / "lines"
+
+
 class LineProgram:
     """A process of one program, for the tests that compare with Kafka's own classes."""
 
     def __init__(self, main: str, sources: Sequence[Path], jars: Path, folder: Path) -> None:
         class_path = [f"{jars}/*"]
-        classes = compile_java(*sources, classes=folder, class_path=class_path)
+        classes = compile_java(
+            *sources, *LINES.glob("*.java"), classes=folder, class_path=class_path
+        )
         self._errors = (folder / "java.log").open("wb")
         self._process = subprocess.Popen(
             java_command(main, class_path=[classes, *class_path]),
@@ -31,6 +37,10 @@ class LineProgram:
         self._process.kill()
         self._process.communicate()
         self._errors.close()
+
+    def start(self, header: Mapping[str, Any]) -> None:
+        """Begin anew."""
+        self.send({"start": header})
 
     def send(self, command: Mapping[str, Any]) -> dict[str, Any]:
         """Send a command; its result."""

@@ -76,7 +76,7 @@ def play(
         "retry_ms": RETRY_MS,
         "start_ms": START_MS,
     }
-    theirs.send({"start": header})
+    theirs.start(header)
     player, drawn, lines = ManagerPlayer(header, RULES[kafka].as_shipped()), Events(seed), [header]
     in_flight, sent = False, []
     for number in range(events):

@@ -20,10 +20,7 @@ class Theirs:
         sources = [*SOURCES.glob("*.java"), *(SOURCES / release).glob("*.java")]
         self._program = LineProgram(PROGRAM, sources, release_folder(release), folder)
         self.close = self._program.close
-
-    def start(self, header: Mapping[str, Any]) -> None:
-        """Begin with an empty log."""
-        self._program.send({"start": header})
+        self.start = self._program.start  # with an empty log
 
     def decide(self, command: Mapping[str, Any]) -> dict[str, Any]:
         """What came of an operation."""

@@ -1,9 +1,11 @@
 package org.apache.kafka.server.compared;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import minicluster.lines.Clock;
+import minicluster.lines.LineProgram;
 
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.RequestCompletionHandler;
@@ -17,12 +19,8 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AlterPartitionResponse;
 import org.apache.kafka.common.requests.RequestHeader;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -33,15 +31,13 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ScheduledFuture;
-import java.util.function.Supplier;
 
 /**
  * A broker's AlterPartition manager without a network, on a clock of its own. Each line of standard
  * input is an event, and has one line of output: what was sent and what has ended, in the form of
  * the transcripts. What differs between releases is in Manager.
  */
-public class AlterPartitionProgram {
-    static final ObjectMapper JSON = new ObjectMapper();
+public class AlterPartitionProgram implements LineProgram {
     private static final short VERSION = 3;
 
     private final Clock clock = new Clock();
@@ -57,19 +53,7 @@ public class AlterPartitionProgram {
     private record Task(long atMs, Runnable action) { }
 
     public static void main(String[] args) throws Exception {
-        PrintStream out = System.out;
-        System.setOut(System.err);
-        AlterPartitionProgram program = null;
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode event = JSON.readTree(line);
-            JsonNode done = JSON.createObjectNode();
-            if (event.has("start")) program = new AlterPartitionProgram(event.get("start"));
-            else done = program.play(event);
-            out.println(JSON.writeValueAsString(done));
-            out.flush();
-        }
-        System.exit(0);
+        LineProgram.run(AlterPartitionProgram::new);
     }
 
     private AlterPartitionProgram(JsonNode header) {
@@ -77,7 +61,7 @@ public class AlterPartitionProgram {
         manager = new Manager(header.get("broker_id").asInt(), this::send, new Tasks(), clock, () -> epoch);
     }
 
-    private JsonNode play(JsonNode event) {
+    public JsonNode perform(JsonNode event) {
         requests = JSON.createArrayNode();
         completed = JSON.createArrayNode();
         switch (event.get("kind").asText()) {
@@ -197,25 +181,5 @@ public class AlterPartitionProgram {
         }
 
         public void resizeThreadPool(int size) { }
-    }
-
-    private static class Clock implements Time {
-        private long nowMs;
-
-        public long milliseconds() {
-            return nowMs;
-        }
-
-        public long nanoseconds() {
-            return nowMs * 1_000_000;
-        }
-
-        public void sleep(long ms) {
-            throw new UnsupportedOperationException();
-        }
-
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) {
-            throw new UnsupportedOperationException();
-        }
     }
 }

@@ -2,9 +2,12 @@
 package org.apache.kafka.controller;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import minicluster.lines.Clock;
+import minicluster.lines.CountingRandom;
+import minicluster.lines.LineProgram;
 
 import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
 import org.apache.kafka.clients.admin.FeatureUpdate.UpgradeType;
@@ -37,7 +40,6 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.BrokerHeartbeatReply;
 import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.BrokerRegistrationReply;
@@ -48,15 +50,7 @@ import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.config.ConfigSynonym;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.ByteBuffer;
-import java.security.Provider;
-import java.security.SecureRandomSpi;
-import java.security.Security;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -66,7 +60,6 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 
 import static java.util.AbstractMap.SimpleImmutableEntry;
 
@@ -75,8 +68,7 @@ import static java.util.AbstractMap.SimpleImmutableEntry;
  * standard input is an operation and has one line of output, in the form of the controller's
  * transcripts; its records are applied at once. What differs between releases is in Managers.
  */
-public class ControllerProgram {
-    static final ObjectMapper JSON = new ObjectMapper();
+public class ControllerProgram implements LineProgram {
     private static final String MIN_ISR = "min.insync.replicas";
     private static final String UNCLEAN = "unclean.leader.election.enable";
 
@@ -87,25 +79,12 @@ public class ControllerProgram {
     private long nextOffset = 0;
 
     public static void main(String[] args) throws Exception {
-        Security.insertProviderAt(new Counting(), 1);
-        PrintStream out = System.out;
-        System.setOut(System.err);
-        ControllerProgram program = null;
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode command = JSON.readTree(line);
-            JsonNode done = JSON.createObjectNode();
-            if (command.has("start")) program = new ControllerProgram(command.get("start"));
-            else if (command.has("final_state")) done = program.state();
-            else done = program.perform(command);
-            out.println(JSON.writeValueAsString(done));
-            out.flush();
-        }
-        System.exit(0);
+        CountingRandom.install();
+        LineProgram.run(ControllerProgram::new);
     }
 
     private ControllerProgram(JsonNode header) {
-        CountingRandom.drawn = header.get("seed").asLong() << 24;
+        CountingRandom.countFrom(header.get("seed").asLong() << 24);
         Random random = new Random(header.get("seed").asLong()) {
             @Override
             public int nextInt(int bound) {
@@ -176,7 +155,8 @@ public class ControllerProgram {
             throw new UnknownTopicOrPartitionException("The topic '" + resource.name() + "' does not exist.");
     }
 
-    private JsonNode perform(JsonNode command) {
+    public JsonNode perform(JsonNode command) {
+        if (command.has("final_state")) return state();
         clock.nowMs = command.get("now_ms").asLong();
         String op = command.get("op").asText();
         JsonNode request = command.get("request");
@@ -518,50 +498,5 @@ public class ControllerProgram {
         List<Uuid> all = new ArrayList<>();
         values.forEach(value -> all.add(Uuid.fromString(value.asText())));
         return all;
-    }
-
-    private static class Counting extends Provider {
-        private Counting() {
-            super("Counting", "1", "ids that a seed repeats");
-            put("SecureRandom.Counting", CountingRandom.class.getName());
-        }
-    }
-
-    /** The n-th id that is drawn has the seed and n in its last bytes. */
-    public static class CountingRandom extends SecureRandomSpi {
-        private static long drawn = 0;
-
-        protected void engineSetSeed(byte[] seed) { }
-
-        protected void engineNextBytes(byte[] bytes) {
-            Arrays.fill(bytes, (byte) 0);
-            byte[] number = ByteBuffer.allocate(8).putLong(++drawn).array();
-            int length = Math.min(7, bytes.length);
-            System.arraycopy(number, 8 - length, bytes, bytes.length - length, length);
-        }
-
-        protected byte[] engineGenerateSeed(int count) {
-            return new byte[count];
-        }
-    }
-
-    private static class Clock implements Time {
-        private long nowMs;
-
-        public long milliseconds() {
-            return nowMs;
-        }
-
-        public long nanoseconds() {
-            return nowMs * 1_000_000;
-        }
-
-        public void sleep(long ms) {
-            throw new UnsupportedOperationException();
-        }
-
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) {
-            throw new UnsupportedOperationException();
-        }
     }
 }

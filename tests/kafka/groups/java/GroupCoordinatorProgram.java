@@ -2,9 +2,12 @@
 package org.apache.kafka.coordinator.group;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import minicluster.lines.Clock;
+import minicluster.lines.CountingRandom;
+import minicluster.lines.LineProgram;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
@@ -50,7 +53,6 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.LogContext;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorEvent;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorEventProcessor;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorLoader;
@@ -71,15 +73,9 @@ import org.apache.kafka.server.util.timer.TimerTaskEntry;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
-import java.security.Provider;
-import java.security.SecureRandomSpi;
-import java.security.Security;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -95,7 +91,6 @@ import java.util.Properties;
 import java.util.concurrent.AbstractExecutorService;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
 
 import kafka.server.KafkaConfig;
 
@@ -104,9 +99,8 @@ import kafka.server.KafkaConfig;
  * Each line of standard input is a command, and has one line of output: the responses that were
  * given since, and the batches that were written.
  */
-public class GroupCoordinatorProgram {
+public class GroupCoordinatorProgram implements LineProgram {
     private static final TopicPartition PARTITION = new TopicPartition(Topic.GROUP_METADATA_TOPIC_NAME, 0);
-    private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Clock clock = new Clock();
     private final Deque<CoordinatorEvent> events = new ArrayDeque<>();
@@ -122,23 +116,13 @@ public class GroupCoordinatorProgram {
     private ArrayNode written = JSON.createArrayNode();
 
     public static void main(String[] args) throws Exception {
-        Security.insertProviderAt(new Counting(), 1);
-        PrintStream out = System.out;
-        System.setOut(System.err);
-        GroupCoordinatorProgram program = null;
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode command = JSON.readTree(line);
-            if (command.get("do").asText().equals("start")) program = new GroupCoordinatorProgram(command);
-            out.println(JSON.writeValueAsString(program.perform(command)));
-            out.flush();
-        }
-        System.exit(0);
+        CountingRandom.install();
+        LineProgram.run(GroupCoordinatorProgram::new);
     }
 
     private GroupCoordinatorProgram(JsonNode command) {
         clock.nowMs = command.get("now_ms").asLong();
-        CountingRandom.drawn = 0;
+        CountingRandom.countFrom(0);
         Map<String, Object> values = new HashMap<>();
         values.put("process.roles", "broker");
         values.put("node.id", "1");
@@ -178,9 +162,8 @@ public class GroupCoordinatorProgram {
         service.onElection(0, epoch);
     }
 
-    private ObjectNode perform(JsonNode command) throws Exception {
+    public ObjectNode perform(JsonNode command) throws Exception {
         switch (command.get("do").asText()) {
-            case "start" -> { }
             case "metadata" -> publish(command);
             case "request" -> request(command);
             case "end_txn" -> service.completeTransaction(
@@ -331,50 +314,6 @@ public class GroupCoordinatorProgram {
         byte[] array = new byte[bytes.remaining()];
         bytes.duplicate().get(array);
         return Base64.getEncoder().encodeToString(array);
-    }
-
-    private static class Counting extends Provider {
-        private Counting() {
-            super("Counting", "1", "ids that a test knows before");
-            put("SecureRandom.Counting", CountingRandom.class.getName());
-        }
-    }
-
-    /** The n-th id that is drawn has n in its last bytes. */
-    public static class CountingRandom extends SecureRandomSpi {
-        private static long drawn = 0;
-
-        protected void engineSetSeed(byte[] seed) { }
-
-        protected void engineNextBytes(byte[] bytes) {
-            java.util.Arrays.fill(bytes, (byte) 0);
-            drawn++;
-            for (int i = 0; i < Math.min(7, bytes.length); i++) bytes[bytes.length - 1 - i] = (byte) (drawn >> 8 * i);
-        }
-
-        protected byte[] engineGenerateSeed(int count) {
-            return new byte[count];
-        }
-    }
-
-    private static class Clock implements Time {
-        private long nowMs;
-
-        public long milliseconds() {
-            return nowMs;
-        }
-
-        public long nanoseconds() {
-            return nowMs * 1_000_000;
-        }
-
-        public void sleep(long ms) {
-            throw new UnsupportedOperationException();
-        }
-
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) {
-            throw new UnsupportedOperationException();
-        }
     }
 
     private class Events implements CoordinatorEventProcessor {
