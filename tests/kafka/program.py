@@ -10,7 +10,6 @@ from typing import Any
 
 from tests.java import compile_java, java_command
 
-
 # What all of them share: the lines, the clock, ids that are known before.
 LINES = Path(__file__).with_name("java") / "lines"
 

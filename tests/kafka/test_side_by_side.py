@@ -10,6 +10,7 @@ from tests.kafka.alter_partition.__main__ import main as alter_partition
 from tests.kafka.controllers.__main__ import main as controllers
 from tests.kafka.groups.__main__ import main as groups
 from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing
+from tests.kafka.partitions.__main__ import main as partitions
 
 pytestmark = pytest.mark.kafka
 EARLIER = ("--kafka", EARLIER_VERSION)
@@ -33,6 +34,7 @@ ELR = ("--elr", "--operations", "150")
         ),
         pytest.param(alter_partition, (), id="alter-partition"),
         pytest.param(alter_partition, EARLIER, id="alter-partition-3.9"),
+        pytest.param(partitions, (), id="partitions"),
     ],
 )
 def test_a_seed_agrees(program: Callable[[Sequence[str]], int], arguments: tuple[str, ...]) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.kafka import recording
 from tests.kafka.alter_partition.drawing import Events
 from tests.kafka.jars import EARLIER_VERSION, VERSION, release_folder, release_missing
 from tests.kafka.program import LineProgram
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for difference in differences:
                     print(f"--- seed {seed}, event {len(lines) - 2}\n{difference}\n")
                 if options.record is not None:
-                    _write(options.record, lines)
+                    name = f"kafka-{options.kafka}-manager-seed-{seed}.jsonl.gz"
+                    recording.write(options.record / name, lines)
         finally:
             theirs.close()
     print(f"{sum(counts.values())} events, {differ} seeds differ")
@@ -89,15 +90,6 @@ def play(
         if differences:
             return lines, [json.dumps(event), *differences]
     return lines, ()
-
-
-def _write(folder: Path, lines: Sequence[Json]) -> None:
-    header = lines[0]
-    path = folder / f"kafka-{header['kafka']}-manager-seed-{header['seed']}.jsonl.gz"
-    # Without a date, so that the same recording has the same bytes.
-    with gzip.GzipFile(path, "wb", mtime=0) as file:
-        for line in lines:
-            file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
 if __name__ == "__main__":

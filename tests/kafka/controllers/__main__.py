@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.metadata.metadata_version import MetadataVersion
+from tests.kafka import recording
 from tests.kafka.controllers.seeds import Release, play
 from tests.kafka.controllers.theirs import Theirs
 from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing
@@ -76,10 +75,7 @@ def _write(folder: Path, lines: Sequence[dict[str, Any]]) -> None:
     elr = "-elr" if header["eligible_leader_replicas_version"] else ""
     version, seed = header["metadata_version"], header["seed"]
     path = folder / f"kafka-{header['kafka']}-mv-{version}{elr}-seed-{seed}.jsonl.gz"
-    # Without a date, so that the same recording has the same bytes.
-    with gzip.GzipFile(path, "wb", mtime=0) as file:
-        for line in lines:
-            file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    recording.write(path, lines)
 
 
 if __name__ == "__main__":
