@@ -15,11 +15,10 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.configs.effective import BrokerLevels
 from minicluster.java_order import hash_map_order, string_hash
 
-QUOTA_CONFIGS = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
+LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
+FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
+LOG_DIRS_MAX_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+QUOTA_CONFIGS = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, LOG_DIRS_MAX_RATE)
 """Dynamic configs of brokers that are none of a broker's static ones (QuotaConfig)."""
 
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)

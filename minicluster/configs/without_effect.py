@@ -38,13 +38,9 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "metric.reporters",
         "kafka.metrics.",
     ),
-    "no quota is enforced": (
+    "no quota of clients is enforced": (
         "quota.",
-        "alter.log.dirs.replication.quota.",
-        "replication.quota.",
         "max.connection.creation.rate",
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
     ),
     "there is no tiered storage": (
         "remote.",

@@ -76,6 +76,12 @@ class ReplicaManagerConfig:
     fetch_max_bytes: int = broker_config("fetch.max.bytes")
     fetch_session_slots: int = broker_config("max.incremental.fetch.session.cache.slots")
     replica_selector: str | None = broker_config("replica.selector.class")
+    replication_quota_samples: int = broker_config("replication.quota.window.num")
+    replication_quota_window_s: int = broker_config("replication.quota.window.size.seconds")
+    alter_log_dirs_quota_samples: int = broker_config("alter.log.dirs.replication.quota.window.num")
+    alter_log_dirs_quota_window_s: int = broker_config(
+        "alter.log.dirs.replication.quota.window.size.seconds"
+    )
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     dir_names: Mapping[str, uuid.UUID] = field(default_factory=dict)
     metadata_directory: uuid.UUID | None = None

@@ -11,7 +11,8 @@ a failure of that directory would not take the replica out of its ISR.
 A step copies as much as one fetch, and other inputs come between two steps. Where the metadata has
 no directories (below metadata.version 3.7-IV2) a copy that has caught up replaces the log at once.
 
-Leaves out: the throttle of moves (replica.alter.log.dirs.io.max.bytes.per.second).
+While more is copied than replica.alter.log.dirs.io.max.bytes.per.second, nothing is (KIP-113).
+
 Source:     KIP-113, KIP-858; ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread,
             Partition.maybeReplaceCurrentWithFutureReplica, LogManager.replaceCurrentWithFutureLog;
             ReplicaManager.handleLogDirFailure.
@@ -108,17 +109,22 @@ def poll_moves(state: ReplicaManagerState, now_ms: int) -> None:
 def on_copy_timer(state: ReplicaManagerState, now_ms: int) -> None:
     """Copy a part of each log that its future log lacks."""
     state.copy_is_due = False
+    quota = state.quotas.alter_log_dirs
     for key in state.moving:
         partition = state.partitions.get(key)
-        if partition is not None and partition.future is not None:
-            copy_some(partition.future, partition.log, state.config.fetcher.partition_max_bytes)
+        if partition is None or partition.future is None or quota.is_exceeded(now_ms):
+            continue
+        max_bytes = state.config.fetcher.partition_max_bytes
+        quota.record(copy_some(partition.future, partition.log, max_bytes), now_ms)
     poll_moves(state, now_ms)
 
 
 def _schedule(state: ReplicaManagerState, now_ms: int) -> None:
     if not state.copy_is_due:
         state.copy_is_due = True
-        state.effects.append(SetTimer(ALTER_LOG_DIRS_TIMER, now_ms))
+        is_exceeded = state.quotas.alter_log_dirs.is_exceeded(now_ms)
+        wait_ms = state.fetcher_config.backoff_ms if is_exceeded else 0
+        state.effects.append(SetTimer(ALTER_LOG_DIRS_TIMER, now_ms + wait_ms))
 
 
 def _replace_log(state: ReplicaManagerState, partition: Partition, future: FutureReplica) -> None:
@@ -145,23 +151,27 @@ def is_caught_up(future: FutureReplica, current: Log) -> bool:
     return future.log.end_offset == current.end_offset
 
 
-def copy_some(future: FutureReplica, current: Log, max_bytes: int) -> None:
+def copy_some(future: FutureReplica, current: Log, max_bytes: int) -> int:
     """Copy as many batches as one fetch of a replica reads (replica.fetch.max.bytes).
 
     The first batch may begin below the start of the log, where records within it were deleted; an
     empty future log then begins with it.
 
+    Shapes:  -> how many bytes.
     Source:  LocalLeaderEndPoint.fetch, ReplicaAlterLogDirsThread.processPartitionData,
              Partition.appendRecordsToFollowerOrFutureReplica (UnexpectedAppendOffsetException).
     """
     log = future.log
+    copied = 0
     _truncate_to_common(log, current)
     for batch in current.read(log.end_offset, max_bytes, current.end_offset):
         if batch.base_offset < log.end_offset and log.is_empty:
             log.truncate_fully(batch.base_offset)
         log.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
+        copied += batch.size
     log.delete_before(current.start_offset)
+    return copied
 
 
 def _truncate_to_common(log: Log, current: Log) -> None:

@@ -244,9 +244,13 @@ class ReplicaManagerMachine:
         state = self.state
         changed: Iterable[Partition | None] = ()
         if resource_type == BROKER:
+            state.take_throttled_rates()
             changed = state.partitions.values()
-        elif resource_type == TOPIC and (topic := state.image.topics.named(name)) is not None:
-            changed = [state.partitions.get((topic.id, index)) for index in topic.partitions]
+        elif resource_type == TOPIC:
+            state.take_throttled_replicas(name)
+            topic = state.image.topics.named(name)
+            if topic is not None:
+                changed = [state.partitions.get((topic.id, index)) for index in topic.partitions]
         for partition in changed:
             if partition is not None:
                 partition.min_insync_replicas = state.min_isr_of(partition.topic)

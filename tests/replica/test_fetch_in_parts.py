@@ -384,9 +384,9 @@ def test_a_change_is_a_look_at_one_partition_of_a_large_fetch(
     looked_at: list[int] = []
     available = fetch.DelayedLargeFetch._available
 
-    def counted(self: Any, item: Any, offset: int) -> int | None:
+    def counted(self: Any, item: Any, offset: int, now_ms: int) -> int | None:
         looked_at.append(item.data.partition)
-        return available(self, item, offset)
+        return available(self, item, offset, now_ms)
 
     monkeypatch.setattr(fetch.DelayedLargeFetch, "_available", counted)
     broker.produce(("a", 7))

@@ -23,7 +23,10 @@ does, or continues if it reaches that far.
 A response counts only for the offset and leader epoch that its request named: metadata may have
 moved the partition to another epoch while the request was under way.
 
-Leaves out: tiered storage, throttling.
+**Throttled.** A partition that is not in sync leaves the session while the follower's quota is
+exceeded (KIP-73), and is looked at again with each fetch.
+
+Leaves out: tiered storage.
 Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
             AbstractFetcherThread (processFetchRequest, maybeTruncate, getOffsetTruncationState,
             truncateOnFetchResponse), ReplicaFetcherThread.
@@ -165,6 +168,8 @@ class Fetcher:
             self._send(Phase.FETCHING, fetch)
         else:
             delays = [state.delayed_until_ms for state in self._pending_states()]
+            if self._catching_up_slowly():
+                delays.append(self._end_of_back_off(now_ms))
             self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
 
     def on_timer(self, now_ms: int) -> None:
@@ -246,6 +251,7 @@ class Fetcher:
             self._request is not None
             and session.is_full
             and not self._pending
+            and not self._catching_up_slowly()
             and self._request_of == request_of
         ):
             return self._request
@@ -272,9 +278,15 @@ class Fetcher:
         """
         changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
-        pending, self._pending = self._pending, {}
+        held_back = self._catching_up_slowly()
+        pending, self._pending = self._pending | held_back, {}
+        if not self.context.quotas.follower.is_exceeded(now_ms):
+            held_back = {}
         for key, state in zip(pending, map(self.states.get, pending), strict=True):
             if state is None:
+                changes.append((key, None))
+            elif key in held_back:
+                self._pending[key] = None
                 changes.append((key, None))
             elif state.phase is not Phase.FETCHING or state.delayed_until_ms > now_ms:
                 self._pending[key] = None
@@ -284,6 +296,20 @@ class Fetcher:
                 partition = state.partition
                 changes.append((key, (partition.topic, partition.topic_id, data)))
         return changes
+
+    def _catching_up_slowly(self) -> dict[FetchKey, None]:
+        """The partitions that are held back while the follower's quota is exceeded.
+
+        Source:  RemoteLeaderEndPoint.shouldFollowerThrottle.
+        """
+        quota = self.context.quotas.follower
+        if not quota.throttles:
+            return {}
+        return {
+            key: None
+            for key, state in self.states.items()
+            if state.lag != 0 and quota.is_throttled(state.partition.topic, key[1])
+        }
 
     def _truncate_without_epochs(self, now_ms: int) -> Iterator[FetchKey]:
         """Truncate logs without epochs at their high watermark; the others need a request.
@@ -377,6 +403,8 @@ class Fetcher:
     def _append(self, key: FetchKey, state: FetchState, data: Any, now_ms: int) -> None:
         partition = state.partition
         log_start = partition.log_start_offset
+        if state.lag is None:
+            state.lag = max(0, data.high_watermark - state.offset)
         if (
             not data.records
             and data.high_watermark == partition.high_watermark
@@ -395,11 +423,17 @@ class Fetcher:
         except MiniclusterError as error:
             self._fail(key, str(error))
             return
+        quota = self.context.quotas.follower
+        # What a replica in sync fetches counts as well: the throttle is of all that moves.
+        if data.records and quota.is_throttled(partition.topic, key[1]):
+            quota.record(Records.of(data.records).size, now_ms)
         if appended.high_watermark_changed:
             self.context.delayed.check_and_complete_all(partition.key, now_ms)
         if partition.log_end_offset != state.offset or partition.log_start_offset != log_start:
             self._pending[key] = None
             state.resume(partition.log_end_offset)
+            if data.records:
+                state.lag = max(0, data.high_watermark - state.offset)
 
     def _on_error(self, key: FetchKey, error: int, now_ms: int) -> None:
         """Retry after a back-off, unless the metadata will bring a newer leader epoch.

@@ -55,7 +55,11 @@ class Phase(enum.Enum):
 
 @dataclass(slots=True)
 class FetchState:
-    """The next fetch of one partition; the epochs are -1 where not known."""
+    """The next fetch of one partition; the epochs are -1 where not known.
+
+    Shapes:  lag: how many committed records there were to fetch when the last ones came; None
+             before the first response.
+    """
 
     partition: Partition
     offset: int
@@ -63,6 +67,7 @@ class FetchState:
     last_fetched_epoch: int
     phase: Phase
     delayed_until_ms: int = 0
+    lag: int | None = None
 
     @property
     def key(self) -> FetchKey:

@@ -18,7 +18,7 @@ Versions: v1 to v3 add throttle time, timestamps and a response limit in bytes (
           (KIP-516), v14 OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405), v15 the replica's broker epoch
           (KIP-903), v16 the endpoints of new leaders (KIP-951), v17 the follower's directory
           (KIP-853), v18 its high watermark (KIP-1166).
-Leaves out: quotas, tiered storage.
+Leaves out: quotas of clients, tiered storage.
 Source:     KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages, readFromLog,
             findPreferredReadReplica; FetchParams, LogReadResult, DelayedFetch.
 """
@@ -35,7 +35,7 @@ from typing import Any
 
 from minicluster.log import Records
 from minicluster.planting import step
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, encode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
@@ -67,6 +67,7 @@ _STORAGE_ERROR_FROM = 6
 NO_RECORDS = Records()
 _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_SIZE_OF_LENGTH = 4
 PARTITIONS_PER_PART = 1_000  # some 20 ms of the processor
 OnRead = Callable[[dict[PartitionKey, Any], int], Iterator[None]]
 
@@ -256,13 +257,15 @@ class LogReadResults:
     """The outcome of one pass over the partitions.
 
     Shapes:  offsets: where each read began by Kafka's account, in the order of the partitions;
-             None where no log was read.
+             None where no log was read. is_throttled: a partition was held back (KIP-73), and
+             comes once the quota is no longer exceeded, though nothing else changes.
     """
 
     data: dict[PartitionKey, Any] = field(default_factory=dict)
     offsets: list[int | None] = field(default_factory=list)
     size: int = 0
     responds_at_once: bool = False
+    is_throttled: bool = False
 
 
 # --- one pass over the logs ---------------------------------------------------------------------
@@ -295,6 +298,8 @@ def read_from_log(
                 limits = left, results.size == 0
                 info = _read(partition, params, item.data, limits, not from_purgatory, now_ms)
                 records = info.records
+                if records and is_held_back(state, params, partition, now_ms):
+                    records, results.is_throttled = NO_RECORDS, True
                 results.offsets.append(info.fetch_offset)
         except ReplicaError as rejection:
             results.data[item.key] = _error(state, params, item, rejection.error)
@@ -308,6 +313,23 @@ def read_from_log(
         # wait for bytes, it would fall behind by the whole wait.
         results.responds_at_once |= info.diverging_epoch is not None or replica is not None
         results.data[item.key] = _data(params, item, info, records, replica)
+
+
+def is_held_back(
+    state: ReplicaManagerState, params: FetchParams, partition: Partition, now_ms: int
+) -> bool:
+    """A follower outside of the ISR gets nothing of a throttled partition for now (KIP-73).
+
+    Source:  ReplicaManager.shouldLeaderThrottle.
+    """
+    quota = state.quotas.leader
+    return (
+        params.is_from_follower
+        and quota.throttles
+        and params.replica_id not in partition.isr_state.isr
+        and quota.is_throttled(partition.topic, partition.partition)
+        and quota.is_exceeded(now_ms)
+    )
 
 
 def _read(
@@ -490,7 +512,7 @@ class _WaitingFetch(DelayedOperation):
         )
         yield from self._on_read(results.data, now_ms)
 
-    def _available(self, item: FetchedPartition, offset: int) -> int | None:
+    def _available(self, item: FetchedPartition, offset: int, now_ms: int) -> int | None:
         """The number of bytes to read; None if there is something else to respond."""
         data, params = item.data, self._params
         partition = self._state.local_named(item.topic, data.partition)
@@ -515,7 +537,7 @@ class _WaitingFetch(DelayedOperation):
             epoch, end_offset = log.end_offset_for(data.last_fetched_epoch)
             if epoch < data.last_fetched_epoch or end_offset < data.fetch_offset:
                 return None
-        if end == offset:
+        if end == offset or is_held_back(self._state, params, partition, now_ms):
             return 0
         segment_end = log.segment_end(offset)
         if segment_end is not None and segment_end <= end:
@@ -549,7 +571,7 @@ class DelayedFetch(_WaitingFetch):
         super().__init__(state, params, wanted, results, on_read, deadline_ms)
         self._snapshots = [self._snapshot(item) for item in wanted]
         # The fetch itself may have moved the high watermark, after it was read.
-        self._is_newest = all(
+        self._is_newest = not results.is_throttled and all(
             data.high_watermark == (snapshot[0] if snapshot else -1)
             for snapshot, data in zip(self._snapshots, results.data.values(), strict=True)
         )
@@ -563,7 +585,7 @@ class DelayedFetch(_WaitingFetch):
         for item, offset in zip(self._wanted, self._results.offsets, strict=True):
             if offset is None:
                 continue
-            available = self._available(item, offset)
+            available = self._available(item, offset, now_ms)
             if available is None:
                 break
             size += available
@@ -663,7 +685,7 @@ class DelayedLargeFetch(_WaitingFetch):
             if not fetches.watch_also(number, local):
                 return
             self._items[local] = item, offset
-            self._look_at(local)
+            self._look_at(local, now_ms)
         fetches.complete_if_possible(number, now_ms)
 
     def include(self, key: PartitionKey, cached: CachedPartition) -> None:
@@ -674,7 +696,7 @@ class DelayedLargeFetch(_WaitingFetch):
             self._items[local] = item, item.data.fetch_offset
 
     def try_complete_on(self, key: Key, now_ms: int) -> bool:
-        self._look_at(key)
+        self._look_at(key, now_ms)
         return self.try_complete(now_ms)
 
     def try_complete(self, now_ms: int) -> bool:
@@ -684,11 +706,11 @@ class DelayedLargeFetch(_WaitingFetch):
     def on_complete(self, now_ms: int) -> None:
         self._state.begun.append(self._read_again(now_ms))
 
-    def _look_at(self, key: Key) -> None:
+    def _look_at(self, key: Key, now_ms: int) -> None:
         item, offset = self._items.get(key, (None, None))
         if item is None or offset is None:
             return
-        available = self._available(item, offset)
+        available = self._available(item, offset, now_ms)
         if available is None:
             self._is_due = True
         else:
@@ -728,9 +750,38 @@ def _respond(
         if not params.is_from_follower:
             read = _with_newest_ends(state, context, read)
     response = context.response({**read, **unknown} if unknown else read, endpoints, now_ms)
+    if params.is_from_follower:
+        _count_throttled(state, params, response, now_ms)
     if read and params.is_from_follower:
         yield from _skip_unchanged(state, response.session_id, read)
     state.respond(token, response)
+
+
+def _count_throttled(
+    state: ReplicaManagerState, params: FetchParams, response: Any, now_ms: int
+) -> None:
+    """Count what the response has of throttled partitions, whether in sync or not (KIP-73).
+
+    A response without any counts with what it has besides, as in Kafka: where the rate is a few
+    bytes, the fetches of those in sync exceed it. Without a bound nothing is counted.
+
+    Source:  KafkaApis.sizeOfThrottledPartitions.
+    """
+    quota = state.quotas.leader
+    if quota.bytes_per_second is None:
+        return
+    topics = []
+    for topic in response.responses:
+        name = topic.topic or state.topic_name(topic.topic_id)
+        throttled = tuple(
+            data
+            for data in topic.partitions
+            if name is not None and quota.is_throttled(name, data.partition_index)
+        )
+        if throttled:
+            topics.append(replace(topic, partitions=throttled))
+    counted = encode(replace(response, responses=tuple(topics)), params.version)
+    quota.record(_SIZE_OF_LENGTH + len(counted), now_ms)
 
 
 def _with_newest_ends(

@@ -20,6 +20,7 @@ from minicluster.faults import Faults
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.replica.config import ReplicaManagerConfig
+from minicluster.replica.replication_quota import ReplicationQuotas
 from minicluster.replica.requests.purgatory import DelayedOperations, Key
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
@@ -170,6 +171,10 @@ class BrokerContext:
         self.rules = rules
         self.faults = faults
         self.view = BrokerView()
+        self.quotas = ReplicationQuotas(
+            (config.replication_quota_samples, config.replication_quota_window_s),
+            (config.alter_log_dirs_quota_samples, config.alter_log_dirs_quota_window_s),
+        )
         self.unwritten: dict[HasHighWatermark, None] = {}
         self.isr_unchecked: dict[object, None] = {}
         self.effects: list[Effect] = []

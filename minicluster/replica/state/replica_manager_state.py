@@ -9,7 +9,12 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from minicluster.configs.dynamic_broker import broker_levels
+from minicluster.configs.dynamic_broker import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    LOG_DIRS_MAX_RATE,
+    broker_levels,
+)
 from minicluster.configs.effective import BrokerLevels
 from minicluster.faults import Faults
 from minicluster.java_order import scala_map_order
@@ -33,6 +38,7 @@ from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.verification import VerifiesTransactions
+from minicluster.replica.replication_quota import throttled_replicas
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session import FetchSessionCache
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
@@ -42,6 +48,8 @@ from minicluster.replica.to_controller.directory_assignments import DirectoryAss
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules
 
+LEADER_THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
 TOPIC_IDS_FROM = 13  # the first version of Produce and Fetch with topic ids (KIP-516)
 
 
@@ -137,6 +145,33 @@ class ReplicaManagerState(BrokerContext):
             config = LogConfig.of(self.image.configs.of(TOPIC, topic), self.broker_levels)
             self._log_configs[topic] = config
         return config
+
+    def take_throttled_rates(self) -> None:
+        """Throttle replication as this broker's configs say now.
+
+        Source:  BrokerConfigHandler.processConfigChanges.
+        """
+        quotas = self.quotas
+        quotas.leader.bytes_per_second = self._throttled_rate(LEADER_THROTTLED_RATE)
+        quotas.follower.bytes_per_second = self._throttled_rate(FOLLOWER_THROTTLED_RATE)
+        quotas.alter_log_dirs.bytes_per_second = self._throttled_rate(LOG_DIRS_MAX_RATE)
+
+    def _throttled_rate(self, name: str) -> int | None:
+        places = ((BROKER, str(self.broker_id)), (BROKER, CLUSTER_DEFAULT))
+        values = (self.image.configs.value(*place, name) for place in places)
+        return next((int(value) for value in values if value is not None), None)
+
+    def take_throttled_replicas(self, topic: str) -> None:
+        """Throttle the replicas that a topic's configs name now; a deleted topic has none.
+
+        Source:  TopicConfigHandler.processConfigChanges.
+        """
+        configs = self.image.configs.of(TOPIC, topic)
+        for quota, name in (
+            (self.quotas.leader, LEADER_THROTTLED_REPLICAS),
+            (self.quotas.follower, FOLLOWER_THROTTLED_REPLICAS),
+        ):
+            quota.throttle(topic, throttled_replicas(configs.get(name), self.broker_id))
 
     @property
     def broker_levels(self) -> BrokerLevels:
