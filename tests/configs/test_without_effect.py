@@ -75,5 +75,5 @@ def test_the_command_line_warns_in_one_line(
 def test_the_list_of_configs_has_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "configs"]) == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
-    assert "no effect: no quota is enforced" in rows["quota.window.num"]
+    assert "no effect: no quota of clients is enforced" in rows["quota.window.num"]
     assert "no effect" not in rows["min.insync.replicas"]

@@ -7,6 +7,7 @@ TITLES = {
     36: "Rack aware replica assignment",
     48: "Delegation token support",
     62: "Background heartbeats of consumers",
+    73: "Replication quotas",
     74: "Fetch response size limit in bytes",
     79: "ListOffsets v1 and timestamp search",
     98: "Exactly once delivery and transactional messaging",
@@ -115,7 +116,6 @@ TITLES = {
 
 LEFT_OUT = {
     48: "tokens are decoded and kept in the image; nobody makes them",
-    113: "replicas move; nothing throttles them",
     467: "the message; no errors of single records",
     546: "quotas are altered and described; controller_mutation_rate alone is enforced",
     554: "credentials are altered and described; nobody checks them",

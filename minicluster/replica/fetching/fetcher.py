@@ -285,10 +285,11 @@ class Fetcher:
         for key, state in zip(pending, map(self.states.get, pending), strict=True):
             if state is None:
                 changes.append((key, None))
-            elif key in held_back:
-                self._pending[key] = None
-                changes.append((key, None))
-            elif state.phase is not Phase.FETCHING or state.delayed_until_ms > now_ms:
+            elif (
+                key in held_back
+                or state.phase is not Phase.FETCHING
+                or state.delayed_until_ms > now_ms
+            ):
                 self._pending[key] = None
                 changes.append((key, None))
             else:
