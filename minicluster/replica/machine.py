@@ -77,6 +77,7 @@ RETENTION_TIMER = "log-retention"
 CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
 FLUSH_TIMER = "log-flusher"
+ISR_TASKS_PER_PART = 2_000  # some 20 ms of the processor
 RESOURCES_PER_PART = 200  # whose configs change: some 25 ms of the processor
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
@@ -333,7 +334,9 @@ class ReplicaManagerMachine:
                 purgatory.on_timer(now_ms)
                 return self.end_of_input(now_ms)
         if name == ISR_TIMER:
-            return self._run_isr_tasks(now_ms)
+            state.carry_out(self._run_isr_tasks(now_ms))
+            interval_ms = state.config.replica_lag_time_max_ms // 2
+            return [*self.end_of_input(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
         if name == CHECKPOINT_TIMER:
             return self._checkpoint(now_ms)
         if name == ALTER_LOG_DIRS_TIMER:
@@ -352,17 +355,21 @@ class ReplicaManagerMachine:
             client.on_timer(name, now_ms)
         return self.end_of_input(now_ms)
 
-    def _run_isr_tasks(self, now_ms: int) -> list[Effect]:
+    def _run_isr_tasks(self, now_ms: int) -> Iterator[None]:
+        """Run the periodic task on each partition whose ISR may have to change, in parts."""
         state = self.state
         due, state.isr_unchecked = state.isr_unchecked, {}
         always = bool(state.faults.on)  # a fault may find something to do at any time
+        checked = 0
         for partition in list(state.partitions.values()):
             if always or partition in due or partition in state.isr_unchecked:
+                # A part later it may be gone, or others may have done what the task would do.
                 run_isr_task(partition, now_ms)
                 if not is_isr_at_rest(partition):
                     state.isr_unchecked[partition] = None
-        interval_ms = state.config.replica_lag_time_max_ms // 2
-        return [*self.end_of_input(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
+                checked += 1
+                if checked % ISR_TASKS_PER_PART == 0:
+                    yield
 
     def _checkpoint(self, now_ms: int) -> list[Effect]:
         state = self.state

@@ -271,3 +271,19 @@ def test_a_response_completes_its_items_in_parts_and_the_others_leave_after_the_
     assert list(kit.take_ended()) == ["4"]
     assert partitions(kit.next_part()) == [3, 1]
     assert list(kit.take_ended()) == ["5"]
+
+
+def test_a_request_is_built_in_parts_and_what_is_submitted_meanwhile_leaves_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_PART_OF_REQUEST", 2)
+    kit = ManagerKit()
+    items = [item(index) for index in range(7)]
+    kit.submit(items[0])
+    for each in items[1:6]:
+        kit.submit(each)
+    kit.respond(response((items[0], NONE)))
+    assert kit.submit(items[6]) == []
+    assert kit.next_part() == []
+    assert partitions(kit.next_part()) == [1, 2, 3, 4, 5]
+    assert partitions(kit.respond(response(*((each, NONE) for each in items[1:6])))) == [6]

@@ -24,6 +24,7 @@ from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import fetcher
 from minicluster.replica.fetching.fetcher import Fetcher
+from minicluster.replica.fetching.leader_endpoint import Phase
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.rules import Rules
@@ -435,3 +436,31 @@ def test_a_partition_that_is_not_fetched_any_more_is_left_out_of_the_parts_to_co
     story.fetcher.remove(followers[2].key)
     story.next_part()
     assert [follower.log_end_offset for follower in followers] == [7, 7, 5]
+
+
+def test_a_request_of_many_partitions_is_built_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs without epochs are truncated, then the fetch takes the partitions, two at a time.
+
+    One that is removed meanwhile and one that is added are of the next request.
+    """
+    monkeypatch.setattr(fetcher, "PENDING_PER_PART", 2)
+    *first, later = replicas(5)
+    for partition in (*first, later):
+        partition.replica_log.truncate_fully(0)
+    story = Story(*first)
+    fetching = [state.phase is Phase.FETCHING for state in story.fetcher.states.values()]
+    assert fetching == [True, True, False, False]
+    story.poll()  # there is one request at a time
+    story.next_part()
+    assert all(state.phase is Phase.FETCHING for state in story.fetcher.states.values())
+    later.context = story.context
+    story.fetcher.add(later)
+    story.fetcher.remove(first[0].key)
+    assert not story.sends
+    story.next_part()
+    opens = story.take()
+    assert [topic.topic_id for topic in opens.topics] == [each.topic_id for each in first]
+    story.respond(fetch_response({topic.topic_id: {} for topic in opens.topics}, session_id=9))
+    follows = story.take()
+    assert [topic.topic_id for topic in follows.topics] == [later.topic_id]
+    assert [topic.topic_id for topic in follows.forgotten_topics_data] == [first[0].topic_id]

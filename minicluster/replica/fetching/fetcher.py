@@ -34,8 +34,9 @@ Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from minicluster.effects import CancelTimer, Send, SetTimer
@@ -66,6 +67,8 @@ from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
 
 PARTITIONS_PER_PART = 1_000  # of a response: some 10 to 20 ms of the processor
+PENDING_PER_PART = 1_500  # of a request that is built: likewise
+_LOOKUPS = (Phase.TRUNCATING, Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET)  # in this order
 # The next request opens another session at once; all else backs off.
 _SESSION_IS_LOST = (
     ErrorCode.NONE,  # its partitions were not those of the session
@@ -91,7 +94,8 @@ class Fetcher:
         self._session = FetchSessionHandler()
         self._pending: dict[FetchKey, None] = {}  # those that the session has not as they are
         self._in_flight: tuple[int, Phase] | None = None
-        self._is_taking = False  # parts of the last response are still to be taken
+        # Parts of the last response are still to be taken, or of the next request to be built.
+        self._is_at_work = False
         self._looked_up: dict[FetchKey, tuple[int, int]] = {}  # (offset, leader epoch) then
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
@@ -140,7 +144,7 @@ class Fetcher:
 
         Source:  AbstractFetcherThread.doWork.
         """
-        if self._in_flight is not None or self._is_taking:
+        if self._in_flight is not None or self._is_at_work:
             return
         if self._all_delayed_until_ms is not None:
             if now_ms < self._all_delayed_until_ms:
@@ -149,28 +153,7 @@ class Fetcher:
             if self._request_of_now() != self._request_of:
                 self._delay_each()
             self._all_delayed_until_ms = None
-        if any(state.phase is not Phase.FETCHING for state in self._pending_states()):
-            truncating = list(self._truncate_without_epochs(now_ms))
-            if truncating:
-                request = endpoint.epoch_request(self.states, truncating, self.context.broker_id)
-                self._look_up(Phase.TRUNCATING, truncating, request)
-                return
-            for phase in (Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET):
-                ready = self._ready(phase, now_ms)
-                if ready:
-                    broker_id = self.context.broker_id
-                    lookup = endpoint.list_offsets_request(self.states, ready, broker_id, phase)
-                    self._look_up(phase, ready, lookup)
-                    return
-        fetch = self._fetch_request(now_ms)
-        if fetch is not None:
-            self._set_timer(None)
-            self._send(Phase.FETCHING, fetch)
-        else:
-            delays = [state.delayed_until_ms for state in self._pending_states()]
-            if self._catching_up_slowly():
-                delays.append(self._end_of_back_off(now_ms))
-            self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
+        self.context.carry_out(self._send_next(now_ms))
 
     def on_timer(self, now_ms: int) -> None:
         """A back-off has ended."""
@@ -188,7 +171,7 @@ class Fetcher:
     def _take(self, phase: Phase, response: Any, now_ms: int) -> Iterator[None]:
         """Take a response, a part of it with each next(), and send the next request."""
         take: Callable[[FetchKey, Any, int], None]
-        self._is_taking = True
+        self._is_at_work = True
         if phase is Phase.FETCHING:
             results, take = self._fetched(response, now_ms), self._on_fetched
         elif phase is Phase.TRUNCATING:
@@ -201,7 +184,7 @@ class Fetcher:
             take(key, data, now_ms)
             if number % PARTITIONS_PER_PART == 0:
                 yield
-        self._is_taking = False
+        self._is_at_work = False
         self.poll(now_ms)
 
     def _looked_up_by_name(self) -> dict[tuple[str, int], FetchKey]:
@@ -227,19 +210,60 @@ class Fetcher:
 
     # --- requests -----------------------------------------------------------------------------
 
-    def _pending_states(self) -> list[FetchState]:
-        states = map(self.states.get, self._pending)
-        return [state for state in states if state is not None]
+    def _send_next(self, now_ms: int) -> Iterator[None]:
+        """Send the next request, which is built in parts, or set the timer of the next back-off.
 
-    def _ready(self, phase: Phase, now_ms: int) -> list[FetchKey]:
-        return [
-            state.key
-            for state in self._pending_states()
-            if state.phase is phase and state.delayed_until_ms <= now_ms
-        ]
+        What is added or removed between two parts is pending again, so the next request has it, as
+        if it had come once this one had left.
+        """
+        self._is_at_work = True
+        looked_up = yield from self._truncate(now_ms)
+        slow = {} if looked_up else self._catching_up_slowly()
+        fetch = None if looked_up else (yield from self._fetch_request(slow, now_ms))
+        self._is_at_work = False
+        if looked_up:
+            phase, keys = looked_up
+            self._look_up(phase, keys)
+        elif fetch is not None:
+            self._set_timer(None)
+            self._send(Phase.FETCHING, fetch)
+        else:
+            states = filter(None, map(self.states.get, self._pending))
+            delays = [state.delayed_until_ms for state in states]
+            if slow:
+                delays.append(self._end_of_back_off(now_ms))
+            self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
 
-    def _fetch_request(self, now_ms: int) -> FetchRequest | None:
+    def _truncate(self, now_ms: int) -> Generator[None, None, tuple[Phase, list[FetchKey]] | None]:
+        """Truncate logs without epochs at their high watermark; the others need a lookup first.
+
+        Shapes:  -> the next lookup, None where all that is pending can be fetched, or waits.
+        Source:  AbstractFetcherThread.maybeTruncate, truncateToHighWatermark.
+        """
+        to_look_up: dict[Phase, list[FetchKey]] = {phase: [] for phase in _LOOKUPS}
+        for number, key in enumerate([*self._pending]):
+            if number and number % PENDING_PER_PART == 0:
+                yield
+            state = self.states.get(key)
+            if state is not None and state.phase is not Phase.FETCHING:
+                if state.delayed_until_ms > now_ms:
+                    pass
+                elif state.phase is Phase.TRUNCATING and state.partition.latest_epoch is None:
+                    truncate_to_high_watermark(state)
+                else:
+                    to_look_up[state.phase].append(key)
+        for phase, keys in to_look_up.items():
+            keys = [k for k in keys if k in self.states and self.states[k].phase is phase]
+            if keys:
+                return phase, keys
+        return None
+
+    def _fetch_request(
+        self, slow: dict[FetchKey, None], now_ms: int
+    ) -> Generator[None, None, FetchRequest | None]:
         """The next fetch; None where no partition is fetched now.
+
+        Shapes:  slow: the partitions that are left out while the quota is exceeded.
 
         Source:  RemoteLeaderEndPoint.buildFetch.
         """
@@ -251,12 +275,23 @@ class Fetcher:
             self._request is not None
             and session.is_full
             and not self._pending
-            and not self._catching_up_slowly()
+            and not slow
             and self._request_of == request_of
         ):
             return self._request
         self._request = None
-        to_send, to_forget = session.update(self._changes(now_ms))
+        to_send: list[FetchKey] = []
+        to_forget: list[tuple[FetchKey, Named]] = []
+        held_back = slow if self.context.quotas.follower.is_exceeded(now_ms) else {}
+        each, self._pending = iter(self._pending | slow), {}
+        while keys := list(islice(each, PENDING_PER_PART)):
+            if to_send or to_forget:
+                yield
+            sent, forgotten = session.update(self._changes(keys, held_back, now_ms))
+            to_send += sent
+            to_forget += forgotten
+        if session.is_full:
+            to_send, to_forget = list(session.partitions), []
         if not session.partitions and not to_forget:
             return None
         epoch, config, _ = request_of
@@ -272,17 +307,14 @@ class Fetcher:
         """The rest of what a full fetch depends on, besides its partitions."""
         return self.context.view.broker_epoch, self.context.fetcher_config, self._session.id
 
-    def _changes(self, now_ms: int) -> list[tuple[FetchKey, Named | None]]:
-        """The pending partitions with what is to be fetched; those that are ready are pending no
-        longer.
-        """
+    def _changes(
+        self, keys: Iterable[FetchKey], held_back: Container[FetchKey], now_ms: int
+    ) -> list[tuple[FetchKey, Named | None]]:
+        """What is to be fetched of these partitions; those that are not ready are pending again."""
         changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
-        held_back = self._catching_up_slowly()
-        pending, self._pending = self._pending | held_back, {}
-        if not self.context.quotas.follower.is_exceeded(now_ms):
-            held_back = {}
-        for key, state in zip(pending, map(self.states.get, pending), strict=True):
+        for key in keys:
+            state = self.states.get(key)
             if state is None:
                 changes.append((key, None))
             elif (
@@ -312,19 +344,13 @@ class Fetcher:
             if state.lag != 0 and quota.is_throttled(state.partition.topic, key[1])
         }
 
-    def _truncate_without_epochs(self, now_ms: int) -> Iterator[FetchKey]:
-        """Truncate logs without epochs at their high watermark; the others need a request.
-
-        Source:  AbstractFetcherThread.maybeTruncate, truncateToHighWatermark.
-        """
-        for key in self._ready(Phase.TRUNCATING, now_ms):
-            state = self.states[key]
-            if state.partition.latest_epoch is not None:
-                yield key
-            else:
-                truncate_to_high_watermark(state)
-
-    def _look_up(self, phase: Phase, keys: Iterable[FetchKey], request: Any) -> None:
+    def _look_up(self, phase: Phase, keys: list[FetchKey]) -> None:
+        broker_id = self.context.broker_id
+        request: Any
+        if phase is Phase.TRUNCATING:
+            request = endpoint.epoch_request(self.states, keys, broker_id)
+        else:
+            request = endpoint.list_offsets_request(self.states, keys, broker_id, phase)
         self._looked_up = {k: (self.states[k].offset, self.states[k].leader_epoch) for k in keys}
         self._send(phase, request)
 

@@ -146,10 +146,11 @@ class FetchSessionHandler:
     ) -> tuple[list[FetchKey], list[tuple[FetchKey, Named]]]:
         """Take the partitions of the next request: with its data, or None to leave it out.
 
-        Shapes:  -> the keys to send, and the keys to forget with what was sent of them.
+        Shapes:  -> the keys to send, and the keys to forget with what was sent of them; a full
+                 request has all partitions.
         Source:  FetchSessionHandler.Builder.build.
         """
-        partitions, is_full = self.partitions, self.is_full
+        partitions = self.partitions
         to_send: list[FetchKey] = []
         to_forget: list[tuple[FetchKey, Named]] = []
         for key, named in changed:
@@ -164,7 +165,7 @@ class FetchSessionHandler:
                     self._by_name = None
                 partitions[key] = named
                 to_send.append(key)
-        return (list(partitions), []) if is_full else (to_send, to_forget)
+        return to_send, to_forget
 
     def on_response(self, response: Any, keys: Sequence[FetchKey]) -> bool:
         """Take a response and the partitions that it has.

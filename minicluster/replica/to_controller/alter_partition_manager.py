@@ -20,8 +20,10 @@ Source:   KIP-497, KIP-704, KIP-903; AlterPartitionManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 from typing import Any
+from uuid import UUID
 
 from minicluster.effects import SetTimer
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
@@ -41,6 +43,7 @@ from minicluster.rules import IsrChanges, Rules
 
 RETRY_MS = 50
 ITEMS_PER_PART = 400  # of a response: some 20 to 40 ms of the processor
+ITEMS_PER_PART_OF_REQUEST = 1_000  # some 10 ms
 TIMER = "alter-partition-retry"
 _NAMES_UNTIL = 1  # the last version that names topics by name
 _PLAIN_ISR_UNTIL = 2  # the last version without broker epochs
@@ -136,12 +139,18 @@ class AlterPartitionManager(ControllerClient):
             self._set_timer()
 
     def _send_unsent(self, now_ms: int) -> None:
-        if self._in_flight is not None or not self._unsent:
-            return
-        self._in_flight = self.items
+        if self._in_flight is None and self._unsent:
+            self._in_flight = self.items
+            self.context.carry_out(self._send_items(self._in_flight, now_ms))
+
+    def _send_items(self, items: Sequence[AlterPartitionItem], now_ms: int) -> Iterator[None]:
+        """Send these items in one request, which is built in parts.
+
+        What is submitted between two of them waits, as for the response.
+        """
         context = self.context
-        request, version = alter_partition_request(
-            self._in_flight,
+        request, version = yield from alter_partition_request(
+            items,
             broker_id=context.broker_id,
             broker_epoch=context.view.broker_epoch,
             rules=context.rules,
@@ -175,111 +184,106 @@ def alter_partition_request(
     broker_epoch: int,
     rules: Rules,
     sends_recovery_state: bool,
-) -> tuple[IsrRequest, int]:
+) -> Generator[None, None, tuple[IsrRequest, int]]:
     """The request of some items and its version; topics in order of first submission.
 
     Source:  AlterPartitionManager.buildRequest.
     """
-    by_topic: dict[tuple[str, object], list[AlterPartitionItem]] = {}
-    for item in items:
-        by_topic.setdefault((item.topic, item.topic_id), []).append(item)
-    sender = {"broker_id": broker_id, "broker_epoch": broker_epoch}
-    groups = list(by_topic.values())
+    version = 0
+    data_of: Callable[[AlterPartitionItem], Any]
     match rules.isr_changes_by:
         case IsrChanges.ALTER_ISR_OF_KIP_497:
-            return _of_kip_497(groups, sender), 0
+            data_of = _data_of_kip_497
         case IsrChanges.ALTER_ISR_OF_KIP_704:
-            return _of_kip_704(groups, sender), 1 if sends_recovery_state else 0
+            version = 1 if sends_recovery_state else 0
+            data_of = _data_of_kip_704
+        case _:
+            version = _version(items, rules)
+            data_of = _data_of_alter_partition(version, sends_recovery_state)
+    by_topic: dict[tuple[str, UUID], list[Any]] = {}
+    for number, item in enumerate(items, 1):
+        by_topic.setdefault((item.topic, item.topic_id), []).append(data_of(item))
+        if number % ITEMS_PER_PART_OF_REQUEST == 0 and number < len(items):
+            yield
+    partitions = {topic: tuple(data) for topic, data in by_topic.items()}
+    sender = {"broker_id": broker_id, "broker_epoch": broker_epoch}
+    match rules.isr_changes_by:
+        case IsrChanges.ALTER_ISR_OF_KIP_497:
+            return kip_497.AlterIsrRequest(
+                **sender,
+                topics=tuple(
+                    kip_497.AlterIsrRequest.TopicData(topic=name, partitions=of_topic)
+                    for (name, _), of_topic in partitions.items()
+                ),
+            ), version
+        case IsrChanges.ALTER_ISR_OF_KIP_704:
+            return kip_704.AlterIsrRequest(
+                **sender,
+                topics=tuple(
+                    kip_704.AlterIsrRequest.TopicData(name=name, partitions=of_topic)
+                    for (name, _), of_topic in partitions.items()
+                ),
+            ), version
+    has_names = version <= _NAMES_UNTIL
+    return AlterPartitionRequest(
+        **sender,
+        topics=tuple(
+            AlterPartitionRequest.TopicData(
+                topic_name=name if has_names else "",
+                topic_id=ZERO_UUID if has_names else topic_id,
+                partitions=of_topic,
+            )
+            for (name, topic_id), of_topic in partitions.items()
+        ),
+    ), version
+
+
+def _version(items: Sequence[AlterPartitionItem], rules: Rules) -> int:
     lowest = rules.alter_partition_version_lowest
-    version = AlterPartitionRequest.latest_version
     if lowest <= _NAMES_UNTIL and any(item.topic_id == ZERO_UUID for item in items):
-        version = _NAMES_UNTIL
-    return _alter_partition(groups, sender, version, sends_recovery_state), version
+        return _NAMES_UNTIL
+    return AlterPartitionRequest.latest_version
 
 
-def _alter_partition(
-    groups: list[list[AlterPartitionItem]],
-    sender: dict[str, int],
-    version: int,
-    sends_recovery_state: bool,
-) -> AlterPartitionRequest:
+def _data_of_alter_partition(
+    version: int, sends_recovery_state: bool
+) -> Callable[[AlterPartitionItem], AlterPartitionRequest.PartitionData]:
     kind = AlterPartitionRequest
     plain = version <= _PLAIN_ISR_UNTIL
     has_state = sends_recovery_state and version >= _RECOVERY_STATE_FROM
+    # Thousands of partitions have the same few members.
+    member_of = cache(lambda member, epoch: kind.BrokerState(broker_id=member, broker_epoch=epoch))
 
     def data_of(item: AlterPartitionItem) -> AlterPartitionRequest.PartitionData:
-        members = () if plain else item.isr
         return kind.PartitionData(
             partition_index=item.partition,
             leader_epoch=item.leader_epoch,
             new_isr=item.members if plain else (),
-            new_isr_with_epochs=tuple(
-                kind.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in members
-            ),
+            new_isr_with_epochs=() if plain else tuple(member_of(*each) for each in item.isr),
             leader_recovery_state=item.recovery_state if has_state else RECOVERED,
             partition_epoch=item.partition_epoch,
         )
 
-    return kind(
-        **sender,
-        topics=tuple(
-            kind.TopicData(
-                topic_name=items[0].topic if version <= _NAMES_UNTIL else "",
-                topic_id=items[0].topic_id if version > _NAMES_UNTIL else ZERO_UUID,
-                partitions=tuple(data_of(item) for item in items),
-            )
-            for items in groups
-        ),
+    return data_of
+
+
+def _data_of_kip_497(item: AlterPartitionItem) -> kip_497.AlterIsrRequest.PartitionData:
+    return kip_497.AlterIsrRequest.PartitionData(
+        partition_id=item.partition,
+        leader=item.leader,
+        leader_epoch=item.leader_epoch,
+        isr=item.members,
+        current_zk_version=item.partition_epoch,
     )
 
 
-def _of_kip_497(
-    groups: list[list[AlterPartitionItem]], sender: dict[str, int]
-) -> kip_497.AlterIsrRequest:
-    kind = kip_497.AlterIsrRequest
-    return kind(
-        **sender,
-        topics=tuple(
-            kind.TopicData(
-                topic=items[0].topic,
-                partitions=tuple(
-                    kind.PartitionData(
-                        partition_id=item.partition,
-                        leader=item.leader,
-                        leader_epoch=item.leader_epoch,
-                        isr=item.members,
-                        current_zk_version=item.partition_epoch,
-                    )
-                    for item in items
-                ),
-            )
-            for items in groups
-        ),
-    )
-
-
-def _of_kip_704(
-    groups: list[list[AlterPartitionItem]], sender: dict[str, int]
-) -> kip_704.AlterIsrRequest:
-    kind = kip_704.AlterIsrRequest
-    return kind(
-        **sender,
-        topics=tuple(
-            kind.TopicData(
-                name=items[0].topic,
-                partitions=tuple(
-                    kind.PartitionData(
-                        partition_index=item.partition,
-                        leader_epoch=item.leader_epoch,
-                        new_isr=item.members,
-                        new_is_unclean=item.recovery_state == RECOVERING,
-                        current_isr_version=item.partition_epoch,
-                    )
-                    for item in items
-                ),
-            )
-            for items in groups
-        ),
+def _data_of_kip_704(item: AlterPartitionItem) -> kip_704.AlterIsrRequest.PartitionData:
+    return kip_704.AlterIsrRequest.PartitionData(
+        partition_index=item.partition,
+        leader_epoch=item.leader_epoch,
+        new_isr=item.members,
+        new_is_unclean=item.recovery_state == RECOVERING,
+        current_isr_version=item.partition_epoch,
     )
 
 
