@@ -21,11 +21,17 @@ Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersD
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from minicluster.effects import Trace
 from minicluster.metadata.image import directory_id
-from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.delta import (
+    NO_CHANGES,
+    LocalChanges,
+    LocalComparison,
+    MetadataDelta,
+    TopicIdPartition,
+)
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
@@ -37,20 +43,24 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
 
 CHANGES_PER_PART = 200  # 10 to 30 ms of the processor
+LOGS_PER_PART = 2_000  # that may be strays: likewise
 
 
 @step
 def begin_delta(
     state: ReplicaManagerState, delta: MetadataDelta, first: bool
-) -> tuple[LocalChanges, ...]:
-    """Begin to carry a delta out; -> the parts of what is to be changed, for ``apply_part``."""
-    changes = delta.local_changes(state.broker_id)
+) -> Iterator[LocalChanges]:
+    """The parts of what a delta changes, for ``apply_part``.
+
+    Shapes:  those that come first change nothing: the strays are removed, and the images compared.
+    """
     if first and state.config.removes_strays:
-        _remove_strays(state)
-    parts = tuple(changes.parts(CHANGES_PER_PART))
-    if len(parts) == 1:
-        _announce(state, changes.deletes)
-    return parts
+        for _ in _remove_strays(state):
+            yield NO_CHANGES
+    comparison = LocalComparison(delta, state.broker_id)
+    for _ in comparison.compare():
+        yield NO_CHANGES
+    yield from comparison.changes().parts(CHANGES_PER_PART)
 
 
 def _announce(state: ReplicaManagerState, deletes: Iterable[TopicIdPartition]) -> None:
@@ -89,9 +99,11 @@ def apply_part(state: ReplicaManagerState, changes: LocalChanges, now_ms: int) -
 # --- logs -------------------------------------------------------------------------------------
 
 
-def _remove_strays(state: ReplicaManagerState) -> None:
-    """Delete the logs that the metadata does not have on this broker."""
-    for name in state.store.names():
+def _remove_strays(state: ReplicaManagerState) -> Iterator[None]:
+    """Delete the logs that the metadata does not have on this broker, in parts."""
+    for number, name in enumerate(state.store.names()):
+        if number and number % LOGS_PER_PART == 0:
+            yield
         if is_stray(state, name):
             _delete_log(state, name)
 

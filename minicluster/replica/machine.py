@@ -135,7 +135,8 @@ class ReplicaManagerMachine:
             self.state.verifier = self._verifier = TransactionVerifier(self.state, partition_for)
         self._flush_at_ms = 0
         # Of the newest delta: what is still to be carried out.
-        self._parts: deque[LocalChanges] = deque()
+        self._parts: Iterator[LocalChanges] = iter(())
+        self._next_part: LocalChanges | None = None
         self._reconfigured: deque[Resource] = deque()
         self.is_applying_metadata = False
 
@@ -225,18 +226,21 @@ class ReplicaManagerMachine:
         # be in one delta: it must lead with the view in which the follower is fenced, or it would
         # propose that one for the ISR at once.
         state.publish(delta.after)
-        self._parts.extend(begin_delta(state, delta, first))
+        self._parts = begin_delta(state, delta, first)
+        self._next_part = next(self._parts, None)
         self._reconfigured.extend(delta.config_resources)
         return effects + self.continue_metadata(now_ms)
 
     def continue_metadata(self, now_ms: int) -> list[Effect]:
         """Carry the next part of the newest delta out; due while ``is_applying_metadata``."""
-        if self._parts:
-            apply_part(self.state, self._parts.popleft(), now_ms)
-        if not self._parts:
+        if self._next_part is not None:
+            if self._next_part:
+                apply_part(self.state, self._next_part, now_ms)
+            self._next_part = next(self._parts, None)
+        if self._next_part is None:
             for _ in range(min(RESOURCES_PER_PART, len(self._reconfigured))):
                 self._reconfigure(*self._reconfigured.popleft())
-        self.is_applying_metadata = bool(self._parts or self._reconfigured)
+        self.is_applying_metadata = self._next_part is not None or bool(self._reconfigured)
         if not self.is_applying_metadata:
             self._report_offline(now_ms)
         return self.end_of_input(now_ms)

@@ -6,7 +6,7 @@ Each counts a hit where it makes a difference.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -250,13 +250,13 @@ def _s13_counts(
 @plant(delta_rules.begin_delta, "z09_metadata_stops_at_shutdown")
 def _z09(
     original: Original, state: ReplicaManagerState, delta: MetadataDelta, first: bool
-) -> tuple[LocalChanges, ...]:
+) -> Iterator[LocalChanges]:
     if not state.in_controlled_shutdown:
-        parts: tuple[LocalChanges, ...] = original(state, delta, first)
+        parts: Iterator[LocalChanges] = original(state, delta, first)
         return parts
     if delta.local_changes(state.broker_id):
         state.hit("Z09")
-    return ()
+    return iter(())
 
 
 @plant(delta_rules.make_local_follower, "z08_demotion_ignored")

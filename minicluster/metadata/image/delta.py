@@ -38,6 +38,7 @@ from minicluster.protocol.records import (
     UnregisterBrokerRecord,
 )
 
+PARTITIONS_PER_PART = 1_000  # to be compared: some 10 ms of the processor
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -77,17 +78,17 @@ class LocalChanges:
                 yield self
             return
         for deletes in _cut(self.deletes, size):
-            yield replace(_NO_CHANGES, deletes=deletes)
+            yield replace(NO_CHANGES, deletes=deletes)
         for leaders in _cut(tuple(self.leaders.items()), size):
             elected = {key: new for key, new in leaders if key in self.elected_leaders}
-            yield replace(_NO_CHANGES, leaders=dict(leaders), elected_leaders=elected)
+            yield replace(NO_CHANGES, leaders=dict(leaders), elected_leaders=elected)
         for followers in _cut(tuple(self.followers.items()), size):
-            yield replace(_NO_CHANGES, followers=dict(followers))
+            yield replace(NO_CHANGES, followers=dict(followers))
         for directories in _cut(tuple(self.directories.items()), size):
-            yield replace(_NO_CHANGES, directories=dict(directories))
+            yield replace(NO_CHANGES, directories=dict(directories))
 
 
-_NO_CHANGES = LocalChanges(deletes=(), elected_leaders={}, leaders={}, followers={}, directories={})
+NO_CHANGES = LocalChanges(deletes=(), elected_leaders={}, leaders={}, followers={}, directories={})
 
 
 def _cut(items: tuple[V, ...], size: int) -> Iterator[tuple[V, ...]]:
@@ -116,37 +117,44 @@ class TopicDelta:
 
     def changed_partitions(self) -> dict[int, PartitionRegistration]:
         """The partitions that are new or differ, as they are now."""
-        if not self._changed:
-            self._changed.append(self._compare())
+        for _ in self.compare():
+            pass
         return self._changed[0]
 
     def changed_on(self, broker_id: int) -> Iterable[int]:
         """Those of them that have a replica on the broker, or had one."""
-        if not self._on_brokers:
+        for _ in self.compare():
+            pass
+        return self._on_brokers[0].get(broker_id, ())
+
+    def compare(self) -> Iterator[None]:
+        """Compare the partitions, a part of them with each next().
+
+        What they change is kept once all are compared; nodes that compare at the same time keep
+        the same.
+        """
+        if self._changed:
+            return
+        changed: dict[int, PartitionRegistration] = {}
+        on_brokers: dict[int, list[int]] = {}
+        if self.after is not None:
             old = {} if self.before is None else self.before.partitions
-            by_broker: dict[int, list[int]] = {}
-            for index, new in self.changed_partitions().items():
-                old_partition = old.get(index)
+            rows = self.after.partitions
+            indexes = sorted(rows if self.touched is None else self.touched)
+            for number, index in enumerate(indexes):
+                if number and number % PARTITIONS_PER_PART == 0:
+                    yield
+                old_partition, new = old.get(index), rows[index]
+                if not _differ(old_partition, new):
+                    continue
+                changed[index] = new
                 replicas: Iterable[int] = new.replicas
                 if old_partition is not None and old_partition.replicas != replicas:
                     replicas = {*old_partition.replicas, *replicas}
                 for replica in replicas:
-                    by_broker.setdefault(replica, []).append(index)
-            self._on_brokers.append(by_broker)
-        return self._on_brokers[0].get(broker_id, ())
-
-    def _compare(self) -> dict[int, PartitionRegistration]:
-        if self.after is None:
-            return {}
-        old: Mapping[int, PartitionRegistration] = {}
-        if self.before is not None:
-            old = self.before.partitions
-        rows = self.after.partitions
-        return {
-            index: partition
-            for index in sorted(rows if self.touched is None else self.touched)
-            if _differ(old.get(index), partition := rows[index])
-        }
+                    on_brokers.setdefault(replica, []).append(index)
+        self._on_brokers.append(on_brokers)
+        self._changed.append(changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,49 +278,58 @@ class MetadataDelta:
 
         Source:  TopicsDelta.localChanges, TopicDelta.localChanges.
         """
-        changes = _LocalChangesBuilder(broker_id)
-        for delta in self.topics().values():
-            changes.add(delta)
+        comparison = LocalComparison(self, broker_id)
+        for _ in comparison.compare():
+            pass
+        return comparison.changes()
+
+
+class LocalComparison:
+    """Compares what a delta changes of one broker's replicas, some partitions at a time."""
+
+    def __init__(self, delta: MetadataDelta, broker_id: int) -> None:
+        self._delta = delta
+        self._broker_id = broker_id
+        self._deletes: list[TopicIdPartition] = []
+        self._elected_leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self._leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        self._followers: dict[TopicIdPartition, PartitionRegistration] = {}
+        self._directories: dict[TopicIdPartition, UUID] = {}
+
+    def compare(self) -> Iterator[None]:
+        """Compare all of it, a part with each next()."""
+        count = 0
+        for topic in self._delta.topics().values():
+            yield from topic.compare()
+            indexes: Iterable[int] = topic.topic.partitions
+            if topic.after is not None:
+                indexes = topic.changed_on(self._broker_id)
+            for index in sorted(indexes):
+                count += 1
+                if count % PARTITIONS_PER_PART == 0:
+                    yield
+                self._add(topic, index)
+
+    def changes(self) -> LocalChanges:
+        """The changes, once all is compared."""
         return LocalChanges(
-            deletes=tuple(changes.deletes),
-            elected_leaders=changes.elected_leaders,
-            leaders=changes.leaders,
-            followers=changes.followers,
-            directories=changes.directories,
+            deletes=tuple(self._deletes),
+            elected_leaders=self._elected_leaders,
+            leaders=self._leaders,
+            followers=self._followers,
+            directories=self._directories,
         )
 
-
-class _LocalChangesBuilder:
-    """Gathers the changes of one broker's replicas from topics' deltas."""
-
-    def __init__(self, broker_id: int) -> None:
-        self.broker_id = broker_id
-        self.deletes: list[TopicIdPartition] = []
-        self.elected_leaders: dict[TopicIdPartition, PartitionRegistration] = {}
-        self.leaders: dict[TopicIdPartition, PartitionRegistration] = {}
-        self.followers: dict[TopicIdPartition, PartitionRegistration] = {}
-        self.directories: dict[TopicIdPartition, UUID] = {}
-
-    def add(self, delta: TopicDelta) -> None:
-        topic = delta.topic
-        if delta.after is None:
-            self.deletes += [
-                TopicIdPartition(topic.name, index, topic.id)
-                for index, partition in topic.items()
-                if self.broker_id in partition.replicas
-            ]
-            return
-        old_rows = None if delta.before is None else delta.before.partitions
-        changed = delta.changed_partitions()
-        for index in delta.changed_on(self.broker_id):
-            new, old = changed[index], None if old_rows is None else old_rows.get(index)
-            if old is not None and self.broker_id not in old.replicas:
-                old = None
-            key = TopicIdPartition(topic.name, index, topic.id)
-            if self.broker_id in new.replicas:
-                self._assigned(key, old, new)
-            elif old is not None:
-                self.deletes.append(key)
+    def _add(self, delta: TopicDelta, index: int) -> None:
+        broker_id, topic = self._broker_id, delta.topic
+        old = None if delta.before is None else delta.before.partitions.get(index)
+        if old is not None and broker_id not in old.replicas:
+            old = None
+        new = None if delta.after is None else delta.after.partitions[index]
+        if new is not None and broker_id in new.replicas:
+            self._assigned(TopicIdPartition(topic.name, index, topic.id), old, new)
+        elif old is not None:
+            self._deletes.append(TopicIdPartition(topic.name, index, topic.id))
 
     def _assigned(
         self,
@@ -320,14 +337,14 @@ class _LocalChangesBuilder:
         old: PartitionRegistration | None,
         new: PartitionRegistration,
     ) -> None:
-        leads = new.leader == self.broker_id
+        leads = new.leader == self._broker_id
         if old is None or old.partition_epoch != new.partition_epoch:
-            (self.leaders if leads else self.followers)[key] = new
+            (self._leaders if leads else self._followers)[key] = new
         if leads and (old is None or old.leader_epoch != new.leader_epoch):
-            self.elected_leaders[key] = new
+            self._elected_leaders[key] = new
         # Kafka compares ids by identity: those of a record are new for all of its replicas.
         if old is None or old.directories != new.directories:
-            self.directories[key] = new.directory_of(self.broker_id)
+            self._directories[key] = new.directory_of(self._broker_id)
 
 
 class DeltaBuilder:
