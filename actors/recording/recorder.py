@@ -51,7 +51,8 @@ FOLD_EVENTS = 200  # at a time, since the actor that records the last one waits:
 FOLD_AT_BYTES = 16 * 1024 * 1024  # of record batches that clients sent
 ROWS_IN_MEMORY = 20_000  # of each table, and up to twice as many after a burst
 PIECE_ROWS = 100  # that move at a time, while an actor waits: some 5 ms for requests
-PIECES_AT_ONCE = 4  # of each table, unless it has twice as many rows as it is to have
+PIECES_AT_ONCE = 4  # of each table, and a share of what a burst has left
+SHARES = 32  # of which one is moved: 10,000 rows too many are 3 pieces more
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
@@ -325,28 +326,32 @@ class Recorder:
         """Move the oldest rows to the shelf, where there are more than memory is to have.
 
         A change of thousands of partitions makes thousands of rows at once: what is left of a burst
-        is moved as the next events are. More than twice as many are moved whatever it takes, else
-        a load that makes many rows with each event would keep all of them in memory.
+        is moved as the next events are.
         """
         most = self.rows_in_memory + self.piece_rows
         for table, rows in self.rows.items():
-            for _ in self._pieces(rows, most):
+            for _ in range(self._pieces(rows, most)):
                 oldest = rows[: self.piece_rows]
                 self._shelve(table, list(self._rows(table, oldest)), {})
                 del rows[: self.piece_rows]
-        for _ in self._pieces(self._client_rows, most):
+        for _ in range(self._pieces(self._client_rows, most)):
             self._shelve_client_rows()
         while len(self.exchanges) >= most or self._weight >= self.bytes_in_memory:
             if not self._shelve_exchanges():
                 return
 
-    @staticmethod
-    def _pieces(rows: Sized, most: int) -> Iterator[None]:
-        """For each piece that is to be moved now."""
-        moved = 0
-        while len(rows) >= 2 * most or (len(rows) >= most and moved < PIECES_AT_ONCE):
-            moved += 1
-            yield
+    def _pieces(self, rows: Sized, most: int) -> int:
+        """The number of pieces of a table that are to be moved now.
+
+        Twice as many rows as events are folded, since an event has one row: a lasting load does
+        not gather. An event of a client may have thousands; with a share of what is too much more
+        are moved the more there are.
+        """
+        if len(rows) < most:
+            return 0
+        too_many = (len(rows) - most) // self.piece_rows + 1
+        at_once = max(PIECES_AT_ONCE, 2 * self.fold_events // self.piece_rows)
+        return min(too_many, at_once + too_many // SHARES)
 
     def _shelve_exchanges(self) -> int:
         """Move a piece of the oldest exchanges, fewer where they are large; returns how many."""

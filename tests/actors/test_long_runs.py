@@ -145,6 +145,24 @@ def test_a_load_that_makes_more_rows_than_are_moved_keeps_twice_its_room_at_most
     assert [row["offset"] for row in recorder.table("publish")] == list(range(3_000))
 
 
+def test_what_a_burst_has_left_is_moved_a_few_pieces_at_a_time() -> None:
+    """An actor waits for what its event moves: of 20,000 rows at once that is not all of them."""
+    recorder = Recorder("run", SimulatedRuntime())
+    recorder.fold_at, recorder.rows_in_memory = 100, 100
+    for number in range(20_000):
+        row = {"node": 1, "incarnation": "a", "offset": number, "epoch": 1}
+        recorder.trace("publish", {**row, "image_hash": "", "manifest": "log", "in_tx": False})
+    moved = []
+    for number in range(200):
+        before = recorder.shelf.count("publish")
+        exchange = Exchange(number, "Metadata", 12, -3, 1, MetadataRequest(), None, None, 0, None)
+        recorder.request(exchange, "")
+        moved.append(recorder.shelf.count("publish") - before)
+    assert 400 <= max(moved) <= 400 + 20_000 / 32
+    assert len(recorder.rows["publish"]) < 300
+    assert [row["offset"] for row in recorder.table("publish")] == list(range(20_000))
+
+
 def test_large_messages_count_by_their_bytes() -> None:
     """A response about ten thousand partitions takes the memory of thousands of others."""
     recorder = Recorder("run", SimulatedRuntime())
