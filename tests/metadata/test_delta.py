@@ -122,7 +122,7 @@ def test_clearing_elrs_touches_only_partitions_that_had_one() -> None:
     for name in ("", "foo"):
         cleared = delta(before, ClearElrRecord(topic_name=name))
         assert cleared.topic_ids == (uid(1),)
-        assert list(cleared.topics()[uid(1)].changed_partitions()) == [0]
+        assert list(cleared.topics()[uid(1)].changed_on(1)) == [0]
         assert list(cleared.local_changes(1).leaders) == [FOO_0]
 
 

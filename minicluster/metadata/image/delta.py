@@ -105,7 +105,6 @@ class TopicDelta:
     before: TopicImage | None
     after: TopicImage | None
     touched: Iterable[int] | None = field(default=None, compare=False)
-    _changed: list[dict[int, PartitionRegistration]] = field(default_factory=list, compare=False)
     _on_brokers: list[dict[int, list[int]]] = field(default_factory=list, compare=False)
 
     @property
@@ -115,14 +114,8 @@ class TopicDelta:
         assert topic is not None
         return topic
 
-    def changed_partitions(self) -> dict[int, PartitionRegistration]:
-        """The partitions that are new or differ, as they are now."""
-        for _ in self.compare():
-            pass
-        return self._changed[0]
-
     def changed_on(self, broker_id: int) -> Iterable[int]:
-        """Those of them that have a replica on the broker, or had one."""
+        """The partitions that are new or differ and have a replica on the broker, or had one."""
         for _ in self.compare():
             pass
         return self._on_brokers[0].get(broker_id, ())
@@ -133,9 +126,8 @@ class TopicDelta:
         What they change is kept once all are compared; nodes that compare at the same time keep
         the same.
         """
-        if self._changed:
+        if self._on_brokers:
             return
-        changed: dict[int, PartitionRegistration] = {}
         on_brokers: dict[int, list[int]] = {}
         if self.after is not None:
             old = {} if self.before is None else self.before.partitions
@@ -147,14 +139,12 @@ class TopicDelta:
                 old_partition, new = old.get(index), rows[index]
                 if not _differ(old_partition, new):
                     continue
-                changed[index] = new
                 replicas: Iterable[int] = new.replicas
                 if old_partition is not None and old_partition.replicas != replicas:
                     replicas = {*old_partition.replicas, *replicas}
                 for replica in replicas:
                     on_brokers.setdefault(replica, []).append(index)
         self._on_brokers.append(on_brokers)
-        self._changed.append(changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
