@@ -6,9 +6,13 @@ beside their machines; the ones here are understood by every shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Work = Generator[None, None, T]
+"""A work that may be large: each ``next()`` carries a part of it out, and it returns its result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.group_records import Row, group_rows, record_row
@@ -19,11 +20,20 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
+from minicluster.protocol.messages import (
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+)
 from minicluster.protocol.slices import SLICED
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 from minicluster.replica.requests import fetch
 
+JUDGED_AT_THE_END = frozenset({OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest})
+"""Requests whose rows no live rule takes: those of a large response are made some at a time."""
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
 Entry = tuple[int, str | None, RecordBatch]  # offset, value, batch
@@ -37,7 +47,8 @@ def client_rows(exchange: Exchange, response: Any, *, of_batches: bool = False) 
     topics may have the name as well.
 
     Shapes:  response: with its records, which the exchange does not keep; of_batches: of each
-             batch its last record alone, without the value, so that nothing is decompressed.
+             batch its last record alone, without the value, so that nothing is decompressed. What
+             only now the exchange has is taken now, the rows are made as they are read.
     """
     request = exchange.request
     if isinstance(request, ProduceRequest):
@@ -57,9 +68,15 @@ def client_rows(exchange: Exchange, response: Any, *, of_batches: bool = False) 
         "send_seq": exchange.send_seq,
         "received_seq": exchange.received_seq,
     }
+    return _completed(rows, of_the_exchange, exchange.topic_ids)
+
+
+def _completed(
+    rows: Iterator[Row], of_the_exchange: Row, topic_ids: Mapping[str, UUID]
+) -> Iterator[Row]:
     for row in rows:
         if row["topic_id"] is None and row["topic"] is not None:
-            topic_id = exchange.topic_ids.get(row["topic"])
+            topic_id = topic_ids.get(row["topic"])
             row["topic_id"] = None if topic_id is None else format_uuid(topic_id)
         yield {**of_the_exchange, **row}
 

@@ -91,16 +91,22 @@ def _pending(request: Any, response: Any) -> Iterator[Row]:
 
 def _offsets(kind: str, request: Any, response: Any) -> Iterator[Row]:
     """The offsets of a request that its response has accepted."""
+    accepted = [
+        (topic.name, _id_of(topic), partition.partition_index)
+        for topic in response.topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE
+    ]
+    if not accepted:
+        return
     sent = {
         (topic.name, _id_of(topic), partition.partition_index): partition.committed_offset
         for topic in request.topics
         for partition in topic.partitions
     }
-    for topic in response.topics:
-        for partition in topic.partitions:
-            place = topic.name, _id_of(topic), partition.partition_index
-            if partition.error_code == ErrorCode.NONE and place in sent:
-                yield record_row(kind, *place, sent[place], None) | {"group_id": request.group_id}
+    for place in accepted:
+        if place in sent:
+            yield record_row(kind, *place, sent[place], None) | {"group_id": request.group_id}
 
 
 def _id_of(topic: Any) -> UUID:

@@ -6,7 +6,8 @@ bounded, in rows and in bytes: old events are folded into the hash, and the olde
 shelf on disk, which is bounded as well. What it drops is a problem of the run.
 
 **Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
-value; no row is made from a body later (``tests/actors/test_recorded_clients.py``).
+value; no row is made from a body later (``tests/actors/test_recorded_clients.py``), but those of
+many offsets of a group: an actor makes some of them with each request.
 **Invariant:** a recorder ends no cluster. What fails in it is one of its ``problems``, and the run
 is unknown where it lacks evidence (``tests/actors/test_recorder_problems.py``).
 """
@@ -53,6 +54,7 @@ ROWS_IN_MEMORY = 20_000  # of each table, and up to twice as many after a burst
 PIECE_ROWS = 100  # that move at a time, while an actor waits: some 5 ms for requests
 PIECES_AT_ONCE = 4  # of each table, and a share of what a burst has left
 SHARES = 32  # of which one is moved: 10,000 rows too many are 3 pieces more
+CLIENT_ROWS_AT_ONCE = PIECES_AT_ONCE * PIECE_ROWS  # some 5 ms: as many as move at a time
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 2 * 1024 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
@@ -107,6 +109,7 @@ class Recorder:
         self._lock = threading.RLock()
         self.exchanges: list[Exchange] = []
         self._client_rows: list[dict[str, Any]] = []
+        self._unmade: deque[tuple[Exchange, Iterator[dict[str, Any]]]] = deque()
         self._misled: set[str] = set()  # clients that were told what no node said
         self._on_their_way: list[tuple[Exchange, list[dict[str, Any]]]] = []
         self.rows: dict[str, list[tuple[int, int, str, Mapping[str, Any]]]] = {
@@ -164,6 +167,9 @@ class Recorder:
                 self.own_problems.add(f"the record of a {exchange.api}", error, "client_record")
         self._weigh(exchange, exchange.request)
         exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
+        if self._unmade:
+            with self._lock:
+                self._make_client_rows(CLIENT_ROWS_AT_ONCE)
         # Here and not at each event: no cluster runs for long without a request.
         if len(self._events) >= self.fold_at or self._is_heavy:
             with self._lock:
@@ -459,6 +465,8 @@ class Recorder:
         if table == "rpc":
             return self._rpc_rows(self.exchanges)
         if table == "client_record":
+            while self._unmade:
+                self._make_client_rows(CLIENT_ROWS_AT_ONCE)
             self._note_received()
             return iter(self._client_rows)
         return self._rows(table, self.rows[table])
@@ -469,23 +477,53 @@ class Recorder:
         return self._client_rows_made < trace.CLIENT_ROWS_MAX
 
     def _add_client_rows(self, exchange: Exchange, response: Any) -> list[dict[str, Any]]:
-        """Make the rows of a response to a client, whose records nobody keeps."""
+        """Make the rows of a response to a client, whose records nobody keeps.
+
+        Shapes:  -> the rows that the live rules take.
+        """
         if not self._has_room:
             self.client_rows_left_out += 1
             return []
-        from minicluster.actors.recording.client_records import client_rows
+        from minicluster.actors.recording.client_records import JUDGED_AT_THE_END, client_rows
 
-        common = {"run_id": self.run_id, "vt": self._clock.now_ms, "seq": exchange.resp_seq}
-        rows = [common | trace.row("client_record", row) for row in client_rows(exchange, response)]
-        if exchange.client_id in self._misled:
-            for row in rows:
-                row["misled"] = True
+        rows = self._rows_of(exchange, client_rows(exchange, response))
+        judged: list[dict[str, Any]] = []
+        if type(exchange.request) not in JUDGED_AT_THE_END:
+            judged = list(rows)
+            rows = iter(judged)
         with self._lock:
+            self._unmade.append((exchange, rows))
+            self._make_client_rows(CLIENT_ROWS_AT_ONCE)
+        return judged
+
+    def _rows_of(
+        self, exchange: Exchange, returned: Iterator[dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a response that leaves now, each made as it is read."""
+        common = {"run_id": self.run_id, "vt": self._clock.now_ms, "seq": exchange.resp_seq}
+        misled = {"misled": True} if exchange.client_id in self._misled else {}
+
+        def complete(row: dict[str, Any]) -> dict[str, Any]:
+            self._client_rows_made += 1
+            return common | trace.row("client_record", row | misled)
+
+        return map(complete, returned)
+
+    def _make_client_rows(self, count: int) -> None:
+        """Make rows of the oldest responses that lack some, so that all stay in order."""
+        while self._unmade and count > 0:
+            exchange, unmade = self._unmade[0]
+            rows: list[dict[str, Any]] = []
+            try:
+                rows += itertools.islice(unmade, count)
+            except Exception as error:
+                self.own_problems.add(f"the record of a {exchange.api}", error, "client_record")
+            if len(rows) < count:
+                self._unmade.popleft()
+            count -= len(rows)
             self._client_rows += rows
-            self._client_rows_made += len(rows)
-            if rows and exchange.open:
+            if rows:  # which may have been received before they were made
                 self._on_their_way.append((exchange, rows))
-        return rows
 
     def _note_received(self) -> None:
         """Complete the rows of responses that have arrived since."""

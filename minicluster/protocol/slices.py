@@ -10,10 +10,8 @@ a hash map in many APIs, holds in a slice, and so does what an API says of one t
 A machine that has to see a request whole carries it out in parts itself (``effects.Continue``):
 Fetch has one session and one limit of bytes (replica/requests/fetch.py), Metadata one image
 (broker/requests/metadata.py), a request to the controller is one event of its queue and one batch
-of the log (controller/parts.py).
-
-Neither is done with what is one decision: commits of offsets and additions to a transaction (one
-batch).
+of the log (controller/parts.py), and one to a coordinator is one event of its shard and one batch
+(coordinator/runtime/runtime.py).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,9 +12,15 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.replica_manager import ReplicaManager
+from minicluster.actors.recording import recorder
+from minicluster.coordinator.runtime import parts
 from minicluster.effects import Continue
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import FetchRequest
+from minicluster.protocol.messages import (
+    FetchRequest,
+    FindCoordinatorRequest,
+    OffsetCommitRequest,
+)
 from minicluster.replica.requests import fetch
 
 PARTITIONS = 10
@@ -37,11 +44,14 @@ class Client:
                 for n in range(partitions)
             ),
         )
+        self.send(FetchRequest(max_wait_ms=0, topics=(topic,)), 12, timeout_ms)
+
+    def send(self, request: Any, version: int, timeout_ms: int | None = None) -> None:
         inside(self.cluster).network.request(
             src=-self.connection,
             dst=1,
-            body=FetchRequest(max_wait_ms=0, topics=(topic,)),
-            version=12,
+            body=request,
+            version=version,
             caller=self,
             connection=self.connection,
             timeout_ms=timeout_ms,
@@ -145,3 +155,61 @@ def test_the_trace_of_a_large_response_has_the_partitions_with_records(
     ]
     assert [(row["f"], row["part"]) for row in rows] == [("fetch", 7), ("read", 7)]
     assert cluster.verify(engine="process").valid
+
+
+@pytest.fixture
+def group(cluster: MiniCluster) -> Client:
+    """A client of the broker that coordinates the group "g"."""
+    client = Client(cluster, 3)
+    client.send(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 4)
+    assert client.ended().response.coordinators[0].node_id == 1
+    return client
+
+
+def _commit(partitions: int, offset: int) -> OffsetCommitRequest:
+    kind = OffsetCommitRequest
+    each = (
+        kind.OffsetCommitRequestPartition(partition_index=n, committed_offset=offset)
+        for n in range(partitions)
+    )
+    topic = kind.OffsetCommitRequestTopic(name="orders", partitions=tuple(each))
+    return kind(group_id="g", topics=(topic,))
+
+
+def test_the_rows_of_many_offsets_are_made_some_at_a_time(
+    cluster: MiniCluster, group: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them where somebody reads them, and in the order of the responses."""
+    monkeypatch.setattr(recorder, "CLIENT_ROWS_AT_ONCE", 3)
+    of_cluster = inside(cluster).recorder
+    made = [of_cluster._client_rows_made]
+    for partitions, offset in ((PARTITIONS, 5), (1, 6)):
+        group.send(_commit(partitions, offset), 8)
+        assert not group.ended().response.topics[0].partitions[0].error_code
+        made.append(of_cluster._client_rows_made)
+    assert max(after - before for before, after in pairwise(made)) < PARTITIONS
+    rows = [row for row in of_cluster.table("client_record") if row["f"] == "commit"]
+    assert [(row["part"], row["offset"]) for row in rows] == [
+        *((n, 5) for n in range(PARTITIONS)),
+        (0, 6),
+    ]
+    assert rows[0]["seq"] == rows[PARTITIONS - 1]["seq"] < rows[PARTITIONS]["seq"]
+    assert all(row["received_seq"] > row["resp_seq"] == row["seq"] for row in rows)
+    assert len({row["topic_id"] for row in rows}) == 1 and rows[0]["topic_id"] is not None
+    assert cluster.verify(engine="process").valid
+
+
+def test_another_client_is_served_while_many_offsets_are_committed(
+    cluster: MiniCluster, group: Client, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "ELEMENTS_PER_PART", 3)
+    held.is_on = True
+    group.send(_commit(PARTITIONS, 5), 8)
+    cluster.wait_until(lambda: bool(held.parts))
+    other = Client(cluster, 4)
+    other.fetch(1)
+    assert other.ended().response.error_code == ErrorCode.NONE
+    assert not group.completions
+    held.release()
+    [topic] = group.ended().response.topics
+    assert [data.error_code for data in topic.partitions] == [ErrorCode.NONE] * PARTITIONS

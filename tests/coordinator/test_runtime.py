@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.coordinator.runtime import parts
+from minicluster.coordinator.runtime.parts import Parts, listed
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
-from minicluster.effects import Effect
+from minicluster.effects import Continue, Effect, Work
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
@@ -45,15 +47,26 @@ class Bench:
         self.log = log or Log()
         self.effects: list[Effect] = []
         self.timers = Timers("t", self.effects)
+        self.parts = Parts(self.effects, self._taken)
         self.runtime: CoordinatorRuntime[Offsets] = CoordinatorRuntime(
             self.log,
             Offsets,
             self.timers,
+            self.parts,
             write_timeout_ms=WRITE_TIMEOUT_MS,
             on_loaded=lambda *_: None,
             on_unloaded=lambda *_: None,
         )
         self.given: list[tuple[object, ErrorCode | None]] = []
+
+    def _taken(self, now_ms: int) -> list[Effect]:
+        taken, self.effects[:] = list(self.effects), []
+        return taken
+
+    def carry_on(self, now_ms: int = 0) -> None:
+        """Carry the next part of the event in progress out."""
+        [part] = [effect for effect in self._taken(now_ms) if isinstance(effect, Continue)]
+        self.effects += part.next_part(now_ms)
 
     def load(self) -> None:
         self.runtime.on_elected(0, 1, 0)
@@ -73,6 +86,7 @@ class Bench:
             0,
             lambda shard, _: shard.offsets.committed_value(partition),
             lambda value, error, _: found.append(value),
+            0,
         )
         return found[0]
 
@@ -187,3 +201,98 @@ def test_a_dictionary_is_read_as_of_any_committed_offset() -> None:
         assert states.committed().get("a") == states.committed_value("a")
         seen.append(states.committed_value("a"))
     assert seen == [1, 2, 3, None]
+
+
+# --- large events, in parts -----------------------------------------------------------------------
+
+
+def large(bench: Bench, count: int, partition: int = 0) -> None:
+    """Commit an offset for each of some partitions, as one event."""
+
+    def operation(_: Offsets, __: int) -> Work[Result]:
+        records = yield from listed(
+            CoordinatorRecord(
+                OffsetCommitKey(group="g", topic="t", partition=index),
+                OffsetCommitValue(offset=7),
+                3,
+            )
+            for index in range(count)
+        )
+        return Result(records=tuple(records), response="large")
+
+    bench.runtime.write(partition, operation, bench._done, 0)
+
+
+@pytest.fixture
+def of_parts(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A runtime with parts of two elements, and two shards."""
+    monkeypatch.setattr(parts, "ELEMENTS_PER_PART", 2)
+    bench = Bench()
+    bench.log.mark = None  # all is replicated at once
+    bench.load()
+    bench.runtime.on_elected(1, 1, 0)
+    return bench
+
+
+def test_an_event_of_another_shard_comes_between_the_parts(of_parts: Bench) -> None:
+    large(of_parts, 4)
+    assert of_parts.given == []
+    of_parts.runtime.write(1, lambda _, __: Result(response="other"), of_parts._done, 0)
+    of_parts.commit(0, 9)
+    assert of_parts.given == [("other", None)]
+    while len(of_parts.given) < 3:
+        of_parts.carry_on()
+    assert of_parts.given == [("other", None), ("large", None), (9, None)]
+    assert [of_parts.read(index) for index in range(4)] == [9, 7, 7, 7]
+    assert [batch.count for batch in of_parts.log.batches] == [4, 1]
+
+
+def test_what_is_committed_in_the_midst_of_an_event_is_known_at_its_end(of_parts: Bench) -> None:
+    of_parts.log.mark = 0
+    of_parts.commit(5, 1)
+    large(of_parts, 4)
+    of_parts.log.mark = 1
+    of_parts.runtime.on_high_watermark(0, 1, 0)
+    assert of_parts.given == [], "it waits for the event"
+    for _ in range(20):
+        if of_parts.given:
+            break
+        of_parts.carry_on()
+    assert of_parts.given == [(1, None)]
+    of_parts.log.mark = 5
+    of_parts.runtime.on_high_watermark(0, 5, 0)
+    assert of_parts.given == [(1, None), ("large", None)]
+
+
+@pytest.mark.parametrize("parts_before", range(5))
+def test_a_shard_that_is_led_elsewhere_ends_its_event_and_those_behind_it(
+    of_parts: Bench, parts_before: int
+) -> None:
+    """Before the append and after it; there is one response to each."""
+    large(of_parts, 4)
+    of_parts.commit(0, 9)
+    for _ in range(parts_before):
+        of_parts.carry_on()
+    of_parts.runtime.on_resigned(0, 2, 0)
+    rejected = None, ErrorCode.NOT_COORDINATOR
+    assert of_parts.given == [rejected, rejected]
+    of_parts.runtime.on_elected(0, 3, 0)
+    while any(isinstance(effect, Continue) for effect in of_parts.effects):
+        of_parts.carry_on()
+    assert of_parts.given == [rejected, rejected]
+    of_parts.timers.run(0)
+    of_parts.timers.run(0)
+    held = {of_parts.read(index) for index in range(4)}
+    assert held == ({7} if of_parts.log.batches else {None})
+
+
+def test_a_read_waits_for_the_event_before_it(of_parts: Bench) -> None:
+    large(of_parts, 3)
+    found: list[object] = []
+    of_parts.runtime.read(
+        0, lambda shard, _: shard.offsets.committed(), lambda value, *_: found.append(value), 0
+    )
+    while not found:
+        assert not of_parts.given
+        of_parts.carry_on()
+    assert found == [{0: 7, 1: 7, 2: 7}]

@@ -25,6 +25,13 @@ of a shard is the leader epoch of its partition:
 * the markers of a transaction carry the epoch, and the leader of the partition rejects a marker
   below the last one's (TRANSACTION_COORDINATOR_FENCED).
 
+What is done with a shard is an event, and a large one is carried out in parts, between which the
+other requests of its broker come (``effects.Continue``). Other events of the shard wait for the
+last part: what they read is the state before or after it, and there is still one batch for each
+write, which is appended as a whole. So the order of the events is that of their arrival, as in
+Kafka, where a shard has a queue of its own; and what is known at the end of an event is what the
+log says then.
+
 Source:  CoordinatorRuntime, CoordinatorLoaderImpl, CoordinatorOperationExceptionHelper.
 """
 
@@ -33,7 +40,10 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from types import GeneratorType
 from typing import Any, Generic, TypeVar
 
 from minicluster.configs.without_effect import LOAD_BUFFER_BYTES
@@ -43,9 +53,11 @@ from minicluster.coordinator.runtime.internal_log import (
     InternalLog,
     Producer,
 )
-from minicluster.coordinator.runtime.shard import OperationError, Result, Shard
+from minicluster.coordinator.runtime.parts import Parts, listed, portions
+from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result, Shard
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
+from minicluster.effects import Work
 from minicluster.log import InvalidBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.metadata.image.delta import MetadataDelta
@@ -60,7 +72,10 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.replica.producers.verification import VerificationGuard
 
 S = TypeVar("S", bound=Shard)
-Operation = Callable[[S, int], Result]
+Operation = Callable[[S, int], Result | Work[Result]]
+"""Decides with a shard, at a time; a work where that may be much."""
+Reading = Callable[[S, int], Any]
+"""Reads a shard as of an offset; likewise."""
 Done = Callable[[Any, ErrorCode | None, str | None], None]
 """Takes the response, or the error and its message."""
 
@@ -74,7 +89,11 @@ class ShardState(enum.Enum):
 
 
 class _Context(Generic[S]):
-    """One partition that this broker leads."""
+    """One partition that this broker leads.
+
+    Shapes:  event: the one that is between two of its parts; waiting: those behind it. now_ms: of
+             the part that is carried out.
+    """
 
     def __init__(self, shard: S, epoch: int, timeline: Timeline, timers: ShardTimers) -> None:
         self.shard = shard
@@ -86,6 +105,9 @@ class _Context(Generic[S]):
         self.last_written = 0
         self.last_committed = 0
         self.deferred: deque[tuple[int, Callable[[ErrorCode | None, int], None]]] = deque()
+        self.event: Work[None] | None = None
+        self.waiting: deque[Work[None]] = deque()
+        self.now_ms = 0
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -101,6 +123,7 @@ class CoordinatorRuntime(Generic[S]):
         log: InternalLog,
         make_shard: Callable[[int, Timeline, ShardTimers], S],
         timers: Timers,
+        parts: Parts,
         *,
         write_timeout_ms: int,
         on_loaded: Callable[[S, int], None],
@@ -113,6 +136,7 @@ class CoordinatorRuntime(Generic[S]):
         self._on_written = on_written
         self._make_shard = make_shard
         self._timers = timers
+        self._parts = parts
         self._write_timeout_ms = write_timeout_ms
         self._contexts: dict[int, _Context[S]] = {}
         self._image = MetadataImage.EMPTY
@@ -157,7 +181,18 @@ class CoordinatorRuntime(Generic[S]):
         deferred, context.deferred = context.deferred, deque()
         for _, complete in deferred:
             complete(ErrorCode.NOT_COORDINATOR, now_ms)
+        self._end_events(context)
         self._on_unloaded(context.shard, now_ms)
+
+    def _end_events(self, context: _Context[S]) -> None:
+        """Reject what has begun or waits in a shard that is no more: its log is led elsewhere."""
+        event, context.event = context.event, None
+        waiting, context.waiting = context.waiting, deque()
+        if event is not None:
+            with suppress(StopIteration):
+                event.throw(OperationError(ErrorCode.NOT_COORDINATOR))
+        for rejected in waiting:  # each finds that there is no shard
+            next(rejected, None)
 
     def _load(self, partition: int, context: _Context[S], now_ms: int) -> None:
         if self._contexts.get(partition) is not context:
@@ -200,7 +235,9 @@ class CoordinatorRuntime(Generic[S]):
     def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> None:
         """All below an offset is committed: responses that waited for it are given."""
         context = self._contexts.get(partition)
-        if context is not None and context.state is ShardState.ACTIVE:
+        if context is None or context.state is not ShardState.ACTIVE:
+            return
+        if context.event is None:  # else the event's end commits, with all that it has written
             self._commit(context, offset, now_ms)
 
     def _commit(self, context: _Context[S], offset: int, now_ms: int) -> None:
@@ -215,9 +252,49 @@ class CoordinatorRuntime(Generic[S]):
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
         """A newer image was published."""
         self._image = image
-        for context in list(self._contexts.values()):
+        for partition, context in list(self._contexts.items()):
             if context.state is ShardState.ACTIVE:
-                context.shard.on_metadata(image, now_ms)
+                self._take(partition, self._take_image(context, image), now_ms)
+
+    def _take_image(self, context: _Context[S], image: MetadataImage) -> Work[None]:
+        context.shard.on_metadata(image, context.now_ms)
+        yield from ()  # it is one part
+
+    # --- events -----------------------------------------------------------------------------
+
+    def _take(self, partition: int, event: Work[None], now_ms: int) -> None:
+        """Carry an event of a partition out, behind those that have come before it."""
+        context = self._contexts.get(partition)
+        if context is None:
+            next(event, None)  # which rejects at once
+        elif context.event is not None:
+            context.waiting.append(event)
+        else:
+            self._carry_out(partition, context, event, now_ms)
+
+    def _carry_out(
+        self, partition: int, context: _Context[S], event: Work[None], now_ms: int
+    ) -> bool:
+        """Carry a part of an event out; False for the last one, else others follow this input."""
+        context.now_ms = now_ms
+        if next(event, _ENDED) is _ENDED:
+            return False
+        assert context.event is None, "an event begins no other one before its last part"
+        context.event = event
+        self._parts.follow(partial(self._continue, partition, context))
+        return True
+
+    def _continue(self, partition: int, context: _Context[S], now_ms: int) -> None:
+        """Carry the next part of an event out, and behind its last one those that have waited.
+
+        What was committed meanwhile comes before these, as it does in Kafka's queues.
+        """
+        event, context.event = context.event, None
+        while event is not None:  # else the shard is no more, or all is done
+            if self._carry_out(partition, context, event, now_ms):
+                return
+            self._commit(context, self._log.high_watermark(partition), now_ms)
+            event = context.waiting.popleft() if context.waiting else None
 
     # --- operations -------------------------------------------------------------------------
 
@@ -265,23 +342,25 @@ class CoordinatorRuntime(Generic[S]):
                  COORDINATOR_NOT_AVAILABLE, and what the operation rejects with.
         Source:  CoordinatorRuntime.CoordinatorWriteEvent.
         """
+        self._take(partition, self._write(partition, operation, done, producer), now_ms)
+
+    def _write(
+        self, partition: int, operation: Operation[S], done: Done, producer: Producer | None
+    ) -> Work[None]:
+        result = NOTHING
         try:
             context = self._require(partition)
             context.timeline.written = context.last_written + 1
-            result = operation(context.shard, now_ms)
-        except OperationError as rejection:
-            done(None, *_translated(rejection.error, rejection.message))
+            result = yield from _whole(operation(context.shard, context.now_ms))
+            if result.records:
+                yield from self._append(partition, context, result, producer)
+        except (OperationError, AppendFailed) as failure:
+            if result.on_append is not None:
+                result.on_append(failure.error, context.now_ms)
+            done(None, *_translated(failure.error, _message(failure)))
             return
-        if result.records:
-            try:
-                self._append(partition, context, result, producer, now_ms)
-            except AppendFailed as failure:
-                if result.on_append is not None:
-                    result.on_append(failure.error, now_ms)
-                done(None, *_translated(failure.error, str(failure)))
-                return
-        self._defer(context, result, done, now_ms)
-        self._commit(context, self._log.high_watermark(partition), now_ms)
+        self._defer(context, result, done, context.now_ms)
+        self._commit(context, self._log.high_watermark(partition), context.now_ms)
 
     def write_transactional(
         self,
@@ -316,30 +395,34 @@ class CoordinatorRuntime(Generic[S]):
         Errors:  by ``done``, as those of ``write``.
         Source:  CoordinatorRuntime.CoordinatorCompleteTransactionEvent.
         """
+        self._take(partition, self._complete_transaction(partition, marker, done), now_ms)
+
+    def _complete_transaction(self, partition: int, marker: EndTxnMarker, done: Done) -> Work[None]:
         try:
             context = self._require(partition)
-            end = self._log.append_end_txn_marker(partition, marker, now_ms)
-        except OperationError as rejection:
-            done(None, *_translated(rejection.error, rejection.message))
-            return
-        except AppendFailed as failure:
-            done(None, *_translated(failure.error, str(failure)))
+            end = self._log.append_end_txn_marker(partition, marker, context.now_ms)
+        except (OperationError, AppendFailed) as failure:
+            done(None, *_translated(failure.error, _message(failure)))
             return
         context.last_written = context.timeline.written = end
         context.shard.replay_end_transaction(
             marker.producer_id, marker.producer_epoch, committed=marker.committed
         )
-        self._defer(context, Result(), done, now_ms)
-        self._commit(context, self._log.high_watermark(partition), now_ms)
+        self._defer(context, Result(), done, context.now_ms)
+        self._commit(context, self._log.high_watermark(partition), context.now_ms)
+        yield from ()  # it is one part
 
-    def read(self, partition: int, operation: Callable[[S, int], Any], done: Done) -> None:
+    def read(self, partition: int, operation: Reading[S], done: Done, now_ms: int) -> None:
         """Read a shard as of its committed offset, which the operation takes.
 
         Source:  CoordinatorRuntime.CoordinatorReadEvent.
         """
+        self._take(partition, self._read(partition, operation, done), now_ms)
+
+    def _read(self, partition: int, operation: Reading[S], done: Done) -> Work[None]:
         try:
             context = self._require(partition)
-            response = operation(context.shard, context.last_committed)
+            response = yield from _whole(operation(context.shard, context.last_committed))
         except OperationError as rejection:
             done(None, *_translated(rejection.error, rejection.message))
             return
@@ -379,24 +462,22 @@ class CoordinatorRuntime(Generic[S]):
         return context
 
     def _append(
-        self,
-        partition: int,
-        context: _Context[S],
-        result: Result,
-        producer: Producer | None,
-        now_ms: int,
-    ) -> None:
-        encoded = [encode_coordinator_record(record) for record in result.records]
-        end = self._log.append(partition, encoded, producer, now_ms)
+        self, partition: int, context: _Context[S], result: Result, producer: Producer | None
+    ) -> Work[None]:
+        records = result.records
+        encoded = yield from listed(map(encode_coordinator_record, records))
+        end = self._log.append(partition, encoded, producer, context.now_ms)
         context.last_written = end
-        self._on_written(result.records)
-        if result.is_applied:
-            return
-        first = end - len(result.records)
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         epoch = NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch
-        for offset, record in enumerate(result.records, first):
-            context.shard.replay(record, offset, producer_id, epoch)
+        first = end - len(records)
+        for part in portions(records):
+            self._on_written(part)
+            for offset, record in enumerate(() if result.is_applied else part, first):
+                context.shard.replay(record, offset, producer_id, epoch)
+            first += len(part)
+            if first < end:
+                yield
 
     def _defer(self, context: _Context[S], result: Result, done: Done, now_ms: int) -> None:
         is_open = True
@@ -423,6 +504,18 @@ class CoordinatorRuntime(Generic[S]):
             complete(None, now_ms)
         else:
             context.deferred.append((context.last_written, complete))
+
+
+_ENDED = object()  # of an event
+
+
+def _whole(decided: Any) -> Work[Any]:
+    """What an operation has decided, at once or as a work."""
+    return (yield from decided) if isinstance(decided, GeneratorType) else decided
+
+
+def _message(failure: OperationError | AppendFailed) -> str | None:
+    return failure.message if isinstance(failure, OperationError) else str(failure)
 
 
 _NOT_AVAILABLE = frozenset(

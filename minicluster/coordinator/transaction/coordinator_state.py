@@ -10,6 +10,7 @@ from typing import Any
 
 from minicluster.coordinator.internal_topics import partition_count
 from minicluster.coordinator.runtime.internal_log import InternalLog
+from minicluster.coordinator.runtime.parts import Parts
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timers import Timers
@@ -60,6 +61,7 @@ class CoordinatorState:
         self.image = MetadataImage.EMPTY
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
+        self.parts = Parts(self._effects, self.take_effects)
         self.producer_ids = ProducerIds(broker_id)
         self.channel = ControllerChannel(
             name="producer-ids", ids=ids, retry_timeout_ms=_PRODUCER_IDS_TIMEOUT_MS
@@ -68,6 +70,7 @@ class CoordinatorState:
             log,
             TransactionShard,
             self.timers,
+            self.parts,
             write_timeout_ms=config.request_timeout_ms,
             on_loaded=self._complete_prepared,
             on_unloaded=lambda shard, _: self.markers.remove_markers(shard),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -18,6 +18,7 @@ from minicluster.coordinator.group.consumer.group import (
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.runtime.gathered import Gathered
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.java_order import (
     TimelineHashOrder,
@@ -68,8 +69,10 @@ def handle_list_groups(
 
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
-    groups: list[Any] = []
-    errors: list[ErrorCode] = []
+    partitions = concurrent_map_order(
+        [(GROUP_METADATA_TOPIC, partition) for partition in state.runtime.partitions],
+        topic_partition_hash,
+    )
 
     def operation(shard: GroupShard, _: int) -> list[Any]:
         return [
@@ -85,20 +88,24 @@ def handle_list_groups(
             and (not types or group.type.lower() in types)
         ]
 
-    def done(listed: list[Any] | None, error: ErrorCode | None, _: str | None) -> None:
-        groups.extend(listed or ())
-        if error not in (None, ErrorCode.NOT_COORDINATOR):
-            errors.append(error)
+    def respond(outcomes: list[tuple[list[Any] | None, ErrorCode | None]]) -> None:
+        errors = (error for _, error in outcomes if error not in (None, ErrorCode.NOT_COORDINATOR))
+        groups = chain.from_iterable(listed or () for listed, _ in outcomes)
+        error = next(errors, None)
+        state.respond(
+            context.token,
+            ListGroupsResponse(groups=tuple(groups))
+            if error is None
+            else ListGroupsResponse(error_code=error),
+        )
 
-    for _, partition in concurrent_map_order(
-        [(GROUP_METADATA_TOPIC, partition) for partition in state.runtime.partitions],
-        topic_partition_hash,
-    ):
-        state.runtime.read(partition, operation, done)
-    if errors:
-        state.respond(context.token, ListGroupsResponse(error_code=errors[0]))
-    else:
-        state.respond(context.token, ListGroupsResponse(groups=tuple(groups)))
+    gathered = Gathered(len(partitions), respond)
+
+    def done(place: int, listed: list[Any] | None, error: ErrorCode | None, _: str | None) -> None:
+        gathered.take(place, (listed, error))
+
+    for place, (_, partition) in enumerate(partitions):
+        state.runtime.read(partition, operation, partial(done, place), now_ms)
 
 
 def _in_order(groups: Mapping[str, Group]) -> list[Group]:
@@ -125,18 +132,27 @@ def handle_describe_groups(
     now_ms: int,
 ) -> None:
     """Describe each group; one that is not there is Dead."""
-    described = []
-    for group_id in chain(*state.by_partition(request.groups).values()):
-        group = _describe(state, group_id, version)
-        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group = replace(group, authorized_operations=ON_GROUP)
-        described.append(group)
-    state.respond(context.token, DescribeGroupsResponse(groups=tuple(described)))
+    with_operations = request.include_authorized_operations
+
+    def respond(described: list[Any]) -> None:
+        groups = tuple(map(_with_operations, described) if with_operations else described)
+        state.respond(context.token, DescribeGroupsResponse(groups=groups))
+
+    group_ids = list(chain(*state.by_partition(request.groups).values()))
+    gathered = Gathered(len(group_ids), respond)
+    for place, group_id in enumerate(group_ids):
+        _describe(state, group_id, version, partial(gathered.take, place), now_ms)
 
 
-def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
-    described: list[Any] = []
+def _with_operations(group: Any) -> Any:
+    if group.error_code == ErrorCode.NONE:
+        return replace(group, authorized_operations=ON_GROUP)
+    return group
 
+
+def _describe(
+    state: CoordinatorState, group_id: str, version: int, take: Callable[[Any], None], now_ms: int
+) -> None:
     def operation(shard: GroupShard, _: int) -> Any:
         group = shard.groups.committed_value(group_id)
         if isinstance(group, ClassicGroup):
@@ -149,12 +165,9 @@ def _describe(state: CoordinatorState, group_id: str, version: int) -> Any:
         return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
 
     def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        described.append(
-            Described(group_id=group_id, error_code=error) if error is not None else group
-        )
+        take(Described(group_id=group_id, error_code=error) if error is not None else group)
 
-    state.read(group_id, operation, done)
-    return described[0]
+    state.read(group_id, operation, done, now_ms)
 
 
 def _described(group: ClassicGroup) -> Any:
@@ -201,29 +214,31 @@ def handle_consumer_group_describe(
     Errors:  by group UNSUPPORTED_VERSION while the protocol is off, INVALID_GROUP_ID,
              GROUP_ID_NOT_FOUND.
     """
-    described = []
-    group_ids: Iterable[str] = request.group_ids
+    with_operations = request.include_authorized_operations
+
+    def respond(described: list[Any]) -> None:
+        groups = tuple(map(_with_operations, described) if with_operations else described)
+        state.respond(context.token, ConsumerGroupDescribeResponse(groups=groups))
+
+    group_ids = list(request.group_ids)
     if state.is_consumer_protocol_enabled:
         named = state.by_partition(group_id for group_id in group_ids if group_id)
-        group_ids = chain((i for i in group_ids if not i), *named.values())
-    for group_id in group_ids:
+        group_ids = [*(i for i in group_ids if not i), *chain(*named.values())]
+    gathered = Gathered(len(group_ids), respond)
+    for place, group_id in enumerate(group_ids):
+        take = partial(gathered.take, place)
         if not state.is_consumer_protocol_enabled:
-            group = DescribedConsumerGroup(
-                group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION
-            )
+            error = ErrorCode.UNSUPPORTED_VERSION
+            take(DescribedConsumerGroup(group_id=group_id, error_code=error))
         elif not group_id:
-            group = DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID)
+            take(DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID))
         else:
-            group = _describe_consumer_group(state, group_id)
-        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group = replace(group, authorized_operations=ON_GROUP)
-        described.append(group)
-    state.respond(context.token, ConsumerGroupDescribeResponse(groups=tuple(described)))
+            _describe_consumer_group(state, group_id, take, now_ms)
 
 
-def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
-    described: list[Any] = []
-
+def _describe_consumer_group(
+    state: CoordinatorState, group_id: str, take: Callable[[Any], None], now_ms: int
+) -> None:
     def operation(shard: GroupShard, _: int) -> Any:
         try:
             return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
@@ -233,12 +248,11 @@ def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
             )
 
     def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        described.append(
+        take(
             group if error is None else DescribedConsumerGroup(group_id=group_id, error_code=error)
         )
 
-    state.read(group_id, operation, done)
-    return described[0]
+    state.read(group_id, operation, done, now_ms)
 
 
 def _described_consumer_group(shard: GroupShard, group: ConsumerGroup) -> Any:
@@ -327,19 +341,15 @@ def handle_delete_groups(
     Errors:  by group GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
     by_partition = state.by_partition(dict.fromkeys(request.groups_names))
-    parts: dict[int, list[Any]] = {}
 
-    def finish(partition: int, part: list[Any]) -> None:
-        parts[partition] = part
-        if len(parts) == len(by_partition):
-            results = [result for partition in by_partition for result in parts[partition]]
-            state.respond(context.token, DeleteGroupsResponse(results=tuple(results)))
+    def respond(results: list[list[Any]]) -> None:
+        deleted = DeleteGroupsResponse(results=tuple(chain.from_iterable(results)))
+        state.respond(context.token, deleted)
 
-    if not by_partition:
-        state.respond(context.token, DeleteGroupsResponse())
-    for partition, group_ids in by_partition.items():
+    gathered = Gathered(len(by_partition), respond)
+    for place, (partition, group_ids) in enumerate(by_partition.items()):
         in_order = hash_map_order(group_ids, string_hash)
-        _delete_of_partition(state, partition, in_order, partial(finish, partition), now_ms)
+        _delete_of_partition(state, partition, in_order, partial(gathered.take, place), now_ms)
 
 
 def _delete_of_partition(

@@ -16,8 +16,10 @@ Source:    KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest;
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice, repeat
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
@@ -28,8 +30,11 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
 from minicluster.coordinator.runtime.internal_log import Producer
+from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import OperationError, Result
+from minicluster.effects import Work
 from minicluster.java_order import utf16_length
+from minicluster.metadata.image.topics import TopicsImage
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
@@ -85,32 +90,69 @@ class Outcomes:
             self._topics.append(self._by_key[key])
         return self._by_key[key]
 
-    def add(self, name: str, topic_id: uuid.UUID, partition: int, error: ErrorCode) -> None:
-        """Add the outcome of one partition."""
-        self.topic(name, topic_id).errors.append((partition, error))
+    def extend(self, outcome: TopicOutcome) -> None:
+        """Add the outcomes of some partitions of a topic."""
+        self.topic(outcome.name, outcome.topic_id).errors.extend(outcome.errors)
 
-    def merge(
-        self, topics: Sequence[TopicToCommit], errors: Sequence[ErrorCode] | ErrorCode
-    ) -> None:
-        """Add the outcomes of topics, partition by partition, or one error for all of them.
+    def merged(
+        self, topics: Sequence[TopicToCommit], errors: Iterable[ErrorCode]
+    ) -> Work[Outcomes]:
+        """These, and the outcomes of topics, partition by partition.
 
         A topic that the request has twice is there twice where there is nothing to merge it with.
         """
-        count = sum(len(topic.partitions) for topic in topics)
-        each = iter([errors] * count if isinstance(errors, ErrorCode) else errors)
-        topic_outcomes = [
+        each = iter(errors)
+        added = yield from listed(
             TopicOutcome(
                 topic.name,
                 topic.topic_id,
                 [(partition.partition_index, next(each)) for partition in topic.partitions],
             )
             for topic in topics
-        ]
-        if not self._topics:
-            self._topics = topic_outcomes
-            return
-        for outcome in topic_outcomes:
-            self.topic(outcome.name, outcome.topic_id).errors.extend(outcome.errors)
+        )
+        merged = Outcomes(by_id=self._by_id)
+        if self._topics:
+            yield from listed(map(merged.extend, chain(self._topics, added)))
+        else:
+            merged._topics = added
+        return merged
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A request that commits offsets, with the topics that exist and the outcomes of all others.
+
+    The response is ready when the offsets are appended: so it leaves as they are committed, before
+    any response to what comes to the group later.
+
+    Shapes:  response_of: the response with some outcomes.
+    """
+
+    state: CoordinatorState
+    token: Any
+    topics: Sequence[TopicToCommit]
+    outcomes: Outcomes
+    response_of: Callable[[Outcomes], Work[Any]]
+
+    def decided(self, decision: Work[Result]) -> Work[Result]:
+        """The decision of the group, with the response."""
+        result = yield from decision
+        response = yield from self._response(result.response)
+        return replace(result, response=response)
+
+    def done(self, response: Any, error: ErrorCode | None, _: str | None) -> None:
+        """Respond, for all partitions with the error if there is one."""
+        if error is None:
+            self.state.respond(self.token, response)
+        else:
+            self.state.parts.carry_out(self._reject(error))
+
+    def _reject(self, error: ErrorCode) -> Work[None]:
+        self.state.respond(self.token, (yield from self._response(repeat(error))))
+
+    def _response(self, errors: Iterable[ErrorCode]) -> Work[Any]:
+        outcomes = yield from self.outcomes.merged(self.topics, errors)
+        return (yield from self.response_of(outcomes))
 
 
 def offset_records(
@@ -123,36 +165,37 @@ def offset_records(
     committer: ConsumerGroupMember | None,
     epoch: int,
     transactional: bool = False,
-) -> tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]:
+) -> Work[tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]]:
     """The records of offsets, and the error of each partition; those of a transaction have no id.
 
     Shapes:  committer: the member that may commit only what it had in its epoch; None: all may be
              committed.
     Errors:  OFFSET_METADATA_TOO_LARGE; for all partitions, those of ``validate_partition``.
     """
-    records = []
-    errors = []
     most = shard.config.offset_metadata_max_bytes
-    for topic in topics:
-        for partition in topic.partitions:
-            metadata = partition.committed_metadata
-            if metadata is not None and utf16_length(metadata) > most:
-                errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                continue
-            if committer is not None:
-                validate_partition(committer, epoch, topic.topic_id, partition.partition_index)
-            errors.append(ErrorCode.NONE)
-            value = OffsetAndMetadata(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata or "",
-                committed_ms=now_ms,
-                expires_ms=expires_ms,
-                topic_id=ZERO_UUID if transactional else topic.topic_id,
-            )
-            key = group_id, topic.name, partition.partition_index
-            records.append(offset_record(key, value))
-    return tuple(records), errors
+
+    def record(topic: TopicToCommit, partition: Any) -> CoordinatorRecord | None:
+        metadata = partition.committed_metadata
+        if metadata is not None and utf16_length(metadata) > most:
+            return None
+        if committer is not None:
+            validate_partition(committer, epoch, topic.topic_id, partition.partition_index)
+        value = OffsetAndMetadata(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=metadata or "",
+            committed_ms=now_ms,
+            expires_ms=expires_ms,
+            topic_id=ZERO_UUID if transactional else topic.topic_id,
+        )
+        return offset_record((group_id, topic.name, partition.partition_index), value)
+
+    records = yield from listed(
+        record(topic, partition) for topic in topics for partition in topic.partitions
+    )
+    too_large, none = ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE
+    errors = [too_large if record is None else none for record in records]
+    return tuple(record for record in records if record is not None), errors
 
 
 # --- OffsetCommit ---------------------------------------------------------------------------------
@@ -167,22 +210,23 @@ def _plus(now_ms: int, retention_ms: int) -> int:
     return (now_ms + retention_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _response(outcomes: Outcomes, version: int) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponse.OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id if version >= _TOPIC_IDS_FROM else ZERO_UUID,
-                partitions=tuple(
-                    OffsetCommitResponse.OffsetCommitResponsePartition(
-                        partition_index=index, error_code=error
-                    )
-                    for index, error in topic.errors
-                ),
-            )
-            for topic in outcomes
-        )
+def _response(version: int, outcomes: Outcomes) -> Work[OffsetCommitResponse]:
+    kind = OffsetCommitResponse
+    partitions = yield from listed(
+        kind.OffsetCommitResponsePartition(partition_index=index, error_code=error)
+        for topic in outcomes
+        for index, error in topic.errors
     )
+    each = iter(partitions)
+    topics = yield from listed(
+        kind.OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id if version >= _TOPIC_IDS_FROM else ZERO_UUID,
+            partitions=tuple(islice(each, len(topic.errors))),
+        )
+        for topic in outcomes
+    )
+    return kind(topics=tuple(topics))
 
 
 def handle_offset_commit(
@@ -191,50 +235,55 @@ def handle_offset_commit(
     request: OffsetCommitRequest,
     version: int,
     now_ms: int,
-) -> None:
+) -> Work[None]:
     """Commit the offsets of partitions that exist.
 
     Errors:  by partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE;
              for all of them what the group rejects.
     """
     outcomes = Outcomes(by_id=version >= _TOPIC_IDS_FROM)
-    topics = _known_topics(state, request, version, outcomes)
+    known = yield from listed(_known_topics(state.image.topics, request, version, outcomes))
+    topics = [topic for topic in known if topic.partitions]
     if not topics:
-        state.respond(context.token, _response(outcomes, version))
+        state.respond(context.token, (yield from _response(version, outcomes)))
         return
+    commit = _Commit(state, context.token, topics, outcomes, partial(_response, version))
 
-    def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
-        outcomes.merge(topics, errors if error is None else error)
-        state.respond(context.token, _response(outcomes, version))
+    def operation(shard: GroupShard, at_ms: int) -> Work[Result]:
+        return commit.decided(commit_offsets(state, shard, request, version, topics, at_ms))
 
-    def operation(shard: GroupShard, at_ms: int) -> Result:
-        return commit_offsets(state, shard, request, version, topics, at_ms)
-
-    state.write(request.group_id, operation, done, now_ms)
+    state.write(request.group_id, operation, commit.done, now_ms)
 
 
 def _known_topics(
-    state: CoordinatorState, request: OffsetCommitRequest, version: int, outcomes: Outcomes
-) -> list[TopicToCommit]:
-    known = []
+    images: TopicsImage, request: OffsetCommitRequest, version: int, outcomes: Outcomes
+) -> Iterator[TopicToCommit]:
+    """Each topic of the request with its partitions that exist; the others have their outcome."""
+    by_id = version >= _TOPIC_IDS_FROM
     for item in request.topics:
-        by_id = version >= _TOPIC_IDS_FROM
-        images = state.image.topics
         topic = images.get(item.topic_id) if by_id else images.named(item.name)
         if topic is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            outcomes.topic(item.name, item.topic_id)
-            for partition in item.partitions:
-                outcomes.add(item.name, item.topic_id, partition.partition_index, error)
+            missing = [(partition.partition_index, error) for partition in item.partitions]
+            outcomes.extend(TopicOutcome(item.name, item.topic_id, missing))
+            yield TopicToCommit(item.name, item.topic_id, ())
             continue
-        for partition in item.partitions:
-            if partition.partition_index not in topic.partitions:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                outcomes.add(topic.name, topic.id, partition.partition_index, error)
-        there = [p for p in item.partitions if p.partition_index in topic.partitions]
-        if there:
-            known.append(TopicToCommit(topic.name, topic.id, there))
-    return known
+        there, missing = _existing(item, topic.partitions)
+        if missing:
+            outcomes.extend(TopicOutcome(topic.name, topic.id, missing))
+        yield TopicToCommit(topic.name, topic.id, there)
+
+
+def _existing(
+    item: Any, partitions: Container[int]
+) -> tuple[list[Any], list[tuple[int, ErrorCode]]]:
+    """The partitions of a request's topic that exist, and the outcome of those that do not."""
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    there = [p for p in item.partitions if p.partition_index in partitions]
+    if len(there) == len(item.partitions):
+        return there, []
+    indexes = (p.partition_index for p in item.partitions)
+    return there, [(index, error) for index in indexes if index not in partitions]
 
 
 @step
@@ -245,13 +294,13 @@ def commit_offsets(
     version: int,
     topics: Sequence[TopicToCommit],
     now_ms: int,
-) -> Result:
+) -> Work[Result]:
     """Check the member, and write the offsets in its name."""
     member = _validate(shard, request, version, now_ms)
     epoch = request.generation_id_or_member_epoch
     retention_ms = request.retention_time_ms
     expires_ms = None if retention_ms == _DEFAULT_RETENTION else _plus(now_ms, retention_ms)
-    records, errors = offset_records(
+    records, errors = yield from offset_records(
         shard, request.group_id, topics, expires_ms, now_ms, committer=member, epoch=epoch
     )
     return Result(records=records, response=errors)
@@ -303,32 +352,32 @@ def handle_txn_offset_commit(
     request: TxnOffsetCommitRequest,
     version: int,
     now_ms: int,
-) -> None:
+) -> Work[None]:
     """Write the offsets of partitions that exist; they count once the transaction is committed.
 
     Errors:  by partition UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all of them
              INVALID_GROUP_ID, those of the verification, and what the group rejects.
     """
     outcomes = Outcomes(by_id=False)
-    topics = _known_topics_of_transaction(state, request, outcomes)
+    known = yield from listed(_known_topics_of_transaction(state.image.topics, request, outcomes))
+    topics = [topic for topic in known if topic.partitions]
     if not topics:
-        state.respond(context.token, _txn_response(outcomes, version))
+        state.respond(context.token, (yield from _txn_response(version, outcomes)))
         return
+    commit = _Commit(state, context.token, topics, outcomes, partial(_txn_response, version))
 
-    def done(errors: Sequence[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
-        outcomes.merge(topics, errors if error is None else error)
-        state.respond(context.token, _txn_response(outcomes, version))
-
-    def operation(shard: GroupShard, at_ms: int) -> Result:
-        return commit_transactional_offsets(state, shard, request, version, topics, at_ms)
+    def operation(shard: GroupShard, at_ms: int) -> Work[Result]:
+        return commit.decided(
+            commit_transactional_offsets(state, shard, request, version, topics, at_ms)
+        )
 
     if not request.group_id:
-        done((), ErrorCode.INVALID_GROUP_ID, None)
+        commit.done(None, ErrorCode.INVALID_GROUP_ID, None)
         return
     producer = Producer(
         request.transactional_id, request.producer_id, request.producer_epoch, version
     )
-    state.write_transactional(request.group_id, producer, operation, done, now_ms)
+    state.write_transactional(request.group_id, producer, operation, commit.done, now_ms)
 
 
 @step
@@ -339,11 +388,11 @@ def commit_transactional_offsets(
     version: int,
     topics: Sequence[TopicToCommit],
     now_ms: int,
-) -> Result:
+) -> Work[Result]:
     """Check the member, and write the offsets in its name: pending until the transaction ends."""
     try:
         committer = _committer(shard, request, version, now_ms)
-        records, errors = offset_records(
+        records, errors = yield from offset_records(
             shard,
             request.group_id,
             topics,
@@ -361,22 +410,14 @@ def commit_transactional_offsets(
 
 
 def _known_topics_of_transaction(
-    state: CoordinatorState, request: TxnOffsetCommitRequest, outcomes: Outcomes
-) -> list[TopicToCommit]:
-    known = []
+    images: TopicsImage, request: TxnOffsetCommitRequest, outcomes: Outcomes
+) -> Iterator[TopicToCommit]:
     for item in request.topics:
-        topic = state.image.topics.named(item.name)
-        there = () if topic is None else topic.partitions
-        if topic is None:
-            outcomes.topic(item.name, ZERO_UUID)
-        for partition in item.partitions:
-            if partition.partition_index not in there:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                outcomes.add(item.name, ZERO_UUID, partition.partition_index, error)
-        partitions = [p for p in item.partitions if p.partition_index in there]
-        if topic is not None and partitions:
-            known.append(TopicToCommit(item.name, topic.id, partitions))
-    return known
+        topic = images.named(item.name)
+        there, missing = _existing(item, () if topic is None else topic.partitions)
+        if topic is None or missing:
+            outcomes.extend(TopicOutcome(item.name, ZERO_UUID, missing))
+        yield TopicToCommit(item.name, ZERO_UUID if topic is None else topic.id, there)
 
 
 def _committer(
@@ -404,21 +445,23 @@ def _committer(
     return None
 
 
-def _txn_response(outcomes: Outcomes, version: int) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=tuple(
-            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
-                        partition_index=index, error_code=_for_version(error, version)
-                    )
-                    for index, error in topic.errors
-                ),
-            )
-            for topic in outcomes
+def _txn_response(version: int, outcomes: Outcomes) -> Work[TxnOffsetCommitResponse]:
+    kind = TxnOffsetCommitResponse
+    partitions = yield from listed(
+        kind.TxnOffsetCommitResponsePartition(
+            partition_index=index, error_code=_for_version(error, version)
         )
+        for topic in outcomes
+        for index, error in topic.errors
     )
+    each = iter(partitions)
+    topics = yield from listed(
+        kind.TxnOffsetCommitResponseTopic(
+            name=topic.name, partitions=tuple(islice(each, len(topic.errors)))
+        )
+        for topic in outcomes
+    )
+    return kind(topics=tuple(topics))
 
 
 def _for_version(error: ErrorCode, version: int) -> ErrorCode:

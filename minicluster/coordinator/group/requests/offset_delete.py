@@ -10,12 +10,16 @@ Source:    KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffs
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.group.state.offsets import OffsetKey, offset_record
+from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import Result
+from minicluster.effects import Work
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
@@ -49,52 +53,53 @@ def handle_offset_delete(
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 unknown.setdefault(item.name, {}).setdefault(index, error)
 
-    def done(places: Places, error: ErrorCode | None, _: str | None) -> None:
+    def operation(shard: GroupShard, _: int) -> Work[Result]:
+        result = yield from _delete(shard, request.group_id, known)
+        places = {name: dict(partitions) for name, partitions in unknown.items()}
+        for name, partitions in result.response.items():
+            places.setdefault(name, {}).update(partitions)
+        return replace(result, response=(yield from _response(places)))
+
+    def done(response: Any, error: ErrorCode | None, _: str | None) -> None:
         if error is not None:
-            state.respond(context.token, OffsetDeleteResponse(error_code=error))
-            return
-        for name, partitions in places.items():
-            unknown.setdefault(name, {}).update(partitions)
-        state.respond(context.token, _response(unknown))
+            response = OffsetDeleteResponse(error_code=error)
+        state.respond(context.token, response)
 
     if not request.group_id:
-        done({}, ErrorCode.INVALID_GROUP_ID, None)
+        done(None, ErrorCode.INVALID_GROUP_ID, None)
         return
-    state.write(
-        request.group_id, lambda shard, _: _delete(shard, request.group_id, known), done, now_ms
-    )
+    state.write(request.group_id, operation, done, now_ms)
 
 
-def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> Result:
+def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> Work[Result]:
     group = shard.group(group_id)
     group.validate_offset_delete()
-    records = []
+    keys: list[OffsetKey] = []
     places: Places = {}
     for name, indexes in topics.items():
         subscribed = group.is_subscribed_to(name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         places[name] = dict.fromkeys(indexes, error)
         if not subscribed:
-            keys = [(group_id, name, index) for index in places[name]]
-            records += [offset_record(key, None) for key in keys if shard.offsets.has(key)]
+            keys += [(group_id, name, index) for index in places[name]]
+    has = shard.offsets.has
+    records = yield from listed(offset_record(key, None) for key in keys if has(key))
     return Result(records=tuple(records), response=places)
 
 
-def _response(places: Places) -> OffsetDeleteResponse:
-    def partition(index: int, error: ErrorCode) -> Any:
-        return OffsetDeleteResponse.OffsetDeleteResponsePartition(
-            partition_index=index, error_code=error
-        )
-
-    return OffsetDeleteResponse(
-        topics=tuple(
-            OffsetDeleteResponse.OffsetDeleteResponseTopic(
-                name=name,
-                partitions=tuple(partition(index, error) for index, error in partitions.items()),
-            )
-            for name, partitions in places.items()
-        )
+def _response(places: Places) -> Work[OffsetDeleteResponse]:
+    kind = OffsetDeleteResponse
+    partitions = yield from listed(
+        kind.OffsetDeleteResponsePartition(partition_index=index, error_code=error)
+        for partitions in places.values()
+        for index, error in partitions.items()
     )
+    each = iter(partitions)
+    topics = yield from listed(
+        kind.OffsetDeleteResponseTopic(name=name, partitions=tuple(islice(each, len(partitions))))
+        for name, partitions in places.items()
+    )
+    return kind(topics=tuple(topics))
 
 
 # --- topics that are deleted ----------------------------------------------------------------------
@@ -116,10 +121,11 @@ def delete_offsets_of_deleted_topics(
         )
 
 
-def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Result:
+def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Work[Result]:
     gone = [
         key
         for key, value in shard.offsets.everything()
         if value.topic_id in (ZERO_UUID, deleted.get(key[1])) and key[1] in deleted
     ]
-    return Result(records=tuple(offset_record(key, None) for key in gone))
+    records = yield from listed(offset_record(key, None) for key in gone)
+    return Result(records=tuple(records))

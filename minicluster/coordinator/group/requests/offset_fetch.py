@@ -9,8 +9,12 @@ Source:    KafkaApis.handleOffsetFetchRequest, GroupCoordinatorService.fetchOffs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
@@ -19,7 +23,10 @@ from minicluster.coordinator.group.consumer.offsets import validate_offset_fetch
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
+from minicluster.coordinator.runtime.gathered import Gathered
+from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import Result
+from minicluster.effects import Work
 from minicluster.java_order import string_hash, timeline_order
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
@@ -51,19 +58,14 @@ def handle_offset_fetch(
              are required; UNKNOWN_TOPIC_ID.
     """
     groups = _groups_of(request, version)
-    fetched: dict[int, Any] = {}
 
-    def finish(place: int, group: Any) -> None:
-        fetched[place] = group
-        if len(fetched) == len(groups):
-            response = _response([fetched[i] for i in range(len(groups))], version)
-            state.respond(context.token, response)
+    def respond(fetched: list[Any]) -> None:
+        state.parts.carry_out(_respond(state, context.token, fetched, version))
 
-    if not groups:
-        state.respond(context.token, OffsetFetchResponse())
+    gathered = Gathered(len(groups), respond)
     for place, group in enumerate(groups):
         fetch = _GroupFetch(state, group, version, stable=request.require_stable)
-        fetch.run(partial(finish, place), now_ms)
+        fetch.run(partial(gathered.take, place), now_ms)
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
@@ -77,6 +79,20 @@ def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
             for topic in request.topics
         )
     return (RequestGroup(group_id=request.group_id, topics=topics),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A topic whose offsets are fetched.
+
+    Shapes:  requested_id: the id in the request, all zeros where it has none.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    indexes: Sequence[int]
+    requested_id: uuid.UUID
+    is_unknown: bool = False
 
 
 class _GroupFetch:
@@ -97,16 +113,31 @@ class _GroupFetch:
 
         group_id = self.group.group_id
         if self.stable:
-            self.state.write(
-                group_id, lambda shard, _: Result(response=self._fetch(shard)), done, now_ms
-            )
+            self.state.write(group_id, lambda shard, _: self._fetch_stable(shard), done, now_ms)
         else:
-            self.state.read(group_id, lambda shard, _: self._fetch(shard), done)
+            self.state.read(group_id, lambda shard, _: self._fetch(shard), done, now_ms)
 
-    def _fetch(self, shard: GroupShard) -> Any:
+    def _fetch_stable(self, shard: GroupShard) -> Work[Result]:
+        return Result(response=(yield from self._fetch(shard)))
+
+    def _fetch(self, shard: GroupShard) -> Work[Any]:
         offsets = self._offsets(shard)
-        topics = (
-            self._all(shard, offsets) if self.group.topics is None else self._some(shard, offsets)
+        of_all = self.group.topics is None
+        places = yield from listed(self._all(offsets) if of_all else self._some())
+        places.sort(key=attrgetter("is_unknown"))
+        partitions = yield from listed(
+            self._partition(shard, offsets, place, index)
+            for place in places
+            for index in place.indexes
+        )
+        each = iter(partitions)
+        topics = yield from listed(
+            Topic(
+                name=place.name,
+                topic_id=place.topic_id if self.by_id else ZERO_UUID,
+                partitions=tuple(islice(each, len(place.indexes))),
+            )
+            for place in places
         )
         return Group(group_id=self.group.group_id, topics=tuple(topics))
 
@@ -124,48 +155,40 @@ class _GroupFetch:
         committed = shard.offsets.committed.committed()
         return {key: value for key, value in committed.items() if key[0] == group_id}
 
-    def _all(self, shard: GroupShard, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> list[Any]:
+    def _all(self, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> Iterator[_Place]:
         topics: dict[str, list[int]] = {}
         for _, name, index in offsets:
             topics.setdefault(name, []).append(index)
-        listed = []
         for name in timeline_order(topics, string_hash):
-            partitions = [
-                fetched_offset(self.state, shard, key, offsets[key], self.stable)
-                for index in timeline_order(topics[name], _integer_hash)
-                for key in [(self.group.group_id, name, index)]
-            ]
             image = self.state.image.topics.named(name)
-            topic_id = ZERO_UUID if image is None else image.id
             if not self.by_id or image is not None:
-                listed.append(self._topic(name, topic_id, partitions))
-        return listed
+                topic_id = ZERO_UUID if image is None else image.id
+                yield _Place(name, topic_id, timeline_order(topics[name], _integer_hash), ZERO_UUID)
 
-    def _some(self, shard: GroupShard, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> list[Any]:
-        listed, unknown = [], []
+    def _some(self) -> Iterator[_Place]:
+        images = self.state.image.topics
         for topic in self.group.topics:
-            name = topic.name
+            name, topic_id, is_unknown = topic.name, topic.topic_id, False
             if self.by_id:
-                image = self.state.image.topics.get(topic.topic_id)
-                if image is None:
-                    error = ErrorCode.UNKNOWN_TOPIC_ID
-                    failed = [_no_offset(i, error) for i in topic.partition_indexes]
-                    unknown.append(self._topic(topic.name, topic.topic_id, failed))
-                    continue
-                name = image.name
-            partitions = []
-            for index in topic.partition_indexes:
-                key = self.group.group_id, name, index
-                value = offsets.get(key)
-                if value is not None and _is_of_other_topic(value, topic.topic_id):
-                    value = None
-                partitions.append(fetched_offset(self.state, shard, key, value, self.stable))
-            listed.append(self._topic(name, topic.topic_id, partitions))
-        return listed + unknown
+                image = images.get(topic_id)
+                is_unknown = image is None
+                name = topic.name if image is None else image.name
+            yield _Place(name, topic_id, topic.partition_indexes, topic_id, is_unknown)
 
-    def _topic(self, name: str, topic_id: Any, partitions: Sequence[Any]) -> Any:
-        own_id = topic_id if self.by_id else ZERO_UUID
-        return Topic(name=name, topic_id=own_id, partitions=tuple(partitions))
+    def _partition(
+        self,
+        shard: GroupShard,
+        offsets: Mapping[OffsetKey, OffsetAndMetadata],
+        place: _Place,
+        index: int,
+    ) -> Any:
+        if place.is_unknown:
+            return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        key = self.group.group_id, place.name, index
+        value = offsets.get(key)
+        if value is not None and _is_of_other_topic(value, place.requested_id):
+            value = None
+        return fetched_offset(self.state, shard, key, value, self.stable)
 
 
 @step
@@ -220,26 +243,30 @@ def _failed(group: Any, error: ErrorCode, version: int) -> Any:
     return Group(group_id=group.group_id, topics=topics)
 
 
-def _response(groups: Sequence[Any], version: int) -> OffsetFetchResponse:
-    if version >= _SEVERAL_GROUPS_FROM:
-        return OffsetFetchResponse(groups=tuple(groups))
+def _respond(
+    state: CoordinatorState, token: Any, groups: Sequence[Any], version: int
+) -> Work[None]:
+    if version >= _SEVERAL_GROUPS_FROM or not groups:
+        state.respond(token, OffsetFetchResponse(groups=tuple(groups)))
+        return
     (group,) = groups
-    return OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=tuple(
-            OffsetFetchResponse.OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetFetchResponse.OffsetFetchResponsePartition(
-                        partition_index=partition.partition_index,
-                        committed_offset=partition.committed_offset,
-                        committed_leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.metadata,
-                        error_code=partition.error_code,
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in group.topics
-        ),
+    kind = OffsetFetchResponse
+    partitions = yield from listed(
+        kind.OffsetFetchResponsePartition(
+            partition_index=partition.partition_index,
+            committed_offset=partition.committed_offset,
+            committed_leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.metadata,
+            error_code=partition.error_code,
+        )
+        for topic in group.topics
+        for partition in topic.partitions
     )
+    each = iter(partitions)
+    topics = yield from listed(
+        kind.OffsetFetchResponseTopic(
+            name=topic.name, partitions=tuple(islice(each, len(topic.partitions)))
+        )
+        for topic in group.topics
+    )
+    state.respond(token, kind(error_code=group.error_code, topics=tuple(topics)))
