@@ -119,6 +119,7 @@ class QuorumController(QuorumShell):
                 default_replication_factor=config.default_replication_factor,
                 default_num_partitions=config.num_partitions,
                 static_config=config.static,
+                broker_heartbeat_interval_ms=config.heartbeat_interval_ms,
                 broker_session_timeout_ms=config.session_timeout_ms,
                 auto_leader_rebalance=config.auto_leader_rebalance,
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,

@@ -14,6 +14,7 @@ from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.parts import Parts
+from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import Message
@@ -75,10 +76,11 @@ class Api:
              cluster_action: only brokers and controllers are authorized. lowest_version: of those
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
-             responds, at once, with ``nothing``. has_deadline: the request's own timeout_ms is how
-             long it may wait to be decided. reads: any controller responds, from what is
-             committed. quota_strict_since: the version from which the quota on
-             partitions rejects what exceeds it (KIP-599); before, it is only reported.
+             responds, at once, with ``nothing``. is_late: it has waited for too long to be decided
+             (REQUEST_TIMED_OUT). when_late: the soft changes of one that is late. reads: any
+             controller responds, from what is committed. quota_strict_since: the version from
+             which the quota on partitions rejects what exceeds it (KIP-599); before, it is only
+             reported.
     """
 
     request: type[Message]
@@ -88,7 +90,8 @@ class Api:
     screen: Callable[[Call], Screened] | None = None
     items: tuple[str, ...] = ()
     nothing: Any = None
-    has_deadline: bool = False
+    is_late: Callable[[Call], bool] | None = None
+    when_late: Callable[[Call], tuple[SoftChange, ...]] = lambda call: ()
     reads: bool = False
     quota_strict_since: int | None = None
 

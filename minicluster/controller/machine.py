@@ -31,7 +31,6 @@ timers back, in their order, as Kafka's event queue does. Commits and changes of
 between; with the leadership the event ends, as where Kafka's append meets a leader that is none any
 more (tests/controller/test_parts.py).
 
-Leaves out: deadlines of heartbeats that wait for a large event; their contact has counted.
 Source:  QuorumController (ControllerWriteEvent, claim, renounce), KafkaEventQueue.
 """
 
@@ -42,7 +41,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call, Screened, is_late
+from minicluster.controller.api import Api, Call, Screened
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
@@ -380,7 +379,10 @@ class ControllerMachine:
         if api.is_empty(call.request):
             nothing = api.nothing if screened is None else screened.complete(api.nothing)
             return [self._response(token, nothing, registered)]
-        if api.has_deadline and is_late(call):
+        if api.is_late is not None and api.is_late(call):
+            if self.is_active:
+                late = Decision(soft=api.when_late(call))
+                self._apply_soft(late, -1, now_ms, after_records=False)
             return [self._reject(arrived, ErrorCode.REQUEST_TIMED_OUT)]
         # From what is committed, so at once and on any controller. What is not committed may be
         # lost, and the client would have seen a state that never was.

@@ -34,6 +34,7 @@ class ControllerSettings:
     default_replication_factor: int = broker_config("default.replication.factor")
     default_num_partitions: int = broker_config("num.partitions")
     static_config: Mapping[str, str] = field(default_factory=dict)
+    broker_heartbeat_interval_ms: int = broker_config("broker.heartbeat.interval.ms")
     broker_session_timeout_ms: int = broker_config("broker.session.timeout.ms")
     auto_leader_rebalance: bool = broker_config("auto.leader.rebalance.enable")
     leader_imbalance_check_interval_ms: int = broker_config(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ import pytest
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.effects import Append
 from minicluster.controller.parts import whole
+from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 from minicluster.metadata.image import folded_run
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol import ErrorCode
@@ -242,6 +244,34 @@ def test_the_deadline_of_a_request_counts_while_it_waits(waited_ms: int, late: b
         deletion = m.DeleteTopicsRequest(topics=(state,), timeout_ms=1_000)
         gone = cluster.request(deletion, waited_ms=1_000)
         assert gone.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("waited_ms", [999, 1_000])
+def test_c17_a_heartbeat_that_has_waited_for_too_long_is_a_contact_alone(waited_ms: int) -> None:
+    """With half of the heartbeat interval its deadline passes; nothing is unfenced by it."""
+    cluster = Cluster()
+    cluster.register(0)
+    heartbeats = cluster.machine.state.active_heartbeats()
+    cluster.now_ms += 100
+    arrived_ms = cluster.now_ms
+    request = m.BrokerHeartbeatRequest(
+        broker_id=0, broker_epoch=cluster.epoch(0), current_metadata_offset=cluster.end - 1
+    )
+    end = cluster.end
+    cluster.machine.on_heartbeat_waits(request, arrived_ms)
+    cluster.now_ms += waited_ms
+    response = cluster.request(request, waited_ms=waited_ms)
+    if waited_ms < 1_000:
+        assert not is_fenced(cluster, 0)
+        return
+    entry = heartbeats._entry(0)
+    assert entry.metadata_offset == end - 1
+    assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert is_fenced(cluster, 0) and cluster.end == end
+    assert heartbeats._contacts[BrokerIdAndEpoch(0, cluster.epoch(0))] == arrived_ms
+    old = replace(request, broker_epoch=-1, current_metadata_offset=7)
+    assert cluster.request(old, waited_ms=waited_ms).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert entry.metadata_offset == end - 1
 
 
 def test_a_decision_of_several_batches_goes_back_to_the_state_between_two() -> None:

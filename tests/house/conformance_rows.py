@@ -50,7 +50,6 @@ GROUPS = {
 LEFT_OUT = {
     "B63": "the election itself returns whether it is clean",
     "B36": "it needs useLastKnownLeader=false, which no release lets anybody set",
-    "C17": "heartbeats have no deadline while they wait for a large event of the controller",
 }
 """Rows that no test is for, and why."""
 

@@ -5,7 +5,7 @@ Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
+from minicluster.controller.api import Api, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
 from minicluster.controller.deciding.leader_election import Election
@@ -187,6 +187,6 @@ API = Api(
     AlterPartitionReassignmentsRequest,
     lambda call: alter_partition_reassignments(*call.plain),
     items=("topics",),
-    has_deadline=True,
+    is_late=is_late,
     nothing=AlterPartitionReassignmentsResponse(),
 )

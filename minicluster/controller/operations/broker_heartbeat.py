@@ -181,8 +181,32 @@ def _decide(call: Call) -> Parts[Decision]:
     return replace(decision, response=response)
 
 
+def _is_late(call: Call) -> bool:
+    """True for a heartbeat that has waited for half of the time to the next one.
+
+    Source:  ControllerApis.handleBrokerHeartBeatRequest.
+    """
+    return call.waited_ms >= max(1, call.state.settings.broker_heartbeat_interval_ms // 2)
+
+
+def _when_late(call: Call) -> tuple[SoftChange, ...]:
+    """The contact and the offset of a heartbeat count that is late; the state stays.
+
+    Otherwise, a controller that is busy would fence live brokers.
+
+    Source:  ReplicationControlManager.processExpiredBrokerHeartbeat.
+    """
+    request = call.request
+    broker = call.state.image.cluster.broker(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return ()
+    return (Touch(broker.id, broker.fenced, request.current_metadata_offset),)
+
+
 API = Api(
     BrokerHeartbeatRequest,
     _decide,
     cluster_action=True,
+    is_late=_is_late,
+    when_late=_when_late,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minicluster.controller.api import Api, Screened
+from minicluster.controller.api import Api, Screened, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     NewPartitions,
@@ -176,7 +176,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_partitions(call.request),
     items=("topics",),
-    has_deadline=True,
+    is_late=is_late,
     nothing=CreatePartitionsResponse(),
     quota_strict_since=3,
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
-from minicluster.controller.api import Api, Screened
+from minicluster.controller.api import Api, Screened, is_late
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
@@ -361,7 +361,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_topics(call.request),
     items=("topics",),
-    has_deadline=True,
+    is_late=is_late,
     nothing=CreateTopicsResponse(),
     quota_strict_since=6,
 )

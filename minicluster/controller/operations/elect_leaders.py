@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from minicluster.controller.api import Api
+from minicluster.controller.api import Api, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
@@ -171,6 +171,6 @@ API = Api(
     ElectLeadersRequest,
     lambda call: elect_leaders(*call.plain),
     items=("topic_partitions",),
-    has_deadline=True,
+    is_late=is_late,
     nothing=ElectLeadersResponse(),
 )
