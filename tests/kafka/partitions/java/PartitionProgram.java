@@ -190,8 +190,7 @@ public class PartitionProgram implements LineProgram {
             complete(deletions, "delete_records");
         }
         if (acks == -1) {
-            produces.add(new Waiting(index, appended.lastOffset() + 1));
-            complete(produces, "produce");
+            wait(produces, "produce", appended.lastOffset() + 1);
         }
         result.put("first_offset", appended.firstOffset()).
             put("last_offset", appended.lastOffset()).
@@ -202,8 +201,7 @@ public class PartitionProgram implements LineProgram {
     private void delete(long offset, ObjectNode result) {
         var deleted = parts.partition.deleteRecordsOnLeader(offset);
         if (deleted.lowWatermark() < deleted.requestedOffset()) {
-            deletions.add(new Waiting(index, deleted.requestedOffset()));
-            complete(deletions, "delete_records");
+            wait(deletions, "delete_records", deleted.requestedOffset());
         }
         result.put("requested_offset", deleted.requestedOffset()).put("low_watermark", deleted.lowWatermark());
     }
@@ -232,6 +230,13 @@ public class PartitionProgram implements LineProgram {
 
     int waitingDeletions() {
         return deletions.size();
+    }
+
+    /** As DelayedOperationPurgatory.tryCompleteElseWatch: the others are not looked at. */
+    private void wait(List<Waiting> waiting, String kind, long offset) {
+        List<Waiting> one = new ArrayList<>(List.of(new Waiting(index, offset)));
+        complete(one, kind);
+        waiting.addAll(one);
     }
 
     /** As DelayedProduce and DelayedDeleteRecords do. */
