@@ -12,6 +12,7 @@ from tests.java import compile_java, java_command
 
 # What all of them share: the lines, the clock, ids that are known before.
 LINES = Path(__file__).with_name("java") / "lines"
+SHOWN = 2_000  # characters of what a program said before it ended
 
 
 class LineProgram:
@@ -49,6 +50,7 @@ class LineProgram:
         stdin.flush()
         line = stdout.readline()
         if not line:
-            raise RuntimeError(f"the Java program has ended: {command}; see {self._errors.name}")
+            said = Path(self._errors.name).read_text(errors="replace")[-SHOWN:]
+            raise RuntimeError(f"the Java program has ended: {command}\n{said}")
         result: dict[str, Any] = json.loads(line)
         return result

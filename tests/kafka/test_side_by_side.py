@@ -9,8 +9,9 @@ import pytest
 from tests.kafka.alter_partition.__main__ import main as alter_partition
 from tests.kafka.controllers.__main__ import main as controllers
 from tests.kafka.groups.__main__ import main as groups
-from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing
+from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing, tests_missing
 from tests.kafka.partitions.__main__ import main as partitions
+from tests.kafka.quorum.__main__ import main as quorum
 
 pytestmark = pytest.mark.kafka
 EARLIER = ("--kafka", EARLIER_VERSION)
@@ -35,10 +36,13 @@ ELR = ("--elr", "--operations", "150")
         pytest.param(alter_partition, (), id="alter-partition"),
         pytest.param(alter_partition, EARLIER, id="alter-partition-3.9"),
         pytest.param(partitions, (), id="partitions"),
+        pytest.param(quorum, (), id="quorum"),
     ],
 )
 def test_a_seed_agrees(program: Callable[[Sequence[str]], int], arguments: tuple[str, ...]) -> None:
     reason = release_missing(EARLIER_VERSION if arguments[:2] == EARLIER else VERSION)
+    if program is quorum:
+        reason = tests_missing()
     if reason is not None:
         pytest.skip(reason)
     assert program([*arguments, "--seeds", "1"]) == 0

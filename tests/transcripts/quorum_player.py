@@ -201,9 +201,7 @@ class Player:
         event = step["event"]
         log_before = self.log.batches if event["kind"] != "start" else ()
         self._happen(event)
-        for _ in range(step["polls"]):
-            if self.machine.node.running:
-                polling.poll_once(self.machine.node, self.now_ms)
+        self._poll(step["polls"])
         effects = self.machine.node.take_effects()
         self.stored = self.machine.persisted
         differences = list(self._compare_event(event))
@@ -217,6 +215,16 @@ class Player:
         differences += self._compare_listener(step, effects)
         differences += self._compare_state(step)
         return differences
+
+    def play_on(self, event: dict[str, Any], polls: int) -> None:
+        """Play an event of which nothing was recorded."""
+        self._happen(event)
+        self._poll(polls)
+
+    def _poll(self, count: int) -> None:
+        for _ in range(count):
+            if self.machine.node.running:
+                polling.poll_once(self.machine.node, self.now_ms)
 
     def _happen(self, event: dict[str, Any]) -> None:
         api = event.get("api")
