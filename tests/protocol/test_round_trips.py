@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -11,10 +12,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from minicluster.protocol import Message, decode, decode_prefix, encode
+from minicluster.protocol.codec import decode_limited, decode_limited_in_parts, encode_in_parts
 from minicluster.protocol.json_form import from_json, to_json, to_json_text
 from tests.protocol.values import class_name, every_class, versioned
 
 CLASSES = every_class()
+
+
+def whole(parts: Generator[None, None, Any]) -> Any:
+    """The result of all parts."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            return end.value
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=class_name)
@@ -34,6 +45,9 @@ def test_a_message_survives_bytes_and_json(cls: type[Message], data: Any) -> Non
     assert decode_prefix(cls, b"ab" + encoded + b"cd", version, 2) == (message, len(encoded) + 2)
     assert from_json(cls, to_json(message, version), version) == message
     assert from_json(cls, to_json(message, version, defaults=True), version) == message
+    assert whole(encode_in_parts(message, version, 2)) == encoded
+    limited = decode_limited(cls, encoded, version, 0, 1_000)
+    assert whole(decode_limited_in_parts(cls, encoded, version, 0, 1_000, 2)) == limited
     text = json.dumps(to_json(message, version), separators=(",", ":"))
     assert to_json_text(message, version) == text
 
