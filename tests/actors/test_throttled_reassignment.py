@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.protocol import messages as m
+from tests.verify.in_process import verified
 
 BYTES_PER_SECOND = 4_000
 SIDES = ("leader", "follower")
@@ -37,3 +40,17 @@ def test_a_throttled_reassignment_ends_by_its_rate_and_another_at_once(mode: str
             cluster.set_config(f"{side}.replication.throttled.replicas", None, topic="orders")
         cluster.reassign(orders[0], [1, 2])
         cluster.wait_until(lambda: not orders[0].is_reassigning, within="5s")
+
+
+def test_a_run_is_valid_whose_throttle_keeps_a_replica_out_of_the_isr(tmp_path: Path) -> None:
+    with MiniCluster(brokers=3, seed=7) as cluster:
+        orders = cluster.create_topic("orders", assignment=[[1, 2, 3]])
+        cluster.set_config("leader.replication.throttled.rate", 1)
+        cluster.set_config("leader.replication.throttled.replicas", "*", topic="orders")
+        cluster.kill(3)
+        cluster.produce(orders[0], count=50)
+        cluster.run_for("60s")
+        cluster.restart(3)
+        cluster.run_for("5m")
+        assert [broker.id for broker in orders[0].isr] == [1, 2]
+    assert not verified(cluster.save(tmp_path / "run")).findings

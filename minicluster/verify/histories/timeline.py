@@ -13,6 +13,7 @@ from minicluster.protocol.records import ConfigRecord
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster
 from minicluster.verify.histories.partitions import Partition, PartitionState, PartitionStep
+from minicluster.verify.histories.throttles import CommittedThrottle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -189,7 +190,7 @@ class CommittedStates:
 
 
 class Timeline(CommittedStates):
-    """The committed states in order: of each partition, of each broker, of topics.
+    """The committed states in order: of each partition, of each broker, of topics, of throttles.
 
     Shapes:  partitions: topic id as the trace has it, and number -> its states; by_offset: the
              states that the record at an offset made. brokers: id -> states. configured: the ends
@@ -203,6 +204,7 @@ class Timeline(CommittedStates):
         self.brokers: dict[int, list[CommittedBroker]] = {}
         self.topics: list[CommittedTopic] = []
         self.configured: set[int] = set()
+        self.throttles: list[CommittedThrottle] = []
 
     def take_topic(self, topic: CommittedTopic) -> None:
         """A topic is created or removed."""
@@ -221,6 +223,9 @@ class Timeline(CommittedStates):
         """A config is set or removed."""
         if record.resource_type == TOPIC_RESOURCE and record.value is not None:
             self.configured.add(self.operation)
+        throttle = CommittedThrottle.of(record, self.position, self.operation)
+        if throttle is not None:
+            self.throttles.append(throttle)
 
     def written_at(self, offset: int) -> list[CommittedPartition]:
         """The states that the log's record at an offset made.

@@ -1,8 +1,8 @@
 """What waits in the committed log itself: brokers to be unfenced, partitions to be led and in sync.
 
 ========================  ========================================================================
-takes                     the committed brokers and partitions of the timeline
-keeps                     the latest state of each broker and partition
+takes                     the committed brokers, partitions and throttles of the timeline
+keeps                     the latest state of each broker and partition, the throttles
 yields                    waits for UNFENCED, IN_SYNC, LED, REASSIGNED, ISR_AT_REST
 ========================  ========================================================================
 
@@ -18,6 +18,7 @@ from minicluster.metadata.image.partition import NO_LEADER, RECOVERING
 from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
+from minicluster.verify.histories.throttles import CommittedThrottle, Throttles
 from minicluster.verify.histories.timeline import CommittedBroker, CommittedPartition
 from minicluster.verify.histories.traced_run import TracedRun
 
@@ -25,6 +26,7 @@ _ANYWHERE = (UNASSIGNED, MIGRATING)
 _OF_PARTITIONS = (Awaited.IN_SYNC, Awaited.LED, Awaited.REASSIGNED)
 
 Place = tuple[str, int]  # topic id, partition
+State = CommittedBroker | CommittedPartition | CommittedThrottle
 
 
 class WaitsInTheLog:
@@ -38,6 +40,7 @@ class WaitsInTheLog:
         self._expected = () if run.first_image else run.header.brokers
         self._brokers: dict[int, CommittedBroker] = {}
         self._partitions: dict[Place, CommittedPartition] = {}
+        self._throttles = Throttles()
         self._at_ms = 0
 
     def play(self) -> None:
@@ -45,7 +48,7 @@ class WaitsInTheLog:
         for broker in self._expected:
             self._waits.begin(Awaited.UNFENCED, Subject(node=broker), self._at_ms)
         timeline = self._timeline
-        states: list[CommittedBroker | CommittedPartition] = []
+        states: list[State] = [*timeline.throttles]
         for of_broker in timeline.brokers.values():
             states += of_broker
         for of_record in timeline.by_offset.values():
@@ -55,10 +58,14 @@ class WaitsInTheLog:
             self._at_ms = self._commits.at_ms(operation) or self._at_ms
             self._operation(list(together))
 
-    def _operation(self, states: list[CommittedBroker | CommittedPartition]) -> None:
+    def _operation(self, states: list[State]) -> None:
         changed: dict[Place, None] = {}
         left: list[tuple[Place, int]] = []
         for state in states:
+            if isinstance(state, CommittedThrottle):
+                self._throttles.take(state)
+                changed |= dict.fromkeys(self._partitions)
+                continue
             if isinstance(state, CommittedBroker):
                 self._on_broker(state)
                 changed |= dict.fromkeys(self._with_replica_on(state.broker))
@@ -91,6 +98,7 @@ class WaitsInTheLog:
         if state.step.kind == REMOVE_TOPIC:
             if before is not None:
                 del self._partitions[place]
+                self._throttles.forget(state.topic)
                 for awaited in _OF_PARTITIONS:
                     self._waits.end(awaited, Subject(state.topic, state.partition), self._at_ms)
             return []
@@ -108,6 +116,13 @@ class WaitsInTheLog:
             return True
         return directory in _ANYWHERE or directory in broker.log_dirs
 
+    def _is_held_back(self, state: CommittedPartition, replica: int) -> bool:
+        """A replica outside of the ISR catches up by a throttle's rate, however long it takes."""
+        leader, isr = state.after.leader, state.after.isr or ()
+        if leader is None or replica in isr:
+            return False
+        return self._throttles.hold_back(state.topic, state.partition, leader, replica)
+
     def _look_at(self, state: CommittedPartition) -> None:
         """One partition, at the end of an operation."""
         after, waits, at_ms = state.after, self._waits, self._at_ms
@@ -117,12 +132,16 @@ class WaitsInTheLog:
         ]
         isr, elr, adding = after.isr or (), after.elr or (), after.adding or ()
         is_led = after.leader is not None and after.leader != NO_LEADER
-        lacks = is_led and any(replica not in isr for replica in eligible)
+        lacks = is_led and any(
+            replica not in isr and not self._is_held_back(state, replica) for replica in eligible
+        )
         waits.set(Awaited.IN_SYNC, subject, lacks, at_ms)
         has_candidate = any(replica in isr or replica in elr for replica in eligible)
         recovers = is_led and after.recovery == RECOVERING and len(eligible) > 1
         waits.set(Awaited.LED, subject, recovers or (not is_led and has_candidate), at_ms)
-        is_blocked = any(replica not in eligible for replica in adding)
+        is_blocked = any(
+            replica not in eligible or self._is_held_back(state, replica) for replica in adding
+        )
         waits.set(Awaited.REASSIGNED, subject, after.moves and is_led and not is_blocked, at_ms)
         waits.case(Awaited.ISR_AT_REST, subject)
 

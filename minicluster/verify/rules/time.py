@@ -89,7 +89,8 @@ def leaders_commit_what_they_append_in_time(wait: Wait) -> Findings:
       without_cases=_NO_WAITS)  # fmt: skip
 def replicas_are_in_sync_in_time(wait: Wait) -> Findings:
     """Each replica of an active broker, in a directory that is online, is in the ISR within
-    replica.lag.time.max.ms and five seconds of its broker being unfenced."""
+    replica.lag.time.max.ms and five seconds of its broker being unfenced, unless a throttle holds
+    it back (KIP-73)."""
     if wait.awaited is Awaited.IN_SYNC:
         yield from _in_time(wait, "a replica of an active broker was outside the ISR")
 
@@ -124,8 +125,8 @@ def parked_requests_are_completed_in_time(wait: Wait) -> Findings:
       evidence=Evidence.TRACE, tables=("raft_event", "rpc"),
       without_cases=_NO_WAITS)  # fmt: skip
 def reassignments_complete_in_time(wait: Wait) -> Findings:
-    """A reassignment whose new replicas are active completes ten seconds after replicas must be in
-    sync."""
+    """A reassignment whose new replicas are active, and not held back by a throttle, completes ten
+    seconds after replicas must be in sync."""
     if wait.awaited is Awaited.REASSIGNED:
         yield from _in_time(wait, "a reassignment did not complete")
 

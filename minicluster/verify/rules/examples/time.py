@@ -266,6 +266,59 @@ def g6_fenced() -> RunBuilder:
     return _healed_run(_fenced())
 
 
+def _throttle(log: LogBuilder, side: str, replicas: str, *rates: str) -> LogBuilder:
+    """Throttle these replicas of orders, on one side, and give these brokers its rate."""
+    resources = [
+        (2, "orders", "replicas", replicas),
+        *((4, broker, "rate", "1") for broker in rates),
+    ]
+    for kind, name, config, value in resources:
+        record = r.ConfigRecord(
+            resource_type=kind,
+            resource_name=name,
+            name=f"{side}.replication.throttled.{config}",
+            value=value,
+        )
+        log.op(record)
+    return log
+
+
+def _throttled(side: str, replicas: str, *rates: str) -> RunBuilder:
+    """Replica 3 is out of the ISR until the end of the run, under a throttle."""
+    return _healed_run(_throttle(cluster().op(change((1, 2))), side, replicas, *rates))
+
+
+@keeps(replicas_are_in_sync_in_time)
+def g6_near_throttled_by_its_leader() -> RunBuilder:
+    """Leader 1 throttles all replicas of orders; replica 3 is out of the ISR."""
+    return _throttled("leader", "*", "")
+
+
+@keeps(replicas_are_in_sync_in_time)
+def g6_near_throttled_follower() -> RunBuilder:
+    """Broker 3 throttles its replica of orders-0, which is out of the ISR."""
+    return _throttled("follower", "1:2,0:3", "3")
+
+
+@breaks(replicas_are_in_sync_in_time)
+def g6_other_replica_throttled() -> RunBuilder:
+    """Broker 2 throttles its replica of orders-0; replica 3 is out of the ISR."""
+    return _throttled("follower", "0:2,1:3", "2", "3")
+
+
+@breaks(replicas_are_in_sync_in_time)
+def g6_throttle_without_rate() -> RunBuilder:
+    """All replicas of orders are throttled, and only broker 2 has a rate."""
+    return _throttled("leader", "*", "2")
+
+
+@breaks(replicas_are_in_sync_in_time)
+def g6_throttle_taken_away() -> RunBuilder:
+    """A throttle held replica 3 back, and is taken away at once."""
+    log = _throttle(cluster().op(change((1, 2))), "leader", "*", "1")
+    return _healed_run(_throttle(log, "leader", ""))
+
+
 @breaks(partitions_have_a_leader_in_time)
 def g7_bad() -> RunBuilder:
     """orders-0 has no leader, and broker 1 of ISR [1] is active."""
@@ -402,6 +455,14 @@ def g9_bad() -> RunBuilder:
 def g9_near() -> RunBuilder:
     """A reassignment to [1, 2, 4] completes at 300 ms."""
     return _moved(_SOON_MS)
+
+
+@keeps(reassignments_complete_in_time)
+def g9_near_throttled() -> RunBuilder:
+    """A reassignment to [1, 2, 4] does not complete: broker 4 is held back by a throttle."""
+    log = LogBuilder().brokers(1, 2, 3, 4).topic(partition())
+    _throttle(log, "follower", "0:4", "4")
+    return _healed_run(log.op(change(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,))))
 
 
 def _shutting_down(*faults: tuple[Any, ...]) -> RunBuilder:
