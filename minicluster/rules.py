@@ -287,6 +287,9 @@ class Rules:
     # A request that contradicts the state of its epoch ends the node: another leader of the same
     # epoch, the receiver as leader, candidate or fetcher, an invalid vote.
     contradicting_request_is_fatal: bool = field(default=False, metadata={"bug": True})
+    # A node that starts with a leader outside its voters, and so without its endpoints, ends when
+    # that leader responds to its Fetch (KafkaRaftClient.handleFetchResponse).
+    leader_found_again_is_fatal: bool = field(default=False, metadata={"bug": True})
     # A follower keeps sending UpdateRaftVoter to a leader that does not support it.
     unsupported_update_voter_is_retried: bool = field(default=False, metadata={"bug": True})
 

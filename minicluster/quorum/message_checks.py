@@ -16,6 +16,7 @@ from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
 from minicluster.quorum.effects import RequestInvalid
 from minicluster.quorum.errors import InconsistentState, InvalidRequest
+from minicluster.quorum.state.epoch_state import UnattachedState
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints
@@ -110,7 +111,7 @@ def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool 
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ):
         return _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
-    if leader_id is not None and role.leader_id is None and leader_id != node.key.id:
+    if leader_id is not None and leader_id != node.key.id and _is_looked_for(node, named):
         _maybe_transition(node, leader_id, named.epoch, named.endpoints, now_ms)
         return None if error is ErrorCode.NONE else True
     if error is ErrorCode.INVALID_REQUEST:
@@ -123,6 +124,19 @@ def check_response(node: QuorumNode, named: ResponseEpoch, now_ms: int) -> bool 
     if error is ErrorCode.INVALID_VOTER_KEY:
         return True
     return None
+
+
+def _is_looked_for(node: QuorumNode, named: ResponseEpoch) -> bool:
+    """Where the leader of the present epoch is unknown, or only where it is.
+
+    A node starts without endpoints of a leader that its log has not among the voters.
+    """
+    role = node.role
+    if role.leader_id is None:
+        return True
+    if not isinstance(role, UnattachedState) or node.rules.leader_found_again_is_fatal:
+        return False
+    return named.leader_id == role.leader_id and bool(named.endpoints)
 
 
 def _maybe_transition(

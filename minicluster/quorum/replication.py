@@ -47,7 +47,7 @@ from minicluster.protocol.messages import FetchRequest, FetchResponse
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import message_checks, pending_voter_change, wire
 from minicluster.quorum.effects import Appended, Flushed, HighWatermarkChanged, Truncated
-from minicluster.quorum.errors import InvalidRequest
+from minicluster.quorum.errors import InconsistentState, InvalidRequest
 from minicluster.quorum.message_checks import ResponseEpoch
 from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
 from minicluster.quorum.state.leader_state import LeaderState
@@ -297,7 +297,8 @@ def epoch_of_response(node: QuorumNode, response: FetchResponse) -> ResponseEpoc
         return False
     leader, role = partition.current_leader, node.role
     error_code, epoch = partition.error_code, leader.leader_epoch
-    if not error_code and epoch == role.epoch and leader.leader_id == role.leader_id:
+    is_of_leader = epoch == role.epoch and leader.leader_id == role.leader_id
+    if not error_code and is_of_leader and isinstance(role, FollowerState):
         return None
     leader_id = None if leader.leader_id < 0 else leader.leader_id
     endpoints = wire.response_endpoints(response, leader_id, node.listener_name)
@@ -305,12 +306,19 @@ def epoch_of_response(node: QuorumNode, response: FetchResponse) -> ResponseEpoc
 
 
 def handle_response(node: QuorumNode, node_id: int, response: FetchResponse, now_ms: int) -> bool:
-    """Follow the leader's log by one step; an error or a damaged position changes nothing."""
+    """Follow the leader's log by one step; an error or a damaged position changes nothing.
+
+    Errors:  InconsistentState where ``Rules.leader_found_again_is_fatal``, unless it is a follower.
+    """
     partition = response.responses[0].partitions[0]
     # An unattached node fetches as well, to learn of the leader. Only what comes from a leader that
     # it follows may move its log.
     role = node.role
-    if partition.error_code or not isinstance(role, FollowerState):
+    if not isinstance(role, FollowerState):
+        if node.rules.leader_found_again_is_fatal:
+            raise InconsistentState(f"a response to Fetch, and the node is {role.name}")
+        return False
+    if partition.error_code:
         return False
     snapshot = partition.snapshot_id
     if partition.diverging_epoch.epoch >= 0:

@@ -216,6 +216,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/quorum/test_shipped_faults.py::"
         "test_a_request_that_cannot_be_true_is_refused_or_fatal",
     ),
+    "leader_found_again_is_fatal": (
+        "tests/quorum/test_shipped_faults.py::"
+        "test_a_leader_that_is_found_again_outside_the_voters_is_followed_or_fatal",
+    ),
     "unsupported_update_voter_is_retried": (
         "tests/quorum/test_shipped_faults.py::"
         "test_a_leader_without_update_voter_gets_the_request_once_or_for_ever",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.messages import (
     FetchRequest,
@@ -20,7 +21,7 @@ from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.errors import InconsistentState
 from minicluster.rules import Rules
 from tests.quorum.network import CLUSTER_ID
-from tests.quorum.probe import ELECTION_MS, Probe
+from tests.quorum.probe import ELECTION_MS, Probe, data_batch
 from tests.quorum.test_rows_voters import leading, update
 
 SHIPPED = Rules.KAFKA_4_3.as_shipped()
@@ -127,3 +128,21 @@ def test_a_leader_without_update_voter_gets_the_request_once_or_for_ever(rules: 
         probe.advance(100)
     assert probe.where == ("Follower", 3, 2)
     assert requested == 1 if rules is not SHIPPED else requested > 5
+
+
+@BOTH
+def test_a_leader_that_is_found_again_outside_the_voters_is_followed_or_fatal(rules: Rules) -> None:
+    """A node starts with a leader whose endpoints its log lacks, and asks the bootstrap servers."""
+    stored = QuorumState(leader_id=9, leader_epoch=3, data_version=1)
+    probe = Probe(stored=stored, dynamic=True, rules=rules)
+    assert probe.where == ("Unattached", 3, 9)
+    (fetch,) = probe.sent(FetchRequest)
+    records = data_batch(0, 3, b"one")
+    if rules is SHIPPED:
+        with pytest.raises(InconsistentState):
+            probe.respond_to_fetch(fetch, records, leader=9, epoch=3, high_watermark=1)
+    else:
+        probe.respond_to_fetch(fetch, records, leader=9, epoch=3, high_watermark=1)
+        assert probe.where == ("Follower", 3, 9)
+        assert probe.committed == [b"one"]
+        assert [send.to for send in probe.sent(FetchRequest)] == [9]

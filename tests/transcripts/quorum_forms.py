@@ -6,6 +6,7 @@ decoded batches, those of FetchSnapshot may be null.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -211,6 +212,8 @@ def comparable(form: Any, name: str = "") -> Any:
             if key not in ("throttleTimeMs", "unalignedRecordsSizeInBytes")
             and not (key in ("size", "recordsSizeInBytes") and "unalignedRecords" not in form)
         }
+    if name == "errorMessage" and form:
+        return sorted(re.findall(r"[\w=]+", form))  # a set of voters has no order
     if isinstance(form, list):
         items = [comparable(item) for item in form]
         return sorted(items, key=repr) if name in _UNORDERED else items

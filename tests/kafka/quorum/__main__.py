@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from minicluster.quorum.errors import InconsistentState
 from tests.kafka import recording
 from tests.kafka.jars import test_jars_folder, tests_missing
 from tests.kafka.program import LineProgram
@@ -71,7 +72,9 @@ def play(theirs: LineProgram, seed: int, events: int) -> tuple[list[Json], Seque
         event = drawn.next(player.log)
         done = theirs.send(event)
         if "fault" in done:
-            return lines, [json.dumps(event), f"Kafka ends: {done['fault']}", _ours(player, event)]
+            ours = _after_fault(player, event)
+            differences = [json.dumps(event), f"Kafka ends: {done['fault']}", ours]
+            return lines, differences if ours else ()
         line = {"i": number, "event": {**event, **done.pop("named")}, **done}
         lines.append(line)
         try:
@@ -84,10 +87,12 @@ def play(theirs: LineProgram, seed: int, events: int) -> tuple[list[Json], Seque
     return lines, ()
 
 
-def _ours(player: Player, event: Json) -> str:
-    """What this node does where Kafka's ends itself."""
+def _after_fault(player: Player, event: Json) -> str:
+    """What this node does where Kafka's ends itself; nothing to say where it does so, too."""
     try:
         player.play_on(event, POLLS)
+    except InconsistentState:
+        return ""
     except Exception as error:
         return f"here {type(error).__name__}: {error}"
     return f"here {player.machine.role} of epoch {player.machine.epoch}"
