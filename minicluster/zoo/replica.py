@@ -34,7 +34,7 @@ from minicluster.replica.partition.partition import (
 from minicluster.replica.partition.reads import LogReadInfo
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.producers.states import AppendCheck
-from minicluster.replica.requests import fetch
+from minicluster.replica.requests import read_from_log
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Original = Callable[..., Any]
@@ -363,7 +363,7 @@ def _s31(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     return info
 
 
-@plant(fetch.required_leader_epoch, "z38_fetches_are_not_fenced")
+@plant(read_from_log.required_leader_epoch, "z38_fetches_are_not_fenced")
 def _z38(original: Original, partition: Partition, current_leader_epoch: int) -> int | None:
     epoch: int | None = original(partition, current_leader_epoch)
     if epoch not in (None, partition.leader_epoch):

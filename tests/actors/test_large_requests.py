@@ -21,7 +21,7 @@ from minicluster.protocol.messages import (
     FindCoordinatorRequest,
     OffsetCommitRequest,
 )
-from minicluster.replica.requests import fetch
+from tests.replica.test_fetch_in_parts import fetch_in_parts_of
 
 PARTITIONS = 10
 
@@ -91,7 +91,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 @pytest.fixture
 def cluster(held: Held, monkeypatch: pytest.MonkeyPatch) -> Iterator[MiniCluster]:
-    monkeypatch.setattr(fetch, "PARTITIONS_PER_PART", 3)
+    fetch_in_parts_of(3, monkeypatch)
     with MiniCluster(brokers=1, controllers=1, seed=1) as cluster:
         orders = cluster.create_topic("orders", partitions=PARTITIONS, replicas=1)
         cluster.wait_until(lambda: all(orders[n].high_watermark == 0 for n in range(PARTITIONS)))

@@ -8,7 +8,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import FetchRequest
-from minicluster.replica.requests.fetch import RACK_AWARE
+from minicluster.replica.requests.read_from_log import RACK_AWARE
 
 CONFIG = {"broker.rack": "a,b,c", "replica.selector.class": RACK_AWARE}
 

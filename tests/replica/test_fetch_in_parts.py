@@ -32,7 +32,7 @@ from minicluster.protocol.records import (
 )
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.machine import ReplicaManagerMachine
-from minicluster.replica.requests import fetch
+from minicluster.replica.requests import delayed_fetch, fetch, read_from_log
 from tests.replica.memory_disk import MemoryDisk
 
 TOPICS = {"a": uuid.UUID(int=0xA), "b": uuid.UUID(int=0xB)}
@@ -186,7 +186,13 @@ def fetch_of(
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "PARTITIONS_PER_PART", SIZE)
+    fetch_in_parts_of(SIZE, monkeypatch)
+
+
+def fetch_in_parts_of(size: int, patch: pytest.MonkeyPatch) -> None:
+    """Have a fetch of more partitions handled in parts."""
+    for module in (fetch, read_from_log, delayed_fetch):
+        patch.setattr(module, "PARTITIONS_PER_PART", size)
 
 
 # --- the same response as in one step -------------------------------------------------------------
@@ -253,7 +259,7 @@ def test_a_fetch_in_parts_gets_the_response_of_one_step(
 ) -> None:
     expected = play(produced, drawn)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fetch, "PARTITIONS_PER_PART", SIZE)
+        fetch_in_parts_of(SIZE, patch)
         assert play(produced, drawn) == expected
 
 
@@ -382,13 +388,13 @@ def test_a_change_is_a_look_at_one_partition_of_a_large_fetch(
     broker.fetch("waits", max_wait_ms=500, min_bytes=5_000)
     broker.carry_on()
     looked_at: list[int] = []
-    available = fetch.DelayedLargeFetch._available
+    available = delayed_fetch.DelayedFetch._available
 
     def counted(self: Any, item: Any, offset: int, now_ms: int) -> int | None:
         looked_at.append(item.data.partition)
         return available(self, item, offset, now_ms)
 
-    monkeypatch.setattr(fetch.DelayedLargeFetch, "_available", counted)
+    monkeypatch.setattr(delayed_fetch.DelayedFetch, "_available", counted)
     broker.produce(("a", 7))
     assert set(looked_at) == {7}
     assert len(looked_at) <= 2  # the append, and the high watermark

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from minicluster.protocol.messages import FetchRequest
-from minicluster.replica.requests.fetch import RACK_AWARE
+from minicluster.replica.requests.read_from_log import RACK_AWARE
 from tests.replica.cluster import Cluster
 from tests.replica.controller_by_heart import TOPIC_IDS
 
