@@ -32,6 +32,7 @@ from minicluster.scenario.actions.nodes import (
 from minicluster.scenario.actions.topics import (
     AddPartitions,
     CreateTopic,
+    DeleteTopic,
     Reassign,
     SetConfig,
 )
@@ -97,7 +98,7 @@ def _of_step(
             for text in _wrong_kind(step.action, name, expression, scenario):
                 yield (name,), text
     for name, topic, partition in _topics(step.action):
-        for text in topics.missing(topic, None if step.may_fail else partition):
+        for text in topics.missing(topic, partition, may_fail=step.may_fail):
             yield (name,), text
     yield from _impossible(step, scenario, others)
 
@@ -107,6 +108,7 @@ class _Topics:
 
     def __init__(self, scenario: Scenario) -> None:
         self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
+        self._deleted: dict[str, int] = {}  # by which step
         self._replicas: dict[str, int] = {}  # of topics that nobody else changes
         self._brokers = scenario.brokers
         self._internal: dict[str, int | None] = dict.fromkeys(INTERNAL_TOPICS)
@@ -124,9 +126,14 @@ class _Topics:
             is_sure = not (step.may_fail or self._is_open)
             name = str(action.name)
             self.partitions[name] = count if is_sure else None
+            self._deleted.pop(name, None)
             if is_sure:
                 most = max(map(len, assigned or ()), default=action.replicas)
                 self._replicas[name] = most
+        elif isinstance(action, DeleteTopic):
+            if not (step.may_fail or self._is_open):
+                names = action.name if isinstance(action.name, tuple) else (action.name,)
+                self._deleted |= dict.fromkeys(map(str, names), step.number)
         elif isinstance(action, AddPartitions):
             self.partitions[str(action.name)] = None if step.may_fail else action.total
             if action.assignment is not None:
@@ -139,12 +146,20 @@ class _Topics:
         """The most replicas that a partition of a topic can have."""
         return min(self._replicas.get(topic, self._brokers), self._brokers)
 
-    def missing(self, topic: str, index: int | None) -> Iterator[str]:
-        """Why a partition, or a topic, cannot be there."""
+    def missing(self, topic: str, index: int | None, *, may_fail: bool = False) -> Iterator[str]:
+        """Why a partition, or a topic, cannot be there.
+
+        A step that may fail may name what is gone, but not what never was.
+        """
         if topic not in self.partitions and topic not in self._internal:
             if not self._is_open:
                 hint = instead(topic, sorted(self.partitions), "create it before")
                 yield f"there is no topic {topic} then; {hint}"
+            return
+        if may_fail:
+            return
+        if topic in self._deleted:
+            yield f"there is no topic {topic} then; step {self._deleted[topic]} deleted it"
             return
         count = self.partitions[topic] if topic in self.partitions else self._internal[topic]
         if index is not None and count is not None and index >= count:
@@ -174,8 +189,9 @@ def _impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator
             if (bad := _bad_config(str(change.key), change.value, others)) is not None:
                 yield ("key",), bad
         case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
-            here = _only_node(getattr(link, "src", None))
-            if here is not None and here == _only_node(getattr(link, "dst", None)):
+            shape = Shape.of(scenario)
+            here = _only_node(getattr(link, "src", None), shape)
+            if here is not None and here == _only_node(getattr(link, "dst", None), shape):
                 yield ("dst",), f"node {here} has no network between itself and itself"
         case FailDir() | RepairDir() as broken if not step.may_fail:
             count = len(str(scenario.config.get(_LOG_DIRS, "d0")).split(","))
@@ -354,11 +370,12 @@ def _count(expression: Expression, scenario: Scenario) -> int | None:
     return None
 
 
-def _only_node(nodes: Any) -> int | None:
-    """The one node that an argument names by its number, None where it may be another."""
-    names = {
-        str(node) if isinstance(node, int) else getattr(node.expression, "text", "")
-        for node in nodes or ()
-    }
-    (name,) = names if len(names) == 1 else ("",)
-    return int(name) if name.isdecimal() else None
+def _only_node(nodes: Any, shape: Shape) -> int | None:
+    """The one node that an argument can select, None where it may be another or several."""
+    names: set[int] = set()
+    for node in nodes or ():
+        possible = {node} if isinstance(node, int) else shape.nodes(node.expression)
+        if possible is None:
+            return None
+        names |= possible
+    return names.pop() if len(names) == 1 else None

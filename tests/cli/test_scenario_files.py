@@ -130,6 +130,34 @@ def test_what_can_never_be_right_is_found_with_its_place_and_what_to_do(
     ]
 
 
+DELETED = """\
+cluster: {controllers: 1, brokers: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 3}
+  - {do: create_topic, name: bills}
+  - {do: delete_topic, name: [orders, bills]}
+  - {do: produce, topic: orders}
+  - {expect: fully_in_sync(bills-0)}
+  - {do: delete_topic, name: orders, may_fail: true}
+  - {do: create_topic, name: orders}
+  - {do: produce, topic: orders, partition: 2}
+  - {do: delete_topic, name: orders, may_fail: true}
+  - {do: produce, topic: orders}
+"""
+
+
+def test_a_topic_that_a_step_has_deleted_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until another one creates it, with its own number of partitions."""
+    code, lines = check(tmp_path / "deleted.yaml", DELETED, capsys)
+    assert code == 65 and lines == [
+        "6:26: step 4: there is no topic orders then; step 3 deleted it",
+        "7:14: step 5: there is no topic bills then; step 3 deleted it",
+        "10:26: step 8: there is no partition orders-2; those of orders are 0",
+    ]
+
+
 NOBODY = """cluster: {brokers: 3, controllers: 3}
 steps:
   - {do: create_topic, name: orders, partitions: 3, replicas: 3}
@@ -143,6 +171,7 @@ steps:
   - {until: "fenced(rack(7))"}
   - {do: kill, node: []}
   - {do: kill, node: one(1)}
+  - {do: cut, src: broker(2), dst: "[2, broker(2)]"}
 """
 
 
@@ -162,6 +191,7 @@ def test_a_selector_that_can_select_nobody_is_found(
         "9:22: step 7: minority_third of 3 is nobody",
         f"11:13: step 9: {no_racks}",
         "11:13: step 9: there is no node 7; nodes are 1 to 3 and 101 to 103",
+        "13:36: step 11: node 2 has no network between itself and itself",
     ]
     _, lines = check(tmp_path / "empty.yaml", NOBODY, capsys)
     assert "12:22: step 10: node: an empty list names no node" in lines
