@@ -1,6 +1,6 @@
 """Events as lines for a person: which are shown, and who did what to which partition.
 
-A line has at most 120 columns.
+A line has at most 120 columns. What would crowd out all else is one line (``together``).
 Ids of incarnations, directories and topics are left out: no one compares them by eye.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
+from minicluster.errors import printable
 from minicluster.protocol.topics import INTERNAL_TOPICS
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
@@ -24,11 +25,15 @@ _KINDS = {"partition_event": "partition", "raft_event": "raft", "history": "clie
 _OMITTED = frozenset(
     {"incarnation", "topic_id", "cluster_id", "directory", "directories", "listeners", "api_key"}
 )
-# Periodic events, which are not shown: they would crowd out all others.
-_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat")
+# Periodic events, and the first of each connection or voter, which are not shown: they would crowd
+# out all others.
+_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat", "ApiVersions", "UpdateRaftVoter")
+_BEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat")  # shown if they tell news
 _STEADY = ("ack", "append", "fetch", "flush", "hw")
 _OF_A_SEND = ("invoke", "complete")  # the client's own row tells of both
 _UNTOLD = ("publish", "replica_log")  # every image; every record that an ended process held
+_OUTCOMES = {"ok": "acknowledged", "fail": "failed", "info": "outcome unknown"}
+_SAME_AS = {"maximal_isr": "isr", "hw_old": "hw_new"}  # left out where both are the same
 _SUBJECT = frozenset(
     {"broker", "node", "topic", "part", "kind", "leader_epoch", "partition_epoch", "epochs"}
 )
@@ -50,28 +55,67 @@ def is_reported(event: Event) -> bool:
     if first.__class__ is Exchange:
         if first.api == "Produce" and first.src == OWN_CLIENT and event[2] != "request":
             return False  # as for those above
+        if first.api in _BEATS and not _tells_news(event):
+            return False
         return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
     if first.__class__ is dict or isinstance(first, Mapping):
         return event[2] not in _UNTOLD and first.get("kind") not in _STEADY
     return True
 
 
-def together(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Events by the lines that they make: those of an internal topic that follow each other are
-    one, because its fifty partitions would crowd out what the test itself did.
+def _tells_news(event: Event) -> bool:
+    """A heartbeat's response has an error or an assignment for its member, or the client got
+    another one.
     """
+    if event[2] != "response":
+        return event[2] == "answer"
+    body = event[4][0]
+    return bool(body.error_code) or getattr(body, "assignment", None) is not None
+
+
+def together(events: Sequence[Event]) -> list[Sequence[Event]]:
+    """Events by the lines that they make.
+
+    One line are: what follows each other of an internal topic, because its fifty partitions would
+    crowd out what the test itself did; records that the test produced to a partition with the same
+    outcome, because they would crowd out why; and all hits of a planted fault, at its first.
+    """
+    hits: dict[str, list[Event]] = {}
+    others: list[Event] = []
+    for event in events:
+        if (fault := _hit_fault(event)) is None:
+            others.append(event)
+        else:
+            if fault not in hits:
+                others.append(event)
+            hits.setdefault(fault, []).append(event)
     lines: list[Sequence[Event]] = []
-    for topic, group in groupby(events, key=_internal_topic):
+    for key, group in groupby(others, key=_line_of):
         following = list(group)
-        lines += [following] if topic else [[event] for event in following]
+        if key is None:
+            lines += [hits.get(_hit_fault(event) or "", [event]) for event in following]
+        else:
+            lines.append(following)
     return lines
 
 
-def _internal_topic(event: Event) -> str | None:
-    row = event[3] if len(event) > 3 else None
-    if event[2] != "partition_event" or not isinstance(row, Mapping):
+def _hit_fault(event: Event) -> str | None:
+    """The planted fault of which the event is a hit."""
+    if event[2] != "fault" or event[3].get("phase") != "hit":
         return None
-    return row["topic"] if row["topic"] in INTERNAL_TOPICS else None
+    return str(event[3]["action"])
+
+
+def _line_of(event: Event) -> tuple[Any, ...] | None:
+    """What events that follow each other share if they are one line; None: they are not."""
+    row = event[3] if len(event) > 3 else None
+    if not isinstance(row, Mapping):
+        return None
+    if event[2] == "partition_event":
+        return (row["topic"],) if row["topic"] in INTERNAL_TOPICS else None
+    if row.get("f") == "send":
+        return (row["topic"], row["part"], row["type"], row["error"])
+    return None
 
 
 def readable(events: Sequence[Event]) -> str:
@@ -79,19 +123,45 @@ def readable(events: Sequence[Event]) -> str:
     sequence, at_ms, kind, *details = events[0]
     start = f"{at_ms / 1000:10.3f}s {sequence:>7} {_KINDS.get(kind, kind):<9}"
     if len(events) > 1:
-        kinds = Counter(event[3]["kind"] for event in events)
-        words = ", ".join(f"{kind} {times}" for kind, times in kinds.most_common())
-        details = [f"{details[0]['topic']}: {len(events)} events ({words})"]
+        details = [_several(events)]
     line = f"{start} {' '.join(filter(None, map(_detail, details)))}".rstrip()
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
+def _several(events: Sequence[Event]) -> str:
+    """What is said of events that are one line."""
+    first, last = events[0][3], events[-1][3]
+    if _hit_fault(events[0]) is not None:
+        nodes = sorted({str(node) for event in events for node in event[3]["targets"]})
+        return f"{first['action']} hit {len(events)} times, on {', '.join(nodes)}"
+    if first.get("f") == "send":
+        words = [f"produce {first['topic']}-{first['part']} {_OUTCOMES[first['type']]}"]
+        words += [f"{len(events)} records"]
+        if first["offset"] is not None and last["offset"] is not None:
+            words += [f"offsets {first['offset']} to {last['offset']}"]
+        if first["error"] is not None:
+            words += [f"error={_value(first['error'])}"]
+        return " ".join(words)
+    kinds = Counter(event[3]["kind"] for event in events)
+    words = [f"{kind} {times}" for kind, times in kinds.most_common()]
+    return f"{first['topic']}: {len(events)} events ({', '.join(words)})"
+
+
 def _detail(part: Any) -> str:
+    if isinstance(part, Exchange):
+        return f"{part.api}#{part.id} {_sender(part)}>{part.dst}"
     if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
         return compact(part[0])
     if isinstance(part, Mapping):
         return " ".join(_send(part) if part.get("f") == "send" else _row(part))
     return "" if part is None or _is_uuid(part) else str(part)
+
+
+def _sender(exchange: Exchange) -> str:
+    """The node that sent a request; of a client its ``client.id``."""
+    if exchange.src > OWN_CLIENT:
+        return str(exchange.src)
+    return printable(exchange.client_id) or "client"
 
 
 def _is_uuid(part: Any) -> bool:
@@ -102,7 +172,7 @@ def _is_uuid(part: Any) -> bool:
 def _send(row: Mapping[str, Any]) -> Iterator[str]:
     """A record that the test's client produced, from its beginning to its end."""
     yield f"produce {row['topic']}-{row['part']}"
-    yield {"ok": "acknowledged", "fail": "failed", "info": "outcome unknown"}[row["type"]]
+    yield _OUTCOMES[row["type"]]
     for name in ("offset", "value", "error"):
         if row[name] is not None:
             yield f"{name}={_value(row[name])}"
@@ -123,6 +193,8 @@ def _row(row: Mapping[str, Any]) -> Iterator[str]:
     if epochs:
         yield f"epochs {'/'.join(epochs)}"
     for name, value in row.items():
+        if name in _SAME_AS and value == row.get(_SAME_AS[name]):
+            continue
         if value is not None and name not in _SUBJECT and name not in _OMITTED:
             yield f"{name}={_value(value)}"
 

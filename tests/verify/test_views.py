@@ -29,6 +29,14 @@ LOG = ROOT / "tests/data/kafka-logs/smoke"
 TRIMMED = ROOT / "tests/data/kafka-logs/trimmed"
 PAGE = (ROOT / "docs/reference/views.md").read_text()
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.S)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+IN_COMMANDS = [
+    (page.name, query)
+    for page in PAGES
+    for query in re.findall(
+        r"""(?:minicluster sql \S+ |spark\.sql\()"(select [^"…]*)\"""", page.read_text()
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +109,16 @@ def test_the_worked_queries_run(query: str, frames: dict[str, Any], spark: Any) 
         frame.createOrReplaceTempView(name)
     rows = spark.sql(query).collect()
     assert rows or "client_operations" in query or "under_min_isr" in query  # a quiet log alone
+
+
+@pytest.mark.parametrize(("page", "query"), IN_COMMANDS)
+def test_the_queries_of_commands_in_pages_run(
+    page: str, query: str, frames: dict[str, Any], spark: Any
+) -> None:
+    assert {page for page, _ in IN_COMMANDS} == {"verifying.md", "views.md"}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    spark.sql(query).collect()
 
 
 def test_lost_records_are_a_question_that_can_be_asked(tmp_path: Path, spark: Any) -> None:
