@@ -67,8 +67,9 @@ def _tells_news(event: Event) -> bool:
     """A heartbeat's response has an error or an assignment for its member, or the client got
     another one.
     """
-    if event[2] != "response":
-        return event[2] == "answer"
+    kind: str = event[2]
+    if kind != "response":
+        return kind == "answer"
     body = event[4][0]
     return bool(body.error_code) or getattr(body, "assignment", None) is not None
 
