@@ -198,11 +198,9 @@ def _grown(bins: int, size: int) -> int:
 
 
 def _by_bin(keys: list[K], hash_of: Callable[[K], int], bins: int) -> list[K]:
-    def bin_of(key: K) -> int:
-        code = hash_of(key)
-        return (code ^ code >> 16) & (bins - 1)
-
-    return sorted(keys, key=bin_of)
+    last = bins - 1
+    places = [(code ^ code >> 16) & last for code in map(hash_of, keys)]
+    return [keys[index] for index in sorted(range(len(keys)), key=places.__getitem__)]
 
 
 class TimelineHashOrder(Generic[K]):

@@ -488,10 +488,13 @@ class Recorder:
 
         rows = self._rows_of(exchange, client_rows(exchange, response))
         judged: list[dict[str, Any]] = []
-        if type(exchange.request) not in JUDGED_AT_THE_END:
+        if type(exchange.request) in JUDGED_AT_THE_END:
+            rows = map(self._counted, rows)
+        else:
             judged = list(rows)
             rows = iter(judged)
         with self._lock:
+            self._client_rows_made += len(judged)
             self._unmade.append((exchange, rows))
             self._make_client_rows(CLIENT_ROWS_AT_ONCE)
         return judged
@@ -504,10 +507,13 @@ class Recorder:
         misled = {"misled": True} if exchange.client_id in self._misled else {}
 
         def complete(row: dict[str, Any]) -> dict[str, Any]:
-            self._client_rows_made += 1
             return common | trace.row("client_record", row | misled)
 
         return map(complete, returned)
+
+    def _counted(self, row: dict[str, Any]) -> dict[str, Any]:
+        self._client_rows_made += 1
+        return row
 
     def _make_client_rows(self, count: int) -> None:
         """Make rows of the oldest responses that lack some, so that all stay in order."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker
-from minicluster.java_order import (
-    hash_map_order,
-    long_hash,
-    string_hash,
-    topic_partition_hash,
-)
+from minicluster.coordinator.runtime.parts import is_large, listed
+from minicluster.coordinator.transaction.transaction import by_topic
+from minicluster.effects import Work
+from minicluster.java_order import hash_map_order, long_hash, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
@@ -27,7 +26,7 @@ from minicluster.replica.requests.append_records import AppendStatus, append_mar
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Response = WriteTxnMarkersResponse
-PARTITIONS_PER_PART = 200  # some 30 ms of the processor
+PARTITIONS_PER_PART = 100  # some 15 ms of the processor
 _NOT_READY = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -74,6 +73,8 @@ def _append(
         for partition in of_groups:
             _complete_in_group(state, groups, marker, partition, outcomes, now_ms)
         data = [p for p in partitions if p[0] != GROUP_METADATA_TOPIC]
+        if is_large(data):
+            yield
         for begin in range(0, len(data), PARTITIONS_PER_PART):
             part = data[begin : begin + PARTITIONS_PER_PART]
             append_markers(
@@ -151,34 +152,38 @@ class _Outcomes:
     def maybe_respond(self) -> None:
         """Respond, unless a partition is open; called once when the request was handled."""
         self._handled = True
-        if self._open:
-            return
-        markers = tuple(
-            _result(producer_id, self._errors[producer_id])
-            for producer_id in hash_map_order(self._errors, long_hash)
-        )
-        self._state.respond(self._token, Response(markers=markers))
+        if not self._open:
+            self._state.carry_out(self._respond())
+
+    def _respond(self) -> Work[None]:
+        markers = []
+        for producer_id in hash_map_order(self._errors, long_hash):
+            markers.append((yield from _result(producer_id, self._errors[producer_id])))
+        self._state.respond(self._token, Response(markers=tuple(markers)))
 
 
 def _result(
     producer_id: int, errors: Mapping[tuple[str, int], ErrorCode]
-) -> Response.WritableTxnMarkerResult:
+) -> Work[Response.WritableTxnMarkerResult]:
     """The outcome of a producer, in the order of Java's maps."""
-    topics: dict[str, list[int]] = {}
-    for topic, index in hash_map_order(errors, topic_partition_hash):
-        topics.setdefault(topic, []).append(index)
+    topics = by_topic(errors)
+    if is_large(errors):
+        yield
+    partitions = yield from listed(
+        Response.WritableTxnMarkerPartitionResult(
+            partition_index=index, error_code=errors[topic, index]
+        )
+        for topic, indexes in topics.items()
+        for index in indexes
+    )
+    each = iter(partitions)
+    of_topics = {
+        topic: Response.WritableTxnMarkerTopicResult(
+            name=topic, partitions=tuple(islice(each, len(indexes)))
+        )
+        for topic, indexes in topics.items()
+    }
     return Response.WritableTxnMarkerResult(
         producer_id=producer_id,
-        topics=tuple(
-            Response.WritableTxnMarkerTopicResult(
-                name=topic,
-                partitions=tuple(
-                    Response.WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=errors[topic, index]
-                    )
-                    for index in topics[topic]
-                ),
-            )
-            for topic in hash_map_order(topics, string_hash)
-        ),
+        topics=tuple(of_topics[topic] for topic in hash_map_order(topics, string_hash)),
     )

@@ -279,7 +279,8 @@ def on_one_broker() -> None:
                 12,
             ),
         )
-        bench.show("DescribeLogDirs of all", lambda: bench.request(m.DescribeLogDirsRequest(), 4))
+        every = m.DescribeLogDirsRequest(topics=None)
+        bench.show("DescribeLogDirs of all", lambda: bench.request(every, 4))
         groups(bench, names, unknown)
         transactions(bench, names, unknown)
 

@@ -8,7 +8,7 @@ request names, waits for nothing and holds nobody up; an event of a shard does b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import partial
 from typing import TypeVar
 
@@ -27,6 +27,11 @@ def listed(items: Iterable[T]) -> Work[list[T]]:
         if len(taken) % ELEMENTS_PER_PART == 0:
             yield
     return taken
+
+
+def is_large(items: Sized) -> bool:
+    """True where work with the items is a part of its own."""
+    return len(items) > ELEMENTS_PER_PART
 
 
 def portions(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from minicluster.coordinator.internal_topics import partition_count
 from minicluster.coordinator.runtime.internal_log import InternalLog
-from minicluster.coordinator.runtime.parts import Parts
+from minicluster.coordinator.runtime.parts import Parts, is_large
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timers import Timers
@@ -24,7 +24,7 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionShard,
     transaction_record,
 )
-from minicluster.effects import Effect, Respond
+from minicluster.effects import Effect, Respond, Work
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
 from minicluster.protocol import ErrorCode
@@ -78,6 +78,7 @@ class CoordinatorState:
         self.markers = MarkerChannelManager(
             self._effects,
             self.timers,
+            self.parts,
             ids,
             rules,
             request_timeout_ms=config.request_timeout_ms,
@@ -173,9 +174,25 @@ class CoordinatorState:
         unless it is pending until it succeeds. A record that is committed while its ISR is below
         the minimum counts as a failure: the log has the new state, and the coordinator the old one.
 
+        The record of many partitions is a part of its own. Nothing else can happen to the
+        transaction before the next one, since the transition is pending.
+
         Errors:  by ``done``: COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR and those of the log.
         Source:  TransactionStateManager.appendTransactionToLog.
         """
+        work = self._append(shard, transaction, new, done, now_ms, keeps_pending=keeps_pending)
+        self.parts.carry_out(work)
+
+    def _append(
+        self,
+        shard: TransactionShard,
+        transaction: Transaction,
+        new: TransactionMetadata,
+        done: Appended,
+        now_ms: int,
+        *,
+        keeps_pending: bool,
+    ) -> Work[None]:
         committed_ms = now_ms
 
         def on_append(_: ErrorCode | None, at_ms: int) -> None:
@@ -192,8 +209,11 @@ class CoordinatorState:
                 transaction.pending_state = None
             done(error or ErrorCode.NONE, committed_ms)
 
+        record = transaction_record(new, self.transaction_version)
+        if is_large(new.partitions):
+            yield
         result = Result(
-            records=(transaction_record(new, self.transaction_version),),
+            records=(record,),
             is_applied=True,
             timeout_ms=new.timeout_ms,
             on_append=on_append,

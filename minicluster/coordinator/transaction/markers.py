@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from minicluster.coordinator.runtime.parts import Parts, is_large
 from minicluster.coordinator.runtime.timers import Timer, Timers
 from minicluster.coordinator.transaction.transaction import (
     TopicPartition,
@@ -30,8 +31,9 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionState,
     by_topic,
 )
-from minicluster.effects import Effect, Send
+from minicluster.effects import Effect, Send, Work
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
@@ -132,6 +134,7 @@ class MarkerChannelManager:
         self,
         effects: list[Effect],
         timers: Timers,
+        parts: Parts,
         ids: CorrelationIds,
         rules: Rules,
         *,
@@ -142,6 +145,7 @@ class MarkerChannelManager:
         self.image = MetadataImage.EMPTY
         self._effects = effects
         self._timers = timers
+        self._parts = parts
         self._ids = ids
         self._version = highest_version(rules, WriteTxnMarkersRequest)
         self._request_timeout_ms = request_timeout_ms
@@ -165,8 +169,16 @@ class MarkerChannelManager:
             metadata.client_transaction_version,
             metadata.partitions,
         )
+        self._parts.carry_out(self._begin(entry, now_ms))
+
+    def _begin(self, entry: TxnMarkerEntry, now_ms: int) -> Work[None]:
+        """Queue the markers, those of many partitions in a part of its own."""
+        if is_large(entry.partitions):
+            yield
+            if not self._is_current(entry.pending.shard):
+                return  # the next coordinator sends them
         self._enqueue(entry, now_ms)
-        self._maybe_write_completion(pending, now_ms)
+        self._maybe_write_completion(entry.pending, now_ms)
 
     def remove_markers(self, shard: TransactionShard) -> None:
         """Forget the markers of a shard that this broker does not coordinate any more."""
@@ -202,8 +214,12 @@ class MarkerChannelManager:
         Source:  TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue.
         """
         by_leader: dict[int | None, list[TopicPartition]] = {}
+        topics: dict[str, TopicImage | None] = {}  # each is looked up once
         for partition in entry.partitions:
-            by_leader.setdefault(self._leader_of(partition), []).append(partition)
+            name, index = partition
+            if name not in topics:
+                topics[name] = self.image.topics.named(name)
+            by_leader.setdefault(self._leader_of(topics[name], index), []).append(partition)
         for leader, led in by_leader.items():
             if leader is None:
                 if self._is_current(entry.pending.shard):
@@ -213,13 +229,12 @@ class MarkerChannelManager:
             queue = self._queues.setdefault(leader, _Queue())
             queue.entries.append(replace(entry, partitions=tuple(led)))
 
-    def _leader_of(self, partition: TopicPartition) -> int | None:
+    def _leader_of(self, topic: TopicImage | None, index: int) -> int | None:
         """The leader of a partition, -1 where it has none now, None if it does not exist.
 
         Source:  MetadataCache.getPartitionLeaderEndpoint.
         """
-        topic = self.image.topics.named(partition[0])
-        partition_image = None if topic is None else topic.partitions.get(partition[1])
+        partition_image = None if topic is None else topic.partitions.get(index)
         if partition_image is None:
             return None
         leader = partition_image.leader

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from minicluster.effects import Work
 from minicluster.java_order import (
     concurrent_map_order,
     scala_trie_order,
@@ -34,7 +35,7 @@ Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
 def handle_describe_log_dirs(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
-) -> Iterator[None]:
+) -> Work[None]:
     """Describe every directory, with the requested partitions in it; null requests all.
 
     Shapes:  a part of many logs with each next(); of logs that grow meanwhile the response has the
@@ -48,7 +49,7 @@ def handle_describe_log_dirs(
     cordoned = state.cordoned_directories
     online = state.store.online_directories
     usable_bytes = state.store.usable_bytes
-    logs = _in_order_of_maps(state)
+    logs = yield from _in_order_of_maps(state)
     results = []
     for name, directory in names.items():
         if directory in online:
@@ -70,7 +71,7 @@ def _directory(
     wanted: set[tuple[str, int]] | None,
     is_cordoned: bool,
     usable_bytes: int,
-) -> Generator[None, None, Any]:
+) -> Work[Any]:
     topics: dict[str, list[StoredLog]] = {}
     for stored in logs:
         if stored.directory == directory:
@@ -98,20 +99,23 @@ def _directory(
     )
 
 
-def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
+def _in_order_of_maps(state: ReplicaManagerState) -> Work[list[StoredLog]]:
     """The logs, then those that are still copied, each in the order of their map.
 
     Source:  LogManager.allLogs.
     """
     current: dict[tuple[str, int], StoredLog] = {}
     copied: dict[tuple[str, int], StoredLog] = {}
-    for log in state.store.stored_logs():
+    for count, log in enumerate(state.store.stored_logs(), 1):
         (copied if log.is_future else current)[log.topic, log.index] = log
-    return [
-        logs[key]
-        for logs in (current, copied)
-        for key in concurrent_map_order(logs, topic_partition_hash)
-    ]
+        if count % LOGS_PER_PART == 0:
+            yield
+    ordered = []
+    for logs in (current, copied):
+        ordered += [logs[key] for key in concurrent_map_order(logs, topic_partition_hash)]
+        if len(logs) > LOGS_PER_PART:
+            yield
+    return ordered
 
 
 def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:
