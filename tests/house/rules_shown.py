@@ -187,9 +187,11 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_replication.py::"
         "test_as_shipped_a_repeated_partition_epoch_lets_a_new_member_be_forgotten",
     ),
-    "high_watermark_falls_to_batch_base": (
+    "high_watermark_is_what_a_read_finds": (
         "tests/replica/test_partition_log.py::"
         "test_the_high_watermark_stays_above_a_log_start_inside_a_batch",
+        "tests/replica/test_partition_log.py::"
+        "test_where_no_batch_holds_the_high_watermark_a_read_finds_the_log_end",
     ),
     "ignored_fetch_is_not_repeated": (
         "tests/replica/test_follower_sessions.py::"

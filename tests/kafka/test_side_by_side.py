@@ -36,6 +36,7 @@ ELR = ("--elr", "--operations", "150")
         pytest.param(alter_partition, (), id="alter-partition"),
         pytest.param(alter_partition, EARLIER, id="alter-partition-3.9"),
         pytest.param(partitions, (), id="partitions"),
+        pytest.param(partitions, EARLIER, id="partitions-3.9"),
         pytest.param(quorum, (), id="quorum"),
     ],
 )

@@ -214,6 +214,29 @@ def test_a_read_has_the_offsets_from_before_it() -> None:
     assert (found, bench.partition.high_watermark) == ([3, 0], 0)
 
 
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        (Rules.KAFKA_4_3, 6),
+        (Rules.KAFKA_4_3.as_shipped(), 7),
+        (Rules.KAFKA_3_9, 6),
+        (Rules.KAFKA_3_9.as_shipped(), 7),
+    ],
+)
+def test_where_no_batch_holds_the_high_watermark_a_read_finds_the_log_end(
+    rules: Rules, found: int
+) -> None:
+    """A truncation to 7 inside [5, 9] takes all of it, and the log ends at 7 (UnifiedLog.read)."""
+    log = Log()
+    for base in (0, 5):
+        log.append(batch(5, base=base, epoch=0))
+    bench = Bench(rules=rules, log=log, high_watermark=6)
+    bench.follow(102, **BOTH)
+    truncate(bench.partition, 7)
+    consumer_fetch_records(bench.partition, fetch_offset=0, any_replica=True, max_bytes=100)
+    assert bench.partition.high_watermark == found
+
+
 def test_a_read_below_the_log_start_is_rejected_before_it_looks_for_the_high_watermark() -> None:
     """UnifiedLog.read: checkLogStartOffset comes before fetchHighWatermarkMetadata."""
     log = Log()

@@ -32,7 +32,7 @@ def test_every_event_agrees(path: Path) -> None:
 
 def test_the_mended_high_watermark_agrees_too() -> None:
     """The transcripts hold no case of Z60."""
-    rules = replace(Rules.KAFKA_4_3.as_shipped(), high_watermark_falls_to_batch_base=False)
+    rules = replace(Rules.KAFKA_4_3.as_shipped(), high_watermark_is_what_a_read_finds=False)
     outcomes = [outcome for path in FILES for outcome in play(path, rules)]
     assert all(outcome.verdict == AGREE for outcome in outcomes)
 

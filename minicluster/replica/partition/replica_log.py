@@ -116,12 +116,11 @@ class ReplicaLog:
     def locate_high_watermark(self) -> int:
         """The high watermark as a read finds it.
 
-        In 4.x as shipped a read gives the base offset of the batch and the high watermark becomes
-        that, even below the log start (``high_watermark_falls_to_batch_base``, zoo Z60).
+        As shipped the high watermark becomes what a read finds, even below the log start
+        (``high_watermark_is_what_a_read_finds``, zoo Z60).
         """
-        rules = self._rules
-        if rules.read_finds_batch_base and rules.high_watermark_falls_to_batch_base:
-            located = self._batch_base(self.high_watermark)
+        if self._rules.high_watermark_is_what_a_read_finds:
+            located = self._found_by_read(self.high_watermark)
             if located != self.high_watermark:
                 self.high_watermark = located
                 self._on_change()
@@ -257,11 +256,13 @@ class ReplicaLog:
                 return record.offset, highest, batch.leader_epoch
         return None
 
-    def _batch_base(self, offset: int) -> int:
+    def _found_by_read(self, offset: int) -> int:
         if offset >= self.log.end_offset:
             return offset
         batch = self.log.batch_at(offset)
-        return self.log.end_offset if batch is None else batch.base_offset
+        if batch is None:  # a truncation within the batch has left no record from there on
+            return self.log.end_offset
+        return batch.base_offset if self._rules.read_finds_batch_base else offset
 
     # --- appending ----------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ import org.apache.kafka.common.metadata.UnregisterBrokerRecord;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
-import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
@@ -163,7 +162,7 @@ public class PartitionProgram implements LineProgram {
                 setFenced(broker.get("fenced").asBoolean()).
                 setInControlledShutdown(broker.get("in_controlled_shutdown").asBoolean()));
         }
-        image = delta.apply(new MetadataProvenance(index, 0, clock.nowMs, true));
+        image = delta.apply(parts.provenance(index));
         parts.metadata.setImage(image);
     }
 

@@ -20,6 +20,7 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.requests.FetchRequest;
+import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.metadata.ConfigRepository;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
@@ -103,6 +104,10 @@ class Parts {
     void stop() {
         Partition.removeMetrics(PARTITION);
         logs.shutdown(-1);
+    }
+
+    MetadataProvenance provenance(long offset) {
+        return new MetadataProvenance(offset, 0, program.clock.nowMs, true);
     }
 
     private Properties topicConfig() {
