@@ -10,7 +10,7 @@ An element is a partition, a topic, a config or a record; one whose decision tak
 (AlterPartition, a reassignment) counts twice. Whoever needs the result at once (a standby, a test)
 takes it as a ``whole``.
 
-Leaves out: ClearElrRecords of a changed min.insync.replicas, UpdateFeatures, quotas, credentials.
+Leaves out: ClearElrRecords of a changed min.insync.replicas, UpdateFeatures.
 """
 
 from __future__ import annotations

@@ -289,3 +289,45 @@ def test_a_decision_of_several_batches_goes_back_to_the_state_between_two() -> N
     cluster.take(cluster.machine.on_committed(end + 5, 0))
     cluster.take(cluster.machine.on_renounce(0))
     assert cluster.machine.next_offset == end + 5
+
+
+def quotas() -> m.AlterClientQuotasRequest:
+    Request = m.AlterClientQuotasRequest
+    return Request(
+        entries=tuple(
+            Request.EntryData(
+                entity=(Request.EntityData(entity_type="user", entity_name=f"user-{n % 9}"),),
+                ops=(Request.OpData(key="producer_byte_rate", value=1.0 + n),),
+            )
+            for n in range(12)
+        )
+    )
+
+
+def credentials() -> m.AlterUserScramCredentialsRequest:
+    Request = m.AlterUserScramCredentialsRequest
+    return Request(
+        deletions=(Request.ScramCredentialDeletion(name="nobody", mechanism=1),),
+        upsertions=tuple(
+            Request.ScramCredentialUpsertion(
+                name=f"user-{n % 9}",
+                mechanism=1,
+                iterations=4_096,
+                salt=b"salt",
+                salted_password=b"password",
+            )
+            for n in range(12)
+        ),
+    )
+
+
+@pytest.mark.parametrize("request_", [quotas(), credentials()], ids=["quotas", "credentials"])
+def test_what_is_written_of_users_is_the_same_in_parts_and_in_one_step(request_: Any) -> None:
+    at_once, in_parts = Cluster(), paused()
+    at_once.start(1, 2, 3)
+    expected = at_once.request(request_)
+    token = in_parts.send(request_)
+    assert in_parts.machine.is_deciding and token not in in_parts.responses
+    assert finish(in_parts) > 12 // SIZE
+    assert in_parts.responses[token].response == expected
+    assert in_parts.machine.image.digest() == at_once.machine.image.digest()

@@ -18,6 +18,7 @@ from typing import Any
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
+from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.protocol import ErrorCode
@@ -43,7 +44,7 @@ Response = AlterClientQuotasResponse
 
 def alter_client_quotas(
     state: ClusterState, request: AlterClientQuotasRequest, version: int, now_ms: int
-) -> Decision:
+) -> Parts[Decision]:
     """Set and remove quotas; an entity changes as a whole or not at all, all records are one batch.
 
     An entity that comes twice is rejected, and yet its first changes are made. So is one with a key
@@ -54,6 +55,7 @@ def alter_client_quotas(
     records: list[VersionedRecord] = []
     results: dict[QuotaEntity, ApiError] = {}
     for entry in request.entries:
+        yield 1
         entity = QuotaEntity.of(entry.entity)
         keys = [operation.key for operation in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
@@ -62,14 +64,16 @@ def alter_client_quotas(
         results[entity], new = _alter(state, entity, entry.ops)
         records += new
     reject_too_many_records(len(records))
+    hashes = {}
+    for entity in results:
+        hashes[entity] = entity.java_hash
+        yield 1
+    entries = yield from gathered(
+        _result(entity, results[entity]) for entity in hash_map_order(results, hashes.__getitem__)
+    )
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=Response(
-            entries=tuple(
-                _result(entity, results[entity])
-                for entity in hash_map_order(results, lambda entity: entity.java_hash)
-            )
-        ),
+        response=Response(entries=tuple(entries)),
         atomic=True,
     )
 
