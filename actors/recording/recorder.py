@@ -342,9 +342,8 @@ class Recorder:
                 del rows[: self.piece_rows]
         for _ in range(self._pieces(self._client_rows, most)):
             self._shelve_client_rows()
-        while len(self.exchanges) >= most or self._weight >= self.bytes_in_memory:
-            if not self._shelve_exchanges():
-                return
+        for _ in range(max(self._pieces(self.exchanges, most), self._heavy_pieces())):
+            self._shelve_exchanges()
 
     def _pieces(self, rows: Sized, most: int) -> int:
         """The number of pieces of a table that are to be moved now.
@@ -359,8 +358,13 @@ class Recorder:
         at_once = max(PIECES_AT_ONCE, 2 * self.fold_events // self.piece_rows)
         return min(too_many, at_once + too_many // SHARES)
 
-    def _shelve_exchanges(self) -> int:
-        """Move a piece of the oldest exchanges, fewer where they are large; returns how many."""
+    def _heavy_pieces(self) -> int:
+        """The same by the bytes of exchanges: a piece takes one at least, however large."""
+        too_much = self._weight - self.bytes_in_memory
+        return 0 if too_much < 0 else 1 + too_much // PIECE_BYTES // SHARES
+
+    def _shelve_exchanges(self) -> None:
+        """Move a piece of the oldest exchanges, fewer where they are large."""
         count = weight = 0
         for exchange in itertools.islice(self.exchanges, self.piece_rows):
             if count and weight + exchange.weight > PIECE_BYTES:
@@ -379,7 +383,6 @@ class Recorder:
         self._shelve("rpc", rpcs, unsettled)
         del self.exchanges[:count]
         self._weight -= weight
-        return count
 
     def _shelve_client_rows(self) -> None:
         oldest = self._client_rows[: self.piece_rows]
