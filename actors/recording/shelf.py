@@ -73,6 +73,10 @@ class RowGroup:
 
     def read(self, table: str) -> pa.Table:
         """The rows as they are now."""
+        return self._read(table, self.unsettled)
+
+    def _read(self, table: str, changed: Mapping[int, Unsettled]) -> pa.Table:
+        """The rows with these as they are now, in the order of their indexes."""
         import pyarrow as pa
 
         if self.file is None:
@@ -80,10 +84,10 @@ class RowGroup:
         else:
             with pa.OSFile(str(self.file)) as source:
                 content = pa.ipc.open_file(source).read_all()
-        if self.unsettled:
-            now = arrow_table(table, [unsettled.row() for unsettled in self.unsettled.values()])
+        if changed:
+            now = arrow_table(table, [unsettled.row() for unsettled in changed.values()])
             parts, end = [], 0
-            for number, index in enumerate(self.unsettled):  # in the order of their indexes
+            for number, index in enumerate(changed):
                 parts += [content.slice(end, index - end), now.slice(number, 1)]
                 end = index + 1
             content = pa.concat_tables([*parts, content.slice(end)])
@@ -96,13 +100,13 @@ class RowGroup:
         """
         import pyarrow as pa
 
-        # Before they are read: another thread may settle one meanwhile.
-        unsettled = {
-            index: exchange
-            for index, exchange in self.unsettled.items()
-            if not exchange.is_settled()
-        }
-        content = self.read(table)
+        # Those that may still change are read from here again. They are not made for the file as
+        # well: a hundred requests to a dead leader, with all of its partitions, take long.
+        unsettled: dict[int, Unsettled] = {}
+        settled: dict[int, Unsettled] = {}
+        for index, row in self.unsettled.items():
+            (settled if row.is_settled() else unsettled)[index] = row
+        content = self._read(table, settled)
         # Not by pyarrow.feather, which loads pandas: 30 MB and half a second.
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_file(str(file), content.schema, options=options) as writer:
