@@ -25,6 +25,8 @@ from minicluster.cli.terminal import complain, err, prepare, report_crash, shown
 from minicluster.cli.what_if import what_if_command
 from minicluster.errors import MiniclusterError, UserError, instead
 
+_WHOLE = 1_000  # characters, more than any first sentence has
+
 
 class _Commands(click.Group):
     """The commands; a mistake before the first of them gets the hint that a newcomer needs."""
@@ -36,6 +38,17 @@ class _Commands(click.Group):
             if error.possibilities:
                 raise
             ctx.fail(f"no such option {error.option_name!r} here; a command's come behind its name")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each command, whole: click's own list cuts it off at the width."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(limit=_WHOLE))
+                    for name, command in sorted(self.commands.items())
+                    if not command.hidden
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,6 +10,7 @@ import csv
 import datetime
 import io
 import json
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from minicluster.errors import printable
 
 CSV, MARKDOWN = "csv", "markdown"
 FORMS = (TEXT, JSON, CSV, MARKDOWN)
+_DESCRIPTION_MIN = 20  # columns that a description can be read in
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def lines_of(
             return _markdown(result)
     texts = [[_text(value) for value in row] for row in result.rows]
     widths = [max(map(cell_len, column)) for column in zip(result.names, *texts, strict=True)]
-    is_wide = width is not None and sum(widths) + 2 * len(widths) > width
+    is_wide = width is not None and sum(widths) + 2 * (len(widths) - 1) > width
     has_lines = any("\n" in text for row in texts for text in row)
     if texts and (vertical or is_wide or has_lines):
         return _vertical(result.names, texts)
@@ -57,6 +59,23 @@ def lines_of(
         for column in zip(*result.rows, strict=True)
     ] or [False] * len(widths)
     return _table(result.names, texts, widths, is_number)
+
+
+def described(result: Rows, *, width: int | None) -> Iterator[str]:
+    """The lines of a table that describes things: its last column wraps where it is too wide."""
+    used = sum(max(len(name), *map(len, cells)) + 2 for name, *cells in _columns(result)[:-1])
+    room = None if width is None else width - used
+    if room is None or room < _DESCRIPTION_MIN:
+        return lines_of(result, TEXT, width=width)
+    rows: list[Sequence[str]] = []
+    for *heads, text in result.rows:
+        first, *others = textwrap.wrap(text, room) or [""]
+        rows += [(*heads, first), *((*[""] * len(heads), line) for line in others)]
+    return lines_of(Rows(result.names, rows), TEXT, width=width)
+
+
+def _columns(result: Rows) -> list[tuple[str, ...]]:
+    return list(zip(result.names, *result.rows, strict=True))
 
 
 def _table(

@@ -7,7 +7,8 @@
 `\\q`      ends, as Ctrl-D does
 ========  =====================================================
 
-A query ends with a semicolon or an empty line. Ctrl-C ends a query, and not the prompt.
+A query ends with a semicolon or an empty line. Ctrl-C ends a query, and not the prompt. A command
+between the lines of a query leaves them as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from minicluster.cli.options import TEXT
-from minicluster.cli.result_rows import Rows, lines_of
+from minicluster.cli.result_rows import Rows, described, lines_of
 from minicluster.cli.terminal import complain, print_line, print_lines
 from minicluster.errors import UserError, counted
 from minicluster.verify.shown.declared import SHOWN_VIEWS, view_named
@@ -27,6 +28,7 @@ from minicluster.verify.shown.declared import SHOWN_VIEWS, view_named
 FIRST, NEXT = "sql> ", "  -> "
 HELP = "\\d lists the views, \\d VIEW its columns, \\x turns rows, Ctrl-D ends; a query ends with ;"
 _HISTORY_LINES = 1_000
+_AS_OF = ("as_of(timestamp'…')", "the leader and the ISR of each partition at a moment")
 
 
 class Queries(Protocol):
@@ -78,7 +80,7 @@ class Prompt:
                 if lines:
                     self._query("\n".join(lines))
                 return
-            if not lines and line.lstrip().startswith("\\"):
+            if line.lstrip().startswith("\\"):
                 if not self._command(line.strip()):
                     return
                 continue
@@ -110,6 +112,12 @@ class Prompt:
         if self._form == TEXT and width is not None:
             print_line(f"({counted(len(result.rows), 'row')})")
 
+    def _print_described(self, result: Rows) -> None:
+        if self._form != TEXT or self._vertical:
+            self._print(result)
+        else:
+            print_lines(described(result, width=self._width()))
+
     def _command(self, line: str) -> bool:
         """Do what a line that begins with a backslash says; False: it ends the prompt."""
         name, *arguments = line.split()
@@ -122,8 +130,8 @@ class Prompt:
                     "rows are vertical" if self._vertical else "rows are tables where they fit"
                 )
             case "\\d", []:
-                self._print(
-                    Rows(("view", "rows"), [(view.name, view.about) for view in SHOWN_VIEWS])
+                self._print_described(
+                    Rows(("view", "rows"), [*((v.name, v.about) for v in SHOWN_VIEWS), _AS_OF])
                 )
             case "\\d", [view]:
                 self._describe(view)
@@ -133,7 +141,7 @@ class Prompt:
 
     def _describe(self, name: str) -> None:
         try:
-            self._print(Rows(("column", "type", "meaning"), view_named(name).columns))
+            self._print_described(Rows(("column", "type", "meaning"), view_named(name).columns))
         except UserError as error:
             complain(str(error))
 

@@ -5,9 +5,9 @@
     until fully_in_sync(orders-0) within=30s    expect leader(orders-0) == broker(2)
     {do: kill, node: leader(orders-0)}          the form of a scenario file
 
-Arguments without a name come in the order of the declared action. Each value is a value of YAML
-with selectors unquoted, also in lists. The words become the mapping of a scenario file, which
-``reading`` checks: there is one list of actions.
+The first arguments, those that a method takes without their names, need none here. Each value is a
+value of YAML with selectors unquoted, also in lists. The words become the mapping of a scenario
+file, which ``reading`` checks: there is one list of actions.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def _arguments(action: type[Action], text: str, where: str) -> dict[str, Any]:
             name = in_order[0]
         else:
             takes = ", ".join(arguments_of(action)) or "nothing"
+            left = next((name for name in arguments_of(action) if name not in arguments), None)
+            named = "" if left is None else f"write one, as in {left}={shown(piece)[1:-1]}; "
             raise ScenarioError(
-                f"{where}: {shown(piece)} has no name; {action.method} takes {takes}"
+                f"{where}: {shown(piece)} has no name; {named}{action.method} takes {takes}"
             )
         if name in arguments:
             raise ScenarioError(f"{where}: {shown(name)} is given twice")

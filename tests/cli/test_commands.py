@@ -388,6 +388,12 @@ def test_a_run_of_a_newer_format_is_refused_in_one_line(
         )
 
 
+def test_the_list_of_commands_cuts_no_sentence_off(capfd: pytest.CaptureFixture[str]) -> None:
+    _, _, shown = minicluster(capfd, "--help").out.partition("Commands:")
+    assert "..." not in shown and "…" not in shown
+    assert " ".join(shown.split()).endswith("show what it does to the partitions.")
+
+
 def test_help_and_version_are_no_mistakes(capfd: pytest.CaptureFixture[str]) -> None:
     for args in (["--help"], ["run", "-h"], ["verify", "--help"], ["--version"]):
         printed = minicluster(capfd, *args)

@@ -105,6 +105,26 @@ def test_the_commands_list_describe_turn_and_end(capfd: pytest.CaptureFixture[st
     assert HELP in shown.out
 
 
+def test_a_command_between_the_lines_of_a_query_is_done_and_leaves_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    answers, prompts = asked("select 1", "\\d fencing", "from fencing;", "select", "\\q", "x;")
+
+    assert answers.asked == ["select 1\nfrom fencing"]
+    assert prompts == [FIRST, NEXT, NEXT, FIRST, NEXT]
+    assert "it is fenced from here on" in capfd.readouterr().out
+
+
+def test_descriptions_wrap_on_a_narrow_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    asked("\\d", "\\d client_operations", width=60)
+    lines = capfd.readouterr().out.splitlines()
+
+    assert max(map(len, lines)) <= 60 and not [line for line in lines if "─ row" in line]
+    place = lines.index("controllers            each term of an active controller: of")
+    assert lines[place + 1] == "                       the quorum's leader, or of a broker"
+    assert any(line.startswith("as_of(timestamp'…')") for line in lines)
+
+
 def test_a_terminal_that_is_too_narrow_has_rows_and_counts_them(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
