@@ -19,7 +19,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 CALLED_BY_LIBRARIES = {
     "initialOffset", "latestOffset", "partitions", "pushFilters", "read", "schema", "streamReader",
     "on_failure", "on_start", "on_stop",
-    "convert", "on_broken_pipe", "DefaultSource",
+    "convert", "format_commands", "on_broken_pipe", "DefaultSource",
     "pytest_addoption", "pytest_configure",
 }  # fmt: skip
 """Methods and hooks of pyspark, Pykka, click, rich and pytest."""
