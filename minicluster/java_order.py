@@ -8,6 +8,7 @@ Source:  java.util.HashMap, java.util.concurrent.ConcurrentHashMap, String.hashC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -211,9 +212,9 @@ class TimelineHashOrder(Generic[K]):
 
     __slots__ = ("_hash_of", "_size", "_slots")
 
-    def __init__(self, hash_of: Callable[[K], int]) -> None:
+    def __init__(self, hash_of: Callable[[K], int], slots: int = 2) -> None:
         self._hash_of = hash_of
-        self._slots: list[list[K]] = [[], []]
+        self._slots: list[list[K]] = [[] for _ in range(slots)]
         self._size = 0
 
     def __iter__(self) -> Iterator[K]:
@@ -225,27 +226,58 @@ class TimelineHashOrder(Generic[K]):
 
     def put(self, key: K) -> None:
         """Add a key; putting one that is there can find the table too full as well."""
-        if (self._size + 1) * 3 > len(self._slots) * 4:
+        if _is_too_full(self._size, len(self._slots)):
             old, self._slots = self._slots, [[] for _ in range(2 * len(self._slots))]
             for keys in old:
                 for moved in keys:
-                    self._slots[self._slot(moved)].append(moved)
-        keys = self._slots[self._slot(key)]
+                    self._slots[self.slot_of(moved)].append(moved)
+        keys = self._slots[self.slot_of(key)]
         if key not in keys:
             keys.append(key)
             self._size += 1
 
     def remove(self, key: K) -> None:
         """Remove a key, if it is there."""
-        keys = self._slots[self._slot(key)]
+        keys = self._slots[self.slot_of(key)]
         if key in keys:
             keys.remove(key)
             self._size -= 1
 
-    def _slot(self, key: K) -> int:
+    def slot_of(self, key: K) -> int:
+        """The slot of a key."""
         code = self._hash_of(key)
         signed = code - (1 << 32) if code >= 1 << 31 else code
         return (signed * _MULTIPLIER & _LONG) >> (65 - len(self._slots).bit_length())
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineNumbers:
+    """The whole numbers of such a table as a value: to put or remove one gives another table.
+
+    It never gets smaller, so the order depends on how many there once were.
+    """
+
+    arrived: tuple[int, ...] = ()
+    slots: int = 2
+
+    def __iter__(self) -> Iterator[int]:
+        order: TimelineHashOrder[int] = TimelineHashOrder(int, self.slots)
+        newest_first = self.arrived[::-1]
+        return iter(sorted(newest_first, key=order.slot_of))
+
+    def put(self, number: int, *, is_new: bool) -> TimelineNumbers:
+        """With a number; it can grow for one that is there."""
+        slots = self.slots * 2 if _is_too_full(len(self.arrived), self.slots) else self.slots
+        return TimelineNumbers((*self.arrived, number) if is_new else self.arrived, slots)
+
+    def remove(self, number: int) -> TimelineNumbers:
+        """Without a number."""
+        rest = tuple(other for other in self.arrived if other != number)
+        return TimelineNumbers(rest, self.slots)
+
+
+def _is_too_full(size: int, slots: int) -> bool:
+    return (size + 1) * 3 > slots * 4
 
 
 def timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:

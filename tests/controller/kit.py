@@ -212,8 +212,9 @@ class Cluster:
         dirs: Sequence[UUID] | None = None,
         rack: str | None = None,
         previous_epoch: int = -1,
+        without: str = "",
     ) -> m.BrokerRegistrationResponse:
-        """Register an incarnation of a broker."""
+        """Register an incarnation of a broker, without a feature if one is named."""
         Request = m.BrokerRegistrationRequest
         response = self.request(
             Request(
@@ -228,6 +229,7 @@ class Cluster:
                         max_supported_version=high,
                     )
                     for name, (low, high) in supported_features(self.rules, unstable=True).items()
+                    if name != without
                 ),
                 rack=rack,
                 log_dirs=tuple(dirs) if dirs is not None else (dir_id(broker_id),),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from uuid import UUID
 
 import pytest
 
 from minicluster.java_order import (
     TimelineHashOrder,
+    TimelineNumbers,
     concurrent_map_order,
     hash_map_order,
     java_set_order,
@@ -70,6 +72,23 @@ def test_a_timeline_hash_set_of_numbers() -> None:
         found.put(number * 7 % 23)
     order = [13, 0, 18, 5, 10, 15, 20, 7, 12, 4, 17, 22, 1, 14, 6, 19, 11, 3, 8, 21]
     assert list(found) == order
+
+
+def test_a_table_of_numbers_as_a_value_has_the_same_order() -> None:
+    draw = random.Random(1)
+    table: TimelineHashOrder[int] = TimelineHashOrder(int)
+    value, here = TimelineNumbers(), set[int]()
+    for _ in range(3_000):
+        number = draw.randrange(40)
+        if draw.random() < 0.6:
+            table.put(number)
+            value = value.put(number, is_new=number not in here)
+            here.add(number)
+        else:
+            table.remove(number)
+            value = value.remove(number)
+            here.discard(number)
+        assert list(value) == list(table)
 
 
 def test_a_trie_of_strings() -> None:

@@ -70,6 +70,22 @@ def test_every_registered_controller_must_support_the_level() -> None:
     assert (refused.error_message or "").endswith("Controller 2 does not support this feature.")
 
 
+@pytest.mark.parametrize(
+    ("arrived", "named"),
+    [((3, 2, 0), 0), ((3, 0, 2), 2), ((0, 2, 1, 3, 4), 2), ((0, 2, 1, 3, 4, 0), 0)],
+)
+def test_the_first_broker_in_the_order_of_kafkas_own_hash_table_is_named(
+    arrived: tuple[int, ...], named: int
+) -> None:
+    """ClusterControlManager.brokerSupportedFeatures; a table that grows once stays so."""
+    cluster = Cluster()
+    for number, broker in enumerate(arrived):
+        registered = cluster.register(broker, number=number, without=GROUPS)
+        assert registered.error_code == ErrorCode.NONE
+    refused = update(cluster, (GROUPS, 1))
+    assert (refused.error_message or "").endswith(f"Broker {named} does not support this feature.")
+
+
 def test_controllers_do_not_count_where_none_can_register() -> None:
     cluster = Cluster(metadata_version="3.6-IV2", settings={"static_voters": (1, 2)})
     assert update(cluster, (METADATA, 14)).error_code == ErrorCode.NONE

@@ -254,8 +254,7 @@ def _unsupported(state: ClusterState, feature: str, level: int) -> str:
     if problem:
         return problem
     brokers, controllers = state.image.cluster.brokers, state.image.cluster.controllers
-    # Each is put there again when it is unfenced, which can be when the table grows.
-    for broker_id in timeline_order([*brokers, *brokers], int):
+    for broker_id in state.image.cluster.broker_order:
         offer = _offered(brokers[broker_id].features, feature)
         problem = _outside(f"Broker {broker_id}", level, offer)
         if problem:
