@@ -101,8 +101,8 @@ def together(events: Sequence[Event]) -> list[Sequence[Event]]:
 
 
 def _hit_fault(event: Event) -> str | None:
-    """The planted fault of which the event is a hit."""
-    if event[2] != "fault" or event[3].get("phase") != "hit":
+    """The planted fault of which the event is a hit; that of an answer has its request."""
+    if event[2] != "fault" or event[3].get("phase") != "hit" or event[3].get("detail"):
         return None
     return str(event[3]["action"])
 
