@@ -65,8 +65,19 @@ class Bench:
 
     def carry_on(self, now_ms: int = 0) -> None:
         """Carry the next part of the event in progress out."""
-        [part] = [effect for effect in self._taken(now_ms) if isinstance(effect, Continue)]
-        self.effects += part.next_part(now_ms)
+        part, *others = [e for e in self._taken(now_ms) if isinstance(e, Continue)]
+        self.effects += [*others, *part.next_part(now_ms)]
+
+    @property
+    def has_parts(self) -> bool:
+        return any(isinstance(effect, Continue) for effect in self.effects)
+
+    def settle(self) -> None:
+        """Load what is to be loaded, part after part."""
+        for _ in range(len(self.log.batches) + 1):
+            self.timers.run(0)
+            while self.has_parts:
+                self.carry_on()
 
     def load(self) -> None:
         self.runtime.on_elected(0, 1, 0)
@@ -277,11 +288,8 @@ def test_a_shard_that_is_led_elsewhere_ends_its_event_and_those_behind_it(
     rejected = None, ErrorCode.NOT_COORDINATOR
     assert of_parts.given == [rejected, rejected]
     of_parts.runtime.on_elected(0, 3, 0)
-    while any(isinstance(effect, Continue) for effect in of_parts.effects):
-        of_parts.carry_on()
+    of_parts.settle()
     assert of_parts.given == [rejected, rejected]
-    of_parts.timers.run(0)
-    of_parts.timers.run(0)
     held = {of_parts.read(index) for index in range(4)}
     assert held == ({7} if of_parts.log.batches else {None})
 
@@ -296,3 +304,37 @@ def test_a_read_waits_for_the_event_before_it(of_parts: Bench) -> None:
         assert not of_parts.given
         of_parts.carry_on()
     assert found == [{0: 7, 1: 7, 2: 7}]
+
+
+def test_a_long_log_is_loaded_in_parts_and_no_event_begins_before(of_parts: Bench) -> None:
+    large(of_parts, 5)
+    while not of_parts.given:
+        of_parts.carry_on()
+    after = Bench(of_parts.log)
+    after.runtime.on_elected(0, 2, 0)
+    after.timers.run(0)
+    loads = 0
+    while after.has_parts:
+        after.commit(0, 9)
+        assert after.given.pop() == (None, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        after.carry_on()
+        loads += 1
+    assert loads == 2
+    after.timers.run(0)
+    assert [after.read(index) for index in range(5)] == [7] * 5
+
+
+def test_a_load_ends_with_the_leadership(of_parts: Bench) -> None:
+    large(of_parts, 5)
+    while not of_parts.given:
+        of_parts.carry_on()
+    after = Bench(of_parts.log)
+    after.runtime.on_elected(0, 2, 0)
+    after.timers.run(0)
+    after.runtime.on_resigned(0, 3, 0)
+    after.runtime.on_elected(0, 4, 0)
+    while after.has_parts:
+        after.carry_on()
+    assert after.runtime.is_loading, "what the earlier leader has loaded is not of this one"
+    after.settle()
+    assert [after.read(index) for index in range(5)] == [7] * 5

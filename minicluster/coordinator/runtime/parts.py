@@ -24,9 +24,14 @@ def listed(items: Iterable[T]) -> Work[list[T]]:
     taken = []
     for item in items:
         taken.append(item)
-        if len(taken) % ELEMENTS_PER_PART == 0:
+        if ends_part(len(taken)):
             yield
     return taken
+
+
+def ends_part(count: int) -> bool:
+    """True where so many elements are a number of whole parts."""
+    return count % ELEMENTS_PER_PART == 0
 
 
 def is_large(items: Sized) -> bool:

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -53,12 +53,12 @@ from minicluster.coordinator.runtime.internal_log import (
     InternalLog,
     Producer,
 )
-from minicluster.coordinator.runtime.parts import Parts, listed, portions
+from minicluster.coordinator.runtime.parts import Parts, ends_part, listed, portions
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result, Shard
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
 from minicluster.effects import Work
-from minicluster.log import InvalidBatch
+from minicluster.log import InvalidBatch, Record, RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -197,14 +197,24 @@ class CoordinatorRuntime(Generic[S]):
     def _load(self, partition: int, context: _Context[S], now_ms: int) -> None:
         if self._contexts.get(partition) is not context:
             return
+        self._parts.carry_out(self._load_buffer(partition, context, now_ms))
+
+    def _load_buffer(self, partition: int, context: _Context[S], now_ms: int) -> Work[None]:
+        """Replay a buffer, and have the next one follow; nobody reads the shard before the last."""
         batches = self._log.read(partition, context.next_offset, LOAD_BUFFER_BYTES)
         try:
-            for batch in batches:
-                self._replay_batch(context, batch)
+            for count, (batch, offset, record) in enumerate(_records_in(batches), 1):
+                self._replay(context, batch, offset, record)
+                if ends_part(count):
+                    yield
         except (ProtocolError, InvalidBatch):
             # Kafka's stays unusable as well, until another broker leads the partition.
             context.state = ShardState.FAILED
             return
+        if self._contexts.get(partition) is not context:
+            return
+        if batches:
+            context.next_offset = batches[-1].next_offset
         context.last_written = context.next_offset
         self._commit(context, self._log.high_watermark(partition), now_ms)
         if batches:
@@ -214,21 +224,22 @@ class CoordinatorRuntime(Generic[S]):
         context.shard.on_metadata(self._image, now_ms)
         self._on_loaded(context.shard, now_ms)
 
-    def _replay_batch(self, context: _Context[S], batch: Any) -> None:
+    def _replay(
+        self, context: _Context[S], batch: RecordBatch, offset: int, record: Record
+    ) -> None:
         shard = context.shard
         context.timeline.written = batch.next_offset
-        for offset, record in enumerate(batch.records, batch.base_offset):
-            if batch.is_control:
-                committed = int.from_bytes(record.key[2:4], "big") == 1
-                shard.replay_end_transaction(
-                    batch.producer_id, batch.producer_epoch, committed=committed
-                )
-                continue
-            read = decode_coordinator_record(shard.record_types, record.key, record.value)
-            if read is not None:
-                producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
-                shard.replay(read, offset, producer_id, batch.producer_epoch)
-        context.next_offset = batch.next_offset
+        if batch.is_control:
+            assert record.key is not None
+            committed = int.from_bytes(record.key[2:4], "big") == 1
+            shard.replay_end_transaction(
+                batch.producer_id, batch.producer_epoch, committed=committed
+            )
+            return
+        read = decode_coordinator_record(shard.record_types, record.key, record.value)
+        if read is not None:
+            producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+            shard.replay(read, offset, producer_id, batch.producer_epoch)
 
     # --- the log --------------------------------------------------------------------------
 
@@ -507,6 +518,13 @@ class CoordinatorRuntime(Generic[S]):
 
 
 _ENDED = object()  # of an event
+
+
+def _records_in(batches: Iterable[RecordBatch]) -> Iterator[tuple[RecordBatch, int, Record]]:
+    """Each record with its batch and its offset."""
+    for batch in batches:
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            yield batch, offset, record
 
 
 def _whole(decided: Any) -> Work[Any]:
