@@ -34,7 +34,7 @@ _STORAGE_ERROR_FROM = 6
 NO_RECORDS = Records()
 _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-PARTITIONS_PER_PART = 500  # some 10 ms of the processor, 35 where each read changes an ISR
+PARTITIONS_PER_PART = 400  # some 8 ms of the processor, 25 where each read changes an ISR
 
 
 # --- what is fetched ----------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import IsrChanges, Rules
 
 RETRY_MS = 50
-ITEMS_PER_PART = 400  # of a response: some 20 to 40 ms of the processor
+ITEMS_PER_PART = 300  # of a response: some 15 to 30 ms of the processor
 ITEMS_PER_PART_OF_REQUEST = 1_000  # some 10 ms
 TIMER = "alter-partition-retry"
 _NAMES_UNTIL = 1  # the last version that names topics by name
