@@ -290,6 +290,9 @@ class Rules:
     # A node that starts with a leader outside its voters, and so without its endpoints, ends when
     # that leader responds to its Fetch (KafkaRaftClient.handleFetchResponse).
     leader_found_again_is_fatal: bool = field(default=False, metadata={"bug": True})
+    # A node that voted for itself and was removed from the voters in that epoch never starts again
+    # (QuorumState.initialize, CandidateState).
+    removed_candidate_cannot_start: bool = field(default=False, metadata={"bug": True})
     # A follower keeps sending UpdateRaftVoter to a leader that does not support it.
     unsupported_update_voter_is_retried: bool = field(default=False, metadata={"bug": True})
 

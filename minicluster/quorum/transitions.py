@@ -56,6 +56,7 @@ from minicluster.protocol.records import KRaftVersionRecord, LeaderChangeMessage
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.quorum import listener_context, pending_voter_change
 from minicluster.quorum.effects import Deposed, Voted
+from minicluster.quorum.errors import InconsistentState
 from minicluster.quorum.state.batch_accumulator import BatchAccumulator
 from minicluster.quorum.state.epoch_state import (
     CandidateState,
@@ -129,6 +130,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
     The first that applies decides, in Kafka's order: a vote for itself makes the node a candidate
     again even where the file names the leader that has won since.
 
+    Errors:  InconsistentState where ``Rules.removed_candidate_cannot_start``.
     Source:  QuorumState.initialize, KafkaRaftClient.initialize.
     """
     stored = node.persisted or QuorumState()
@@ -145,7 +147,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
     elif leader_id == node.key.id:
         role = state_of_former_leader(node, epoch, now_ms)
-    elif voted is not None and voted.matches(node.key) and node.is_voter:
+    elif voted is not None and voted.matches(node.key) and _can_be_candidate(node):
         role = candidate_state(node, epoch, now_ms)
     elif leader_id is not None and endpoints:
         role = _follower(node, epoch, leader_id, endpoints, voted, now_ms)
@@ -164,6 +166,13 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         maybe_elected(node, now_ms)
     if node.is_only_voter and not isinstance(node.role, LeaderState | CandidateState):
         to_prospective(node, Event.ONLY_VOTER, now_ms)
+
+
+def _can_be_candidate(node: QuorumNode) -> bool:
+    """It may have been removed from the voters after it had voted for itself."""
+    if not node.is_voter and node.rules.removed_candidate_cannot_start:
+        raise InconsistentState(f"node {node.key.id} voted for itself and is no voter")
+    return node.is_voter
 
 
 # --- transitionTo… --------------------------------------------------------------------------------

@@ -222,6 +222,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/quorum/test_shipped_faults.py::"
         "test_a_leader_that_is_found_again_outside_the_voters_is_followed_or_fatal",
     ),
+    "removed_candidate_cannot_start": (
+        "tests/quorum/test_shipped_faults.py::"
+        "test_a_candidate_that_was_removed_from_the_voters_starts_again_or_never",
+    ),
     "unsupported_update_voter_is_retried": (
         "tests/quorum/test_shipped_faults.py::"
         "test_a_leader_without_update_voter_gets_the_request_once_or_for_ever",

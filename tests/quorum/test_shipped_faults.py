@@ -20,7 +20,7 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.quorum.errors import InconsistentState
 from minicluster.rules import Rules
-from tests.quorum.network import CLUSTER_ID
+from tests.quorum.network import CLUSTER_ID, directory_of
 from tests.quorum.probe import ELECTION_MS, Probe, data_batch
 from tests.quorum.test_rows_voters import leading, update
 
@@ -146,3 +146,21 @@ def test_a_leader_that_is_found_again_outside_the_voters_is_followed_or_fatal(ru
         assert probe.where == ("Follower", 3, 9)
         assert probe.committed == [b"one"]
         assert [send.to for send in probe.sent(FetchRequest)] == [9]
+
+
+@BOTH
+def test_a_candidate_that_was_removed_from_the_voters_starts_again_or_never(rules: Rules) -> None:
+    """QuorumState.initialize: the vote for itself comes before the leader of the epoch."""
+    stored = QuorumState(
+        leader_id=2,
+        leader_epoch=4,
+        voted_id=1,
+        voted_directory_id=directory_of(1),
+        data_version=1,
+    )
+    if rules is SHIPPED:
+        with pytest.raises(InconsistentState):
+            Probe((2, 3, 4), local=1, dynamic=True, stored=stored, rules=rules)
+    else:
+        probe = Probe((2, 3, 4), local=1, dynamic=True, stored=stored, rules=rules)
+        assert probe.where == ("Follower", 4, 2)

@@ -19,7 +19,7 @@ FILES = sorted(FOLDER.glob("*.jsonl.gz"))
 
 
 def test_the_recorded_files_are_there() -> None:
-    assert len([f for f in FILES if "-partition-" in f.name]) == 12
+    assert len([f for f in FILES if "-partition-" in f.name]) == 14
     assert len([f for f in FILES if "-manager-" in f.name]) == 4
 
 

@@ -125,13 +125,22 @@ class Events:
             "fetch_max_bytes": 1_048_576,
             "fetch_snapshot_max_bytes": SMALL_SNAPSHOT_PIECE,
             "start_ms": START_MS,
-            "quorum_state": None,
+            "quorum_state": self._voted_before() if self.draw.random() < 0.25 else None,
             "log": [],
             "snapshot": [0, 0] if self.dynamic else None,
         }
         if self.dynamic:
             header["snapshot_bytes"] = base64.b64encode(checkpoint).decode()
         return header
+
+    def _voted_before(self) -> Json:
+        """The quorum-state file of a node that has voted, for itself or another one."""
+        voted = self.draw.choice(self.voters)
+        state = {"leaderId": -1, "leaderEpoch": self.draw.randint(1, 6), "votedId": voted}
+        if self.dynamic:
+            return {**state, "votedDirectoryId": format_uuid(directory_of(voted))}
+        voters = [{"voterId": voter} for voter in self.voters]
+        return {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": voters}
 
     def next(self, log: Log) -> Json:
         """The next event.

@@ -99,6 +99,11 @@ public class QuorumProgram implements LineProgram {
                 return value;
             }
         };
+        if (!header.get("quorum_state").isNull()) {
+            persisted = header.get("quorum_state");
+            short version = (short) header.get("kraft_version").asInt();
+            election = ElectionState.fromQuorumStateData(QuorumStateDataJsonConverter.read(persisted, version));
+        }
         if (!header.get("snapshot").isNull()) {
             byte[] bytes = Base64.getDecoder().decode(header.get("snapshot_bytes").asText());
             OffsetAndEpoch id = new OffsetAndEpoch(header.get("snapshot").get(0).asLong(), header.get("snapshot").get(1).asInt());
@@ -120,15 +125,15 @@ public class QuorumProgram implements LineProgram {
         listener = JSON.createArrayNode();
         named = JSON.createObjectNode();
         log.begin();
-        happen(event);
-        ObjectNode done = JSON.createObjectNode().put("now_ms", clock.nowMs);
+        ObjectNode done = JSON.createObjectNode();
         int polls;
         try {
+            happen(event);
             polls = poll();
         } catch (RuntimeException fault) {  // KafkaRaftClientDriver ends the process over it
             return done.put("fault", fault.toString());
         }
-        done.set("named", named);
+        done.put("now_ms", clock.nowMs).set("named", named);
         done.set("draws", draws);
         ObjectNode outbound = done.putObject("outbound");
         outbound.set("requests", requests);
