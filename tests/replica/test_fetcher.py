@@ -464,3 +464,18 @@ def test_a_request_of_many_partitions_is_built_in_parts(monkeypatch: pytest.Monk
     follows = story.take()
     assert [topic.topic_id for topic in follows.topics] == [later.topic_id]
     assert [topic.topic_id for topic in follows.forgotten_topics_data] == [first[0].topic_id]
+
+
+def test_a_fetcher_that_loses_its_partitions_while_a_request_is_built_sends_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its broker has dropped it by then, and another one may fetch from the leader."""
+    monkeypatch.setattr(fetcher, "PENDING_PER_PART", 2)
+    followers = replicas(7)
+    story = Story(*followers)
+    story.next_part()
+    for follower in followers:
+        story.fetcher.remove(follower.key)
+    while story.context.begun:
+        story.next_part()
+    assert story.fetcher.is_idle and not story.sends

@@ -10,6 +10,7 @@ import pytest
 
 from minicluster.effects import Effect, Respond
 from minicluster.log import Record, RecordBatch, Records
+from minicluster.metadata.image import delta
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.protocol import ErrorCode
@@ -74,8 +75,8 @@ BASE = apply_all(
 class Story:
     """Broker 1, and the last response that it has sent."""
 
-    def __init__(self) -> None:
-        self.disk = MemoryDisk(directory_ids=(DIRECTORY,))
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        self.disk = disk or MemoryDisk(directory_ids=(DIRECTORY,))
         self.manager = ReplicaManagerMachine(ReplicaManagerConfig(broker_id=1), self.disk)
         self.image = MetadataImage.EMPTY
         self.responses: list[Any] = []
@@ -83,9 +84,9 @@ class Story:
 
     def publish(self, image: MetadataImage) -> None:
         """Begin to take an image."""
-        delta = MetadataDelta.between(self.image, image)
+        changes = MetadataDelta.between(self.image, image)
         self.image = image
-        self.see(self.manager.on_metadata(delta, 0))
+        self.see(self.manager.on_metadata(changes, 0))
 
     def parts_left(self) -> int:
         """Take the rest of the image; the number of parts it takes."""
@@ -154,6 +155,32 @@ def test_metadata_waits_for_the_end_of_what_came_before_it() -> None:
     assert len(story.replicas) == PARTITIONS - SIZE
     story.parts_left()
     assert not story.replicas and not story.disk.logs
+
+
+def test_what_changes_is_found_in_parts_before_anything_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delta, "PARTITIONS_PER_PART", SIZE)
+    story = Story()
+    story.publish(apply_all(BASE, topic("orders", FIRST)))
+    assert story.manager.is_applying_metadata and not story.replicas
+    assert story.produce("orders", 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    story.parts_left()
+    assert story.replicas == {(FIRST, index): index % 2 == 0 for index in range(PARTITIONS)}
+
+
+def test_logs_that_were_deleted_elsewhere_are_removed_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = Story()
+    story.publish(apply_all(BASE, topic("orders", FIRST)))
+    story.parts_left()
+    assert len(story.disk.logs) == PARTITIONS
+    monkeypatch.setattr(apply_delta, "LOGS_PER_PART", 6)
+    again = Story(story.disk)
+    assert len(story.disk.logs) == PARTITIONS - 2 * 6
+    assert again.parts_left() == 2
+    assert not story.disk.logs
 
 
 def test_configs_of_many_topics_are_taken_in_parts() -> None:

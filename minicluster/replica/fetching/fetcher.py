@@ -292,7 +292,7 @@ class Fetcher:
             to_forget += forgotten
         if session.is_full:
             to_send, to_forget = list(session.partitions), []
-        if not session.partitions and not to_forget:
+        if not self.states or not (session.partitions or to_forget):
             return None
         epoch, config, _ = request_of
         fetch = endpoint.fetch_request(
