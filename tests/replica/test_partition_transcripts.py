@@ -31,9 +31,10 @@ def test_every_event_agrees(path: Path) -> None:
 
 
 def test_the_mended_high_watermark_agrees_too() -> None:
-    """The transcripts hold no case of Z60."""
+    """The transcripts of 4.3 hold no case of Z60."""
+    files = [path for path in FILES if "4.3.0" in path.name]
     rules = replace(Rules.KAFKA_4_3.as_shipped(), high_watermark_is_what_a_read_finds=False)
-    outcomes = [outcome for path in FILES for outcome in play(path, rules)]
+    outcomes = [outcome for path in files for outcome in play(path, rules)]
     assert all(outcome.verdict == AGREE for outcome in outcomes)
 
 
