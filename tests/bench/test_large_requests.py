@@ -26,7 +26,11 @@ FEW, MANY = 500, 4_000
 LARGE = 45_000
 
 _Offsets, _Fetch = m.ListOffsetsRequest, m.FetchRequest
-_Committed, _Configs = m.OffsetFetchRequest, m.DescribeConfigsRequest
+_Commit, _Committed, _Configs = (
+    m.OffsetCommitRequest,
+    m.OffsetFetchRequest,
+    m.DescribeConfigsRequest,
+)
 _Creation, _Deletion = m.CreateTopicsRequest, m.DeleteTopicsRequest
 _Alteration, _Increment = m.AlterConfigsRequest, m.IncrementalAlterConfigsRequest
 _Txn, _Produce, _Delete = m.AddPartitionsToTxnRequest, m.ProduceRequest, m.DeleteRecordsRequest
@@ -66,6 +70,18 @@ REQUESTS: dict[str, tuple[int, Callable[[range], Any]]] = {
         lambda each: _Committed(
             group_id="g",
             topics=(_Committed.OffsetFetchRequestTopic(name="t", partition_indexes=tuple(each)),),
+        ),
+    ),
+    "OffsetCommit": (
+        8,
+        lambda each: _Commit(
+            group_id="g",
+            topics=tuple(
+                _Commit.OffsetCommitRequestTopic(
+                    name=f"t{n}", partitions=(_Commit.OffsetCommitRequestPartition(),)
+                )
+                for n in each
+            ),
         ),
     ),
     "DescribeGroups": (5, lambda each: m.DescribeGroupsRequest(groups=tuple(map(str, each)))),
@@ -147,7 +163,8 @@ REQUESTS: dict[str, tuple[int, Callable[[range], Any]]] = {
 }  # fmt: skip
 
 
-IN_PARTS = {kind.__name__.removesuffix("Request") for kind in SLICED} | {"Fetch"}
+IN_PARTS = {kind.__name__.removesuffix("Request") for kind in SLICED}
+IN_PARTS |= {"Fetch", "OffsetCommit", "AddPartitionsToTxn"}
 
 
 class Client:

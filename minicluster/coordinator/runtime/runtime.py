@@ -114,7 +114,7 @@ class CoordinatorRuntime(Generic[S]):
     """All shards of a coordinator on one broker.
 
     Inputs:  ``on_elected``, ``on_resigned``, ``on_high_watermark``, ``on_metadata``, and the
-             operations: ``write``, ``read``.
+             operations: ``write``, ``read``. What is left of a large one follows by ``parts``.
     Source:  CoordinatorRuntime.
     """
 
@@ -278,7 +278,7 @@ class CoordinatorRuntime(Generic[S]):
         context = self._contexts.get(partition)
         if context is None:
             next(event, None)  # which rejects at once
-        elif context.event is not None:
+        elif context.event is not None or context.waiting:
             context.waiting.append(event)
         else:
             self._carry_out(partition, context, event, now_ms)
