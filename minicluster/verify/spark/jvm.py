@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.own_folders import OwnFolder, remove_abandoned, temporary_folder
@@ -66,6 +67,9 @@ _QUIET = (
     "-Xlog:all=error:stderr",
 )  # an archive that cannot be used is not an error
 
+WORKING_FOLDER = "MINICLUSTER_WORKING_FOLDER"
+"""The user's working folder, for Spark's Python workers, whose own is Java's."""
+
 OFF = "off"
 _WRITING = "writing-"
 ARCHIVES_MAX = 3  # of other Javas and Sparks too, the new one among them
@@ -97,6 +101,7 @@ class Jvm:
         self._new = _folder_for(archive) if writes and archive is not None else None
         self._own = temporary_folder("spark")
         self.folder = self._own.path
+        self.working_folder = _working_folder()  # in which a user's relative paths are looked up
         self._connection = self.folder / "connection"
         self._errors = self.folder / "stderr"
         settings = self.folder / "log4j2.properties"
@@ -117,6 +122,8 @@ class Jvm:
             "org.apache.spark.deploy.SparkSubmit",
             "--conf",
             f"spark.local.dir={self.folder}",
+            "--conf",
+            f"spark.sql.warehouse.dir={self.folder / 'spark-warehouse'}",
             "pyspark-shell",
         ]
         environment = {
@@ -127,6 +134,8 @@ class Jvm:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+        if self.working_folder is not None:
+            environment[WORKING_FOLDER] = self.working_folder
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -139,6 +148,19 @@ class Jvm:
                 # Java holds the lock on the folder until it has ended, however this process does.
                 pass_fds=() if self._own.descriptor is None else (self._own.descriptor,),
             )
+
+    def look_paths_up_where_the_user_is(self, spark: Any) -> None:
+        """Let relative paths mean the user's folder, and not that of Java, which is temporary.
+
+        Java itself works in a folder of its own, because Spark leaves files where it works; without
+        this a file that a user writes to a relative path would be removed with them.
+        """
+        if self.working_folder is None:
+            return
+        hadoop = spark.sparkContext._jvm.org.apache.hadoop.fs
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        here = hadoop.Path(self.working_folder)
+        hadoop.FileSystem.getLocal(configuration).setWorkingDirectory(here)
 
     def connection(self) -> tuple[int, str]:
         """The port and the secret of the gateway, once the JVM has written them.
@@ -267,3 +289,10 @@ def _folder_for(archive: Path) -> OwnFolder:
         return OwnFolder(archive.parent, _WRITING)
     except OSError as error:
         raise SparkUnavailable(f"{archive.parent}: cannot be written: {error.strerror}") from None
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return None

@@ -138,6 +138,8 @@ def spark_session(
             for key, value in _settings(master).items():
                 builder = builder.config(key, value)
             _session = builder.getOrCreate()
+            if _jvm is not None:
+                _jvm.look_paths_up_where_the_user_is(_session)
     assert _session is not None
     return _session
 
