@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from minicluster.effects import CancelTimer, Send, SetTimer
@@ -283,10 +282,11 @@ class Fetcher:
         to_send: list[FetchKey] = []
         to_forget: list[tuple[FetchKey, Named]] = []
         held_back = slow if self.context.quotas.follower.is_exceeded(now_ms) else {}
-        each, self._pending = iter(self._pending | slow), {}
-        while keys := list(islice(each, PENDING_PER_PART)):
-            if to_send or to_forget:
+        pending, self._pending = [*(self._pending | slow)], {}
+        for start in range(0, len(pending), PENDING_PER_PART):
+            if start:
                 yield
+            keys = pending[start : start + PENDING_PER_PART]
             sent, forgotten = session.update(self._changes(keys, held_back, now_ms))
             to_send += sent
             to_forget += forgotten
