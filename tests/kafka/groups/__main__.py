@@ -6,20 +6,19 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from tests.kafka import recording
 from tests.kafka.groups.seeds import play
 from tests.kafka.groups.theirs import Theirs
 from tests.kafka.jars import VERSION, missing
 from tests.kafka.seeds import numbers
 from tests.transcripts.groups.compare import Outcome
-from tests.transcripts.groups.steps import Command, Step
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,14 +61,15 @@ def _play(theirs: Theirs, seed: int, operations: int, folder: Path | None) -> Ou
     if folder is None:
         return play(theirs, seed, operations)
     path = folder / f"kafka-{VERSION}-groups-seed-{seed}.jsonl.gz"
-    # Without a date, so that the same recording has the same bytes.
-    with gzip.GzipFile(path, "wb", mtime=0) as file:
-
-        def record(command: Command, step: Step) -> None:
-            line = json.dumps({**command, **step.form()}, separators=(",", ":"))
-            file.write(line.encode() + b"\n")
-
-        return play(theirs, seed, operations, record)
+    lines: list[dict[str, Any]] = []
+    outcome = play(
+        theirs,
+        seed,
+        operations,
+        lambda command, step: lines.append({**command, **step.form()}),
+    )
+    recording.write(path, lines)
+    return outcome
 
 
 if __name__ == "__main__":

@@ -59,7 +59,6 @@ import java.util.OptionalLong;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.Consumer;
 
 import static java.util.AbstractMap.SimpleImmutableEntry;
 
