@@ -107,7 +107,14 @@ def test_a_narrow_schema_reads_only_its_columns(kraft: Any) -> None:
 
 
 def test_a_wrong_path_is_one_line_and_no_traceback(kraft: Any, tmp_path: Path) -> None:
-    for path, mistake in (("/nowhere", "/nowhere: there is no such file"), (str(tmp_path), "")):
+    no_log = tmp_path / "text/notes.log"
+    no_log.parent.mkdir()
+    no_log.write_text("not a log\n" * 100)
+    for path, mistake in (
+        ("/nowhere", "/nowhere: there is no such file"),
+        (str(tmp_path), ""),
+        (str(no_log), "not a Kafka log"),
+    ):
         with pytest.raises(Exception) as refused:
             load(kraft, path).count()
         lines = str(refused.value).strip().splitlines()

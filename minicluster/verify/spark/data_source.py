@@ -39,7 +39,7 @@ from pyspark.sql.datasource import (
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.errors import InvalidBatch, LogCorruption, LogError
+from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
 from minicluster.log.locating import locate
@@ -66,6 +66,9 @@ def register(spark: SparkSession) -> None:
     ship_package(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KraftDataSource)
+
+
+_LOOKED_AT_BYTES = 1024 * 1024  # of a file, for whether it is a log
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,19 @@ def _path(options: Any) -> str:
     return str(path) if users is None or is_uri(path) else os.path.join(users, path)
 
 
+def _check_is_log(file: Path, limits: ReadLimits) -> None:
+    """Reject a file that is something else while the query is planned, in one line.
+
+    Errors:  NotALog. Damage of a log is reported with its place, where the batches are read.
+    """
+    try:
+        read_piece(file, 0, min(file.stat().st_size, _LOOKED_AT_BYTES), whole=False, limits=limits)
+    except NotALog:
+        raise
+    except (LogError, UserError):
+        pass
+
+
 def _limits(options: Any) -> ReadLimits:
     """The limits of reading: the options ``maxBatch`` and ``maxUnpacked``, in bytes.
 
@@ -228,6 +244,8 @@ class KraftReader(DataSourceReader):
 
     def _pieces(self, root: Path) -> list[Piece]:
         located = locate(root)
+        if root.is_file():
+            _check_is_log(root, self._limits)
         pieces: list[Piece] = []
         for files in located.logs:
             for path in files.checkpoints:
