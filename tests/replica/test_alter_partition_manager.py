@@ -265,6 +265,7 @@ def test_a_response_completes_its_items_in_parts_and_the_others_leave_after_the_
     left_out = items[3]
     results = [(each, NONE) for each in items[1:] if each is not left_out]
     assert kit.respond(response(*results)) == []
+    assert kit.next_part() == []
     assert list(kit.take_ended()) == ["1", "2"]
     assert kit.submit(items[1], "again") == []
     assert kit.next_part() == []

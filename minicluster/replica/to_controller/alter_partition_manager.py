@@ -110,14 +110,15 @@ class AlterPartitionManager(ControllerClient):
             self._retry_at_ms.append(now_ms + RETRY_MS)
             self._set_timer()
             return
-        self.context.carry_out(
-            self._complete_items(sent, alter_partition_results(response), now_ms)
-        )
+        self.context.carry_out(self._complete_items(sent, response, now_ms))
 
     def _complete_items(
-        self, sent: Sequence[AlterPartitionItem], results: Results, now_ms: int
+        self, sent: Sequence[AlterPartitionItem], response: IsrResponse, now_ms: int
     ) -> Iterator[None]:
         """Complete the items that have a result, a part of them with each next()."""
+        results = alter_partition_results(response)
+        if len(sent) > ITEMS_PER_PART:
+            yield
         for number, item in enumerate(sent, 1):
             result = results.get((item.topic_id, item.partition))
             if result is None:
