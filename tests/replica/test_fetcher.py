@@ -414,6 +414,7 @@ def test_a_response_is_taken_in_parts_and_the_next_fetch_follows_the_last(
     data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
     named = {topic.topic_id: data for topic in opens.topics}
     story.respond(fetch_response(named, session_id=9))
+    story.next_part()
     for ends in ([7, 7, 5, 5, 5], [7, 7, 7, 7, 5]):
         assert [follower.log_end_offset for follower in followers] == ends
         story.poll()
@@ -433,6 +434,7 @@ def test_a_partition_that_is_not_fetched_any_more_is_left_out_of_the_parts_to_co
     data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
     named = {topic.topic_id: data for topic in opens.topics}
     story.respond(fetch_response(named, session_id=9))
+    story.next_part()
     story.fetcher.remove(followers[2].key)
     story.next_part()
     assert [follower.log_end_offset for follower in followers] == [7, 7, 5]

@@ -179,6 +179,8 @@ class Fetcher:
         else:
             results = list(endpoint.offsets(response, self._looked_up_by_name()))
             take = partial(self._on_offset, phase)
+        if len(results) > PARTITIONS_PER_PART:
+            yield
         for number, (key, data) in enumerate(results, 1):
             take(key, data, now_ms)
             if number % PARTITIONS_PER_PART == 0:
