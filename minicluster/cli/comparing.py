@@ -49,7 +49,7 @@ def compare_command(left: Path, right: Path, form: str, limits: ReadLimits) -> i
     print_line(f"right  {right}")
     counts = ", ".join(f"{comparison.count(level)} {_WORDS[level]}" for level in Level)
     partitions = counted(comparison.partitions, "partition")
-    print_line(f"{comparison.same} of {partitions} with the same history; {counts}")
+    print_line(f"{comparison.same} of {partitions} with the same history; differences: {counts}")
     for each in comparison.differences:
         print_line("")
         print_line(f"{each.about}: differs {_WORDS[each.level]}")

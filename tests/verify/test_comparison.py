@@ -81,7 +81,8 @@ def test_the_command_prints_the_gravest_first(
     paths = [str(runs["crash"]), str(runs["other-leader"])]
     assert run(["compare", *paths]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("0 of 1 partition with the same history; ")
+    start = "0 of 1 partition with the same history; differences: "
+    assert lines[2].startswith(start)
     assert any(line.startswith("orders-0, change 1: differs in replicas") for line in lines)
     assert run(["compare", *paths, "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)

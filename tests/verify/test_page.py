@@ -118,6 +118,18 @@ def test_a_finding_has_the_events_that_lead_to_it(report: Report) -> None:
     assert around[-1][0] == finding.offset and all("NoOp" not in line for _, line in around)
 
 
+def test_a_fault_that_acts_again_and_again_is_one_line_of_the_chain(report: Report) -> None:
+    [source] = report.sources
+    run = source.read()
+    assert run is not None
+    finding = next(one for one in report.findings if one.message.startswith("request"))
+    chains = Chains(run, report.findings)
+    [hit] = [hit for hit in chains.story.hits if hit[1] == "planted fault Z01 acts"]
+    chains.story.hits += [hit] * 9
+    faults = [cause.text for cause in chains.of(finding) if cause.kind == "fault"]
+    assert faults == ["planted fault Z02 acts", "planted fault Z01 acts, 10 times until here"]
+
+
 def test_a_held_report_shows_the_whole_story_when_the_folder_of_its_run_is_gone(
     report: Report, tmp_path: Path
 ) -> None:

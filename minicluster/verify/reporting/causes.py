@@ -9,6 +9,7 @@ none of them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -204,9 +205,11 @@ class Chains:
             ends = disturbance.end_ms
             if disturbance.start_ms <= at_ms and (ends is None or ends >= at_ms):
                 yield Cause(disturbance.start_ms, -1, "disturbance", disturbance.text)
-        for hit_ms, text in self.story.hits:
-            if at_ms - NEAR_MS <= hit_ms <= at_ms:
-                yield Cause(hit_ms, -1, "fault", text)
+        near = [hit for hit in self.story.hits if at_ms - NEAR_MS <= hit[0] <= at_ms]
+        acted = Counter(text for _, text in near)
+        for text, last_ms in {text: hit_ms for hit_ms, text in near}.items():
+            times = "" if acted[text] == 1 else f", {acted[text]} times until here"
+            yield Cause(last_ms, -1, "fault", f"{text}{times}")
 
     def _cause(self, line: Line, kind: str) -> Cause:
         return Cause(self.clock.of(line.offset), line.offset, kind, line.text)

@@ -19,7 +19,6 @@ import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.Feature;
-import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.test.TestUtils;
 import org.opentest4j.TestAbortedException;
 
