@@ -16,6 +16,10 @@ class UserError(MiniclusterError):
     exit_code = 64
 
 
+class Stopped(MiniclusterError):
+    """Ctrl-C ended a command. The message is one line: what was stopped, and how to repeat it."""
+
+
 class NoEffectWarning(UserWarning):
     """A setting is accepted and changes nothing here. The message is one line for a person."""
 

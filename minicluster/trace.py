@@ -307,6 +307,17 @@ def is_halt(fault: Mapping[str, Any]) -> bool:
     return fault["action"] == EXIT and bool(fault["detail"])
 
 
+def shown_fault(action: str, targets: str, detail: str | None) -> str:
+    """A row of ``fault`` in one line for a person.
+
+    The detail of an answer repeats its action (``Produce drop after it takes effect``), which is
+    said once. The row keeps both: the trace's hash has them.
+    """
+    words = (detail or "").split(" ")
+    rest = [word for word in words if word not in (action, f"{action}:")]
+    return " ".join(filter(None, [action, targets, *rest]))
+
+
 def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """One row with every column of its table, in order.
 

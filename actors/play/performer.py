@@ -24,6 +24,7 @@ from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.cluster.time_bounds import unregistered_brokers
 from minicluster.actors.play.liveness import converge, promises
+from minicluster.actors.play.results import clients_result
 from minicluster.actors.zookeeper.liveness import promises_on_zookeeper
 from minicluster.durations import format_duration
 from minicluster.errors import NoResponse, UserError
@@ -91,6 +92,8 @@ class Performer:
             raise
         resolved = {name: _plain(nodes) for name, nodes in outcome.resolved.items()}
         done |= {"ended_ms": self.cluster.now_ms, "resolved": resolved, "note": outcome.note}
+        if (result := clients_result(outcome.result)) is not None:
+            done["result"] = result
         return outcome
 
     def _perform(self, step: Step) -> Performance:

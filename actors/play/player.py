@@ -16,6 +16,7 @@ from minicluster.actors.cluster.judged_at_end import findings_about_clients
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
+from minicluster.actors.play.results import clients_result
 from minicluster.actors.play.second_play import SecondPlay
 from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.actors.recording.run_place import (
@@ -53,6 +54,13 @@ class Played:
     def verdict(self) -> Verdict:
         """The verdict of the play alone: unknown where a planted fault never acted."""
         return verdict_of_play(self.failure, self.idle_faults)
+
+
+class PlayStopped(KeyboardInterrupt):
+    """Ctrl-C came while a scenario was played; the message has the moment and the step.
+
+    It stays what it was for those who stop at any Ctrl-C.
+    """
 
 
 def verdict_of_play(failure: ScenarioFailure | None, idle_faults: Sequence[str]) -> Verdict:
@@ -127,7 +135,8 @@ def play_once(
     """Play a scenario and leave no folder: the cluster, stopped, and what went wrong.
 
     Shapes:  at_end looks at the cluster once all steps are done; hashed: its trace has a hash.
-    Errors:  ScenarioError naming the step, for what the cluster rejects as it is written.
+    Errors:  ScenarioError naming the step, for what the cluster rejects as it is written;
+             PlayStopped for a Ctrl-C.
     """
     cluster = cluster_of(scenario)
     cluster.recorder.hashed = hashed
@@ -144,6 +153,8 @@ def play_once(
         failure = ScenarioFailure("crash", str(crash))
     except InvariantViolated as violation:
         failure = _violated(cluster, violation)
+    except KeyboardInterrupt:
+        raise PlayStopped(f"at {cluster.now_ms / 1000:.1f}s, {player.doing}") from None
     finally:
         cluster.rt.close()
     return cluster, failure or unseen(cluster)
@@ -210,6 +221,7 @@ class _Player:
         self.on_step = on_step
         self.performer = Performer(cluster, created=created_by(scenario.steps))
         self.began_ms = 0
+        self.doing = "before its first step"
 
     def start(self) -> None:
         self.on_step(0, "starting the cluster", 0)
@@ -222,15 +234,19 @@ class _Player:
     def play(self) -> None:
         for done, step in enumerate(self.scenario.steps):
             self._wait_for_its_time(step)
+            self.doing = f"in step {step.number} ({step.text})"
             self.on_step(done, step.text, self.cluster.now_ms)
-            outcome = self.performer.perform(step)
+            performance = self.performer.perform(step)
             try:
-                waited = next(outcome)
+                waited = next(performance)
                 while True:
                     has_held = self.cluster.run_until(waited.condition, waited.within_ms)
-                    waited = outcome.send(has_held)
-            except StopIteration:
-                pass
+                    waited = performance.send(has_held)
+            except StopIteration as ended:
+                result = clients_result(ended.value.result)
+            if result is not None:
+                self.on_step(done, f"  {result}", self.cluster.now_ms)
+            self.doing = f"after step {step.number}"
         self.on_step(len(self.scenario.steps), "ended", self.cluster.now_ms)
 
     def _wait_for_its_time(self, step: Step) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
-from minicluster.actors.cluster.client import ProduceOperation
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.views import Partition, Topic
 from minicluster.actors.play.performer import Outcome
+from minicluster.actors.play.results import clients_result
 from minicluster.errors import counted
+from minicluster.protocol import ErrorCode
 from minicluster.scenario import Step
 
 TEXT_MAX = 1_000  # characters
@@ -54,24 +55,20 @@ def _of_result(result: Any) -> Iterator[str]:
         if len(result) > len(shown):
             yield f"and {counted(len(result) - len(shown), 'more partition')}"
     elif isinstance(result, Mapping):
-        yield from (f"{name} {error.name}" for name, error in result.items())
-    elif isinstance(result, list) and result:
-        yield from _produced(result)
+        yield from (f"{name} {_of_one(value)}" for name, value in result.items())
+    elif (text := clients_result(result)) is not None:
+        yield text
+
+
+def _of_one(value: ErrorCode | int) -> str:
+    """An election's error, or the offset at which a partition begins once records are deleted."""
+    return value.name if isinstance(value, ErrorCode) else f"begins at offset {value}"
 
 
 def _partition(partition: Partition) -> str:
     leader = "none" if partition.leader is None else str(partition.leader.id)
     isr = ",".join(str(node.id) for node in partition.isr)
     return f"{partition.topic}-{partition.index} leader {leader}, isr [{isr}]"
-
-
-def _produced(operations: list[ProduceOperation]) -> Iterator[str]:
-    offsets = [operation.offset for operation in operations if operation.ok]
-    known = [offset for offset in offsets if offset is not None and offset >= 0]
-    at = f" at offsets {min(known)} to {max(known)}" if known else ""
-    yield f"{len(offsets)} of {len(operations)} acknowledged{at}"
-    failures = {operation.failure for operation in operations if operation.failure}
-    yield from sorted(str(failure) for failure in failures)
 
 
 def _notes(cluster: RunningCluster, number: int, since: int) -> Iterator[str]:

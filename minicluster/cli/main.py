@@ -13,7 +13,13 @@ import click
 
 from minicluster.cli.campaigns import chaos
 from minicluster.cli.comparing import compare_command
-from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INTERNAL, EXIT_UNKNOWN, EXIT_USAGE
+from minicluster.cli.exit_codes import (
+    EXIT_FILES,
+    EXIT_INTERNAL,
+    EXIT_STOPPED,
+    EXIT_UNKNOWN,
+    EXIT_USAGE,
+)
 from minicluster.cli.exporting import export_command
 from minicluster.cli.judging import show_log, verify_paths, warm
 from minicluster.cli.looking import explain, show_trace
@@ -23,7 +29,7 @@ from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command
 from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
 from minicluster.cli.what_if import what_if_command
-from minicluster.errors import MiniclusterError, UserError, instead
+from minicluster.errors import MiniclusterError, Stopped, UserError, instead
 
 _WHOLE = 1_000  # characters, more than any first sentence has
 
@@ -91,7 +97,10 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         complain("minicluster: stopped")
-        return 130
+        return EXIT_STOPPED
+    except Stopped as stopped:
+        complain(f"minicluster: {stopped}")
+        return EXIT_STOPPED
     except UserError as error:
         complain(f"minicluster: {error}")
         return error.exit_code
@@ -104,6 +113,6 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # a fault of this program, never of its input
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11: while a class is made
             complain("minicluster: stopped")
-            return 130
+            return EXIT_STOPPED
         report_crash(error, arguments)
         return EXIT_INTERNAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ from minicluster.cli.terminal import (
     progress,
     shown_verification,
 )
-from minicluster.errors import UserError, instead
+from minicluster.errors import Stopped, UserError, instead
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -106,7 +107,11 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
     from minicluster.verify.evidence.file_systems import local_copy
 
     with local_copy(run) as here, runs_place(runs) as place:
-        before, again = replay_run(here, runs=place.folder)
+        try:
+            before, again = replay_run(here, runs=place.folder)
+        except KeyboardInterrupt as stopped:
+            repeat = shlex.join([command_name(), "replay", str(run)])
+            raise _stopped(f"the replay of {run}", stopped, repeat) from None
         left = place.publish(again.path)
         same = _same_trace(run, before, again, left)
         failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
@@ -195,9 +200,15 @@ def _play(
         with progress() as shown:
             tell = print_line if is_demo else None
             played = _played(path, scenario, seed, place.folder, twice, shown, tell)
-            place.publish(played.path)  # whatever becomes of its verification
+            left = place.publish(played.path)  # whatever becomes of its verification
             with shown_verification(shown) as show:
-                report = verify(played.path, on_progress=show)
+                try:
+                    report = verify(played.path, on_progress=show)
+                except KeyboardInterrupt:
+                    raise Stopped(
+                        "the verification was stopped; the run is whole, and to judge it: "
+                        f"{command_name()} verify {left}"
+                    ) from None
         has_page = leave_report(played.path, report)
         left = place.publish(played.path)
         page = place.uri(played.path / PAGE)
@@ -284,12 +295,22 @@ def _played(
 
     try:
         return play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
+    except KeyboardInterrupt as stopped:
+        again = [command_name(), "run", str(path)]
+        again += [] if seed is None else ["--seed", str(seed)]
+        raise _stopped(scenario.name, stopped, shlex.join(again)) from None
     except UserError as error:
         if error.exit_code != EXIT_FILES:
             error.args = (f"{path}: {error}",)
         raise
     finally:
         shown.remove_task(task)
+
+
+def _stopped(what: str, stopped: KeyboardInterrupt, again: str) -> Stopped:
+    """Shapes:  stopped: of a play, with its moment; else it came while the folder was written."""
+    when = str(stopped) or "after its last step"
+    return Stopped(f"{what} was stopped {when}; it left no run folder; again: {again}")
 
 
 def _complain_about(played: Played, place: RunsPlace, left: str, *, is_reported: bool) -> None:

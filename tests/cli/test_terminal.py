@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from minicluster.actors.cluster.cluster import Cluster
 from minicluster.cli import run
 from minicluster.cli.exit_codes import EXIT_INTERNAL
 from minicluster.errors import printable
@@ -184,6 +186,41 @@ def test_the_limits_of_reading_are_options(
 def test_a_size_is_a_number_of_bytes(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["log", str(SMOKE), "--max-unpacked", text]) == 64
     assert "is not a size; write 8MiB" in capfd.readouterr().err
+
+
+STOPPED = """
+name: a story
+cluster: {controllers: 1, brokers: 1}
+steps:
+  - {do: create_topic, name: orders, replicas: 1}
+  - {after: 7s, do: produce, topic: orders}
+  - {until: "leader(orders-0) == none", within: 1m}
+"""
+
+
+def test_a_ctrl_c_while_a_scenario_plays_tells_where_it_was_and_how_to_play_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    story = tmp_path / "a story.yaml"
+    story.write_text(STOPPED)
+    waiting = Cluster.run_until
+
+    def stop(self: Cluster, condition: Callable[[], bool], within_ms: int) -> bool:
+        if within_ms == 60_000:
+            self.rt.run_for(2_000)
+            raise KeyboardInterrupt
+        return waiting(self, condition, within_ms)
+
+    monkeypatch.setattr(Cluster, "run_until", stop)
+    runs = tmp_path / "runs"
+    assert run(["run", str(story), "--no-verify", "--seed", "5", "--runs", str(runs)]) == 130
+    line = capfd.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(
+        rf"minicluster: a story was stopped at 9\.\ds, in step 3 \(until .* \(within 1m\)\); it "
+        rf"left no run folder; again: .*minicluster run '{story}' --seed 5",
+        line,
+    )
+    assert not [*runs.glob("*")]
 
 
 def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(

@@ -117,6 +117,32 @@ def test_each_step_prints_what_it_named_and_what_came(cluster: MiniCluster) -> N
     assert [response.step for response in responses if response.step] == list(range(1, 10))
 
 
+def test_each_step_of_a_client_prints_what_came_of_it(cluster: MiniCluster) -> None:
+    """A transaction and a consumer once ended the session, and with it the cluster."""
+    responses = play(
+        Session(inside(cluster), Scenario()),
+        CREATE,
+        "produce orders",
+        "transaction orders count=2",
+        "transaction orders id=other count=1 end=abort",
+        "transaction orders id=third count=1 end=open",
+        "consume orders count=3",
+        "delete_records orders-0",
+        "consume orders group=behind lasting=5s",
+        "produce orders rate=10 lasting=2s",
+    )
+    assert [response.text.split(": ", 1)[1:] for response in responses[1:]] == [
+        ["1 of 1 acknowledged at offset 0"],
+        ["2 of 2 acknowledged; committed"],
+        ["1 of 1 acknowledged; aborted"],
+        ["1 of 1 acknowledged; the transaction is left open"],
+        ["5 records read"],
+        ["orders-0 begins at offset 7"],
+        [],
+        [],
+    ]
+
+
 def test_clients_are_named_in_what_is_printed_and_on_the_page(tmp_path: Path) -> None:
     with MiniCluster(seed=3, brokers=1, controllers=1, listeners=True) as served:
         nodes = [served.client(f"app-{number}").id for number in range(1, 9)]

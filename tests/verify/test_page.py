@@ -292,6 +292,35 @@ steps:
 )
 
 
+TOLD = parse_scenario(
+    """
+name: told
+cluster: {controllers: 1, brokers: 1, seed: 3}
+steps:
+  - {do: create_topic, name: orders, replicas: 1}
+  - {do: produce, topic: orders, count: 3}
+  - {do: drop, api: Produce, when: after, topic: orders}
+  - {do: produce, topic: orders, within: 2s}
+  - {do: transaction, topic: orders, count: 2}
+  - {do: consume, topic: orders, count: 5}
+"""
+)
+
+
+def test_a_step_says_what_its_client_was_told_and_an_answer_what_it_does_once(
+    tmp_path: Path,
+) -> None:
+    told = list[str]()
+    played = play(TOLD, runs=tmp_path, on_step=lambda done, text, now_ms: told.append(text))
+    results = ["3 of 3 acknowledged at offsets 0 to 2", "2 of 2 acknowledged; committed"]
+    assert [text.strip() for text in told if text.startswith("  ")][::2] == results
+    text = verify(played.path, engine="process").to_html()
+    outcomes = dict(re.findall(r'id="step-(\d)">.*<td>([^<]*)</td></tr>', text))
+    assert [outcomes["2"].partition(";")[0], outcomes["5"].partition("; took")[0]] == results
+    assert outcomes["4"].startswith("0 of 1 acknowledged") and "records read" in outcomes["6"]
+    assert "<td>drop 1 101 Produce after it takes effect (step 3)</td>" in text
+
+
 def test_a_broker_that_halts_is_a_disturbance_and_is_down(tmp_path: Path) -> None:
     played = play(HALTED, runs=tmp_path)
     story = story_of(read_run(played.path, played.path.name))

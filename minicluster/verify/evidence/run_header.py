@@ -49,7 +49,7 @@ class PerformedStep:
     """A step of the scenario as it was performed.
 
     Shapes:  resolved: the node ids of each selector; note: the reason that it failed, or that it
-             changed nothing.
+             changed nothing; result: what its client was told.
     """
 
     number: int
@@ -58,6 +58,7 @@ class PerformedStep:
     resolved: Mapping[str, Any]
     note: str | None
     failed: bool
+    result: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +277,7 @@ class _Reader:
                 for key in ("step", "at_ms", "ended_ms")
             )
             resolved = value.get("resolved")
-            why = value.get("failed") or value.get("note")
+            why, result = value.get("failed") or value.get("note"), value.get("result")
             steps.append(
                 PerformedStep(
                     number=number,
@@ -285,6 +286,7 @@ class _Reader:
                     resolved=resolved if isinstance(resolved, dict) else {},
                     note=None if why is None else self._checked_text(f"{name}.note", why),
                     failed=value.get("failed") is not None,
+                    result=None if result is None else self._checked_text(f"{name}.result", result),
                 )
             )
         return tuple(steps)

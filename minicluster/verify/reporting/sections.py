@@ -263,7 +263,8 @@ def _step(page: RunPage, step: Step) -> ShownStep:
         f"{key}: {listed_nodes(value, page.story.clients)}"
         for key, value in performed.resolved.items()
     )
-    outcome, name = f"took {took / 1000:g}s" if took > 0 else "", ""
+    lasted = f"took {took / 1000:g}s" if took > 0 else None
+    outcome, name = "; ".join(filter(None, [performed.result, lasted])), ""
     if performed.note:
         outcome, name = performed.note, "failed" if performed.failed else "noted"
     at = page.clock.text(performed.at_ms)

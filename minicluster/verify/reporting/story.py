@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
-from minicluster.trace import EXIT, is_halt
+from minicluster.trace import EXIT, is_halt, shown_fault
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
 
@@ -71,7 +71,7 @@ class Disturbance:
     def text(self) -> str:
         """The disturbance in one line."""
         of_step = f" (step {self.step})" if self.step is not None else ""
-        return " ".join(filter(None, [self.action, self.targets, self.detail])) + of_step
+        return shown_fault(self.action, self.targets, self.detail) + of_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +202,9 @@ def _disturbances(story: Story, rows: Sequence[Mapping[str, Any]]) -> None:
         targets = _targets(row["targets"])
         if phase == "hit":
             # A planted fault has no detail; an answer on demand has the request that it acted on.
-            detail = row["detail"]
-            acted = f"planted fault {action} acts" if detail is None else f"{action} {detail}"
-            story.hits.append((at_ms, acted))
+            answer = shown_fault(action, "", row["detail"])
+            is_planted = row["detail"] is None
+            story.hits.append((at_ms, f"planted fault {action} acts" if is_planted else answer))
         elif phase == "start" or is_halt(row):
             disturbance = Disturbance(
                 action=action, targets=_shown(targets, story.clients),
