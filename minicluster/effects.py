@@ -13,6 +13,18 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Work = Generator[None, None, T]
 """A work that may be large: each ``next()`` carries a part of it out, and it returns its result."""
+Parts = Generator[int, None, T]
+"""The same; it yields the number of elements that it has done since."""
+
+
+def whole(parts: Parts[T]) -> T:
+    """The result, all parts at once."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -619,7 +619,7 @@ class ControllerMachine:
             # An aborted transaction: what it changed is undone at once, indexes included.
             if before is not None:
                 self.state.reset(before, offset)
-            run = self._folds.run(self.state.image, records, start, offset)
+            run = yield from self._folds.run_in_parts(self.state.image, records, start, offset)
             self.state.apply(run)
             if self.state.heartbeats is not None:
                 replay_registration(self.state.heartbeats, run.message, self.state.image, now_ms)

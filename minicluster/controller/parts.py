@@ -10,29 +10,21 @@ An element is a partition, a topic, a config or a record; one whose decision tak
 (AlterPartition, a reassignment) counts twice. Whoever needs the result at once (a standby, a test)
 takes it as a ``whole``.
 
-Leaves out: ClearElrRecords of a changed min.insync.replicas, UpdateFeatures.
+Leaves out: UpdateFeatures, which decides few records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
+from minicluster.effects import Parts, whole
+
+__all__ = ["ELEMENTS_PER_PART", "Parts", "gathered", "whole"]
+
 T = TypeVar("T")
-Parts = Generator[int, None, T]
-"""Yields a number of elements after each few of them, and returns the result."""
 
 ELEMENTS_PER_PART = 500  # some 25 ms of the processor
-
-
-def whole(parts: Parts[T]) -> T:
-    """The result, all parts at once."""
-    while True:
-        try:
-            next(parts)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 def gathered(items: Iterable[T]) -> Parts[list[T]]:

@@ -9,11 +9,13 @@ from uuid import UUID
 
 import pytest
 
+from minicluster.controller.deciding import config_changes
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.effects import Append
 from minicluster.controller.parts import whole
 from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
-from minicluster.metadata.image import folded_run
+from minicluster.metadata.image import folded_run, topics
+from minicluster.metadata.image.configs import BROKER, MIN_ISR, TOPIC
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -331,3 +333,40 @@ def test_what_is_written_of_users_is_the_same_in_parts_and_in_one_step(request_:
     assert finish(in_parts) > 12 // SIZE
     assert in_parts.responses[token].response == expected
     assert in_parts.machine.image.digest() == at_once.machine.image.digest()
+
+
+@pytest.mark.parametrize("kind", [BROKER, TOPIC])
+def test_a_cleared_elr_is_folded_in_parts_and_seen_before_or_after(
+    kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-966: one ClearElrRecord changes as many partitions as there are."""
+    monkeypatch.setattr(topics, "CLEARED_PER_PART", SIZE)
+    monkeypatch.setattr(config_changes, "SEEN_PER_ELEMENT", 1)
+    cluster = Cluster(elr=True, elements_per_part=SIZE)
+    cluster.start(1, 2, 3)
+    for name in ("a", "b"):
+        cluster.create(name, *[(1, 2, 3)] * 4 * SIZE, configs={MIN_ISR: "2"})
+    cluster.fence(2, 3)
+    before = cluster.machine.image
+    assert all(partition.elr for _, _, partition in before.topics.partitions())
+
+    cluster.pauses = True
+    Request = m.IncrementalAlterConfigsRequest
+    resource = Request.AlterConfigsResource(
+        resource_type=kind,
+        resource_name="a" if kind == TOPIC else "",
+        configs=(Request.AlterableConfig(name=MIN_ISR, value="1"),),
+    )
+    cluster.send(Request(resources=(resource,)))
+    parts = 0
+    while cluster.machine.is_deciding:
+        assert cluster.machine.image.topics is before.topics
+        cluster.next_part()
+        parts += 1
+    cleared = {"a", "b"} if kind == BROKER else {"a"}
+    assert parts >= 4 * len(cleared)
+    for topic, _, partition in cluster.machine.image.topics.partitions():
+        assert bool(partition.elr) == (topic.name not in cleared)
+    assert cluster.machine.state.check_indexes() == ()
+    committed = [cluster.log[offset] for offset in sorted(cluster.log)]
+    assert image_from_records(committed).digest() == cluster.machine.image.digest()

@@ -10,10 +10,11 @@ Source:  KIP-339, KIP-966; ConfigurationControlManager, ControllerConfigurationV
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from operator import attrgetter
 
 from minicluster.configs.config_def import ConfigDef, InvalidConfig, java_int, java_split
 from minicluster.configs.definitions import broker_configs, topic_configs
@@ -24,6 +25,7 @@ from minicluster.configs.validation import (
     validate_group_configs,
 )
 from minicluster.controller.errors import ApiError, ControllerFault
+from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import (
@@ -36,8 +38,6 @@ from minicluster.metadata.image.configs import (
     MIN_ISR,
     TOPIC,
 )
-from minicluster.metadata.image.partition import PartitionRegistration
-from minicluster.metadata.image.topics import TopicImage
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.records import (
@@ -51,6 +51,7 @@ from minicluster.protocol.topics import invalid_name_reason
 Resource = tuple[int, str]
 
 RESOURCE_TYPES = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
+SEEN_PER_ELEMENT = 10  # partitions that are looked at, of which a part has many more
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -329,7 +330,7 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
 
 def clear_elr_records(
     state: ClusterState, records: Iterable[VersionedRecord]
-) -> list[VersionedRecord]:
+) -> Parts[list[VersionedRecord]]:
     """Forget the ELRs that another min.insync.replicas puts in doubt (KIP-966).
 
     A replica is eligible because nothing could be committed without it while the ISR was below the
@@ -347,42 +348,38 @@ def clear_elr_records(
         if not isinstance(config, ConfigRecord) or config.name != MIN_ISR:
             continue
         name = config.resource_name if config.resource_type == TOPIC else ""
-        spared = [] if state.rules.clear_elr_ignores_empty_isr else _elr_partitions(state, name)
-        if any(not partition.isr for _, _, partition in spared):
-            out += _clear_one_by_one(state, spared)
+        spares = False
+        if not state.rules.clear_elr_ignores_empty_isr:
+            spares = yield from _has_elr_without_isr(state, name)
+        if spares:
+            out += yield from gathered(_clear_one_by_one(state, name))
         else:
             out.append(VersionedRecord(ClearElrRecord(topic_name=name), 0))
     return out
 
 
-def _elr_partitions(
-    state: ClusterState, topic_name: str
-) -> list[tuple[TopicImage, int, PartitionRegistration]]:
-    topics = state.image.topics
-    named = topics.named(topic_name) if topic_name else None
-    chosen = list(topics) if not topic_name else [named] if named is not None else []
-    return [
-        (topic, index, partition)
-        for topic in chosen
-        for index, partition in topic.items()
-        if partition.elr or partition.last_known_elr
-    ]
+def _has_elr_without_isr(state: ClusterState, topic_name: str) -> Parts[bool]:
+    seen = 0
+    for topic in state.image.topics.chosen(topic_name):
+        for partition in topic.partitions.values():
+            if not partition.isr and (partition.elr or partition.last_known_elr):
+                return True
+            seen += 1
+            if seen % SEEN_PER_ELEMENT == 0:
+                yield 1
+    return False
 
 
-def _clear_one_by_one(
-    state: ClusterState, partitions: list[tuple[TopicImage, int, PartitionRegistration]]
-) -> list[VersionedRecord]:
+def _clear_one_by_one(state: ClusterState, topic_name: str) -> Iterator[VersionedRecord]:
     version = state.gates.metadata_version.partition_change_record_version(state.rules)
-    return [
-        VersionedRecord(
-            PartitionChangeRecord(
-                topic_id=topic.id,
-                partition_id=index,
-                eligible_leader_replicas=() if partition.elr else None,
-                last_known_elr=() if partition.last_known_elr else None,
-            ),
-            version,
-        )
-        for topic, index, partition in partitions
-        if partition.isr
-    ]
+    chosen = state.image.topics.chosen(topic_name)
+    for topic in sorted(chosen, key=attrgetter("name")):
+        for index, partition in topic.items():
+            if partition.isr and (partition.elr or partition.last_known_elr):
+                change = PartitionChangeRecord(
+                    topic_id=topic.id,
+                    partition_id=index,
+                    eligible_leader_replicas=() if partition.elr else None,
+                    last_known_elr=() if partition.last_known_elr else None,
+                )
+                yield VersionedRecord(change, version)

@@ -86,7 +86,7 @@ def alter_configs(
         records += new
         responses.append(_result(item, resource, error))
         yield 1 + len(new)
-    records += clear_elr_records(state, records)
+    records += yield from clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
@@ -142,7 +142,7 @@ def incremental_alter_configs(
         records += new
         responses.append(_result(item, resource, error))
         yield 1 + len(new)
-    records += clear_elr_records(state, records)
+    records += yield from clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),

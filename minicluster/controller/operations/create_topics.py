@@ -28,7 +28,7 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
 from minicluster.controller.mutation_quotas import MutationQuota
-from minicluster.controller.parts import Parts
+from minicluster.controller.parts import Parts, whole
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
@@ -264,7 +264,7 @@ def _config_records(control: ConfigurationControl, topic: CreatableTopic) -> lis
     error, records = alter_resource(control, (TOPIC, topic.name), changes, newly_created=True)
     if error:
         raise Rejected(error.error, error.message or "")
-    return records + clear_elr_records(control.state, records)
+    return records + whole(clear_elr_records(control.state, records))  # of no partition yet
 
 
 @step

@@ -138,21 +138,23 @@ class ClusterState:
         if isinstance(message, RemoveTopicRecord):
             indexes.remove_topic(run.before.topics.by_id[message.topic_id])
         elif isinstance(message, ClearElrRecord):
-            self._clear_elrs(indexes, run.before, message.topic_name)
+            self._clear_elrs(indexes, run)
 
-    def _clear_elrs(self, indexes: Indexes, before: MetadataImage, topic_name: str) -> None:
-        topic = before.topics.named(topic_name) if topic_name else None
-        for cleared in before.topics if topic is None else (topic,):
-            for index, partition in cleared.items():
-                if partition.elr or partition.last_known_elr:
-                    indexes.touch_partition(cleared.id, index)
+    def _clear_elrs(self, indexes: Indexes, run: FoldedRun) -> None:
+        before, after, name = run.before.topics, run.after.topics, run.message.topic_name
+        for topic in before.chosen(name):
+            if after.by_id[topic.id] is not topic:
+                # Once for all that are cleared: they are there already, and the table that a put
+                # of the first may make larger has room for all.
+                indexes.touch_partition(topic.id, next(iter(topic.partitions)))
         if self.rules.clear_elr_skips_index:
             return
         elr = indexes.elr
+        if not name:
+            elr.clear()
+            return
         for broker_id in elr.brokers():
-            for topic_id, index in elr.of(broker_id):
-                if topic is None or topic_id == topic.id:
-                    elr.remove(broker_id, topic_id, index)
+            elr.remove_topic(broker_id, before.ids_by_name[name])
 
     def hit(self, fault: str) -> None:
         """Count that a planted fault has acted."""

@@ -136,6 +136,10 @@ class ElrIndex:
             if not topics:
                 del self._brokers[broker_id]
 
+    def clear(self) -> None:
+        """Take all partitions from all brokers'."""
+        self._brokers.clear()
+
     def content(self) -> dict[int, list[TopicPartition]]:
         """The same in ascending order, to compare."""
         return {broker: sorted(self.of(broker)) for broker in sorted(self._brokers)}

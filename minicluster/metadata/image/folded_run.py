@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from minicluster.effects import Parts
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder
+from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder, clear_elr_in_parts
 from minicluster.protocol.records import (
+    ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
@@ -113,6 +115,24 @@ def fold_run(
     return FoldedRun(
         records, base_offset, image, after, tuple(steps), touched, created=tuple(created)
     )
+
+
+def fold_in_parts(
+    image: MetadataImage, records: tuple[VersionedRecord, ...], base_offset: int
+) -> Parts[FoldedRun]:
+    """The same; the one record that changes any number of partitions is folded in parts.
+
+    Images are immutable, so all that is seen meanwhile is the one before.
+    """
+    first: Any = records[0].record
+    if type(first) is not ClearElrRecord:
+        return fold_run(image, records, base_offset)
+    try:
+        topics = yield from clear_elr_in_parts(image.topics, first)
+    except ReplayError as error:
+        raise ReplayError(f"offset {base_offset}: {type(first).__name__}: {error}") from error
+    after = image if topics is image.topics else replace(image, topics=topics)
+    return FoldedRun(records, base_offset, image, after)
 
 
 _OF_TOPICS = frozenset({TopicRecord, PartitionRecord, PartitionChangeRecord})

@@ -121,6 +121,20 @@ class PartitionRegistration:
             partition_epoch=self.partition_epoch + 1,
         )
 
+    def without_elr(self) -> PartitionRegistration:
+        """This state after a ClearElrRecord: an ordinary change, so the partition epoch goes up."""
+        return PartitionRegistration(
+            replicas=self.replicas,
+            directories=self.directories,
+            isr=self.isr,
+            removing_replicas=self.removing_replicas,
+            adding_replicas=self.adding_replicas,
+            leader=self.leader,
+            leader_recovery_state=self.leader_recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch + 1,
+        )
+
     def to_record(
         self,
         topic_id: UUID,
