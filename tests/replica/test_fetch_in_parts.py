@@ -273,6 +273,29 @@ def test_a_fetch_of_few_partitions_is_one_step() -> None:
 # --- what comes between ---------------------------------------------------------------------------
 
 
+def test_a_part_ends_by_the_effects_of_its_reads_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower's fetch moves high watermarks, by which requests of many partitions complete."""
+    monkeypatch.setattr(read_from_log, "EFFECTS_PER_PART", SIZE)
+    broker = Broker()
+    places = [place for place in ALL if place[0] == "b"]
+    for place in places:
+        broker.produce(place)
+    followed = dict.fromkeys(places, 1)
+    begun = broker.manager.on_request(
+        "follower", fetch_of(places, offsets=followed, follower=True), VERSION, broker.now_ms
+    )
+    counts = [len(begun)]
+    broker.see(begun)
+    while broker.parts:
+        effects = broker.parts.popleft().next_part(broker.now_ms)
+        counts.append(len(effects))
+        broker.see(effects)
+    assert len(counts) > len(places) // SIZE and max(counts) <= SIZE + 2  # Continue, the response
+    for place in places:
+        broker.fetch(str(place), [place])
+        assert broker.fetched(str(place))[place][1] == 1
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_another_clients_request_is_served_between_two_parts() -> None:
     broker = Broker()
