@@ -116,7 +116,7 @@ def _judge(rule: Rule, run: Run, tally: Tally, crash: str | None) -> tuple[Verdi
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
         return Verdict.NOT_APPLICABLE, ["it needs the trace of a run"]
     if crash is not None:
-        reasons.append(f"{run.name}: it crashed: {crash}")
+        reasons.append(f"{run.name}: {crash}")
     if reasons:
         return Verdict.UNKNOWN, reasons
     if tally.looked_at:

@@ -170,7 +170,7 @@ class Judge:
 
     def crashed(self, rule_id: str, error: Exception) -> None:
         """A rule, or the history of its steps, raised: it is unknown from here on."""
-        self.crashes.setdefault(rule_id, f"{type(error).__name__}: {error}")
+        self.crashes.setdefault(rule_id, f"it crashed: {type(error).__name__}: {error}")
 
     def history_crashed(self, step_types: Iterable[type], error: Exception) -> None:
         """A history raised: every rule over its steps is unknown."""

@@ -134,6 +134,8 @@ def _in_this_process(
             on_progress(Progress(f"judging {source.name}", number, len(sources), done))
         judged_run = judge_whole(source.content(), rules, () if own is None else own.histories)
         in_sql = () if own is None else own.in_sql
-        crashes = {rule.id: "a rule in SQL needs Spark (engine='spark')" for rule in in_sql}
+        crashes = {
+            rule.id: "a rule in SQL needs Spark, and the engine is 'process'" for rule in in_sql
+        }
         judged.append(replace(judged_run, crashes={**judged_run.crashes, **crashes}))
     return judged

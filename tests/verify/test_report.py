@@ -50,6 +50,18 @@ def test_characters_that_steer_a_terminal_are_shown_as_escapes() -> None:
     assert text.encode()
 
 
+def test_findings_alike_name_each_place_once() -> None:
+    report = _report("night")
+    (result,) = report.rules
+    places = [("orders", 1), ("orders", 1), ("orders", 1), ("returns", 2), ("returns", 2)]
+    alike = tuple(
+        replace(result.findings[0], topic=topic, broker=broker, message=f"late {number}")
+        for number, (topic, broker) in enumerate(places)
+    )
+    told = replace(report, rules=(replace(result, findings=alike),)).to_text()
+    assert "4 more like it: orders, broker 1; returns, broker 2\n" in told
+
+
 STATEMENT = "what a leader says " * 20
 
 

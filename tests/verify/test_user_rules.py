@@ -79,7 +79,8 @@ def test_the_example_judges_by_a_step_and_by_a_history(tmp_path: Path) -> None:
         assert [finding.message for finding in report.rule(rule).findings] == messages
     assert (report.rule("MY1").looked_at, report.rule("MY2").looked_at) == (5, 4)
     assert report.rule("MY3").verdict is Verdict.UNKNOWN
-    assert "needs Spark" in report.rule("MY3").reasons[0]
+    [reason] = report.rule("MY3").reasons
+    assert reason == "run: a rule in SQL needs Spark, and the engine is 'process'"
 
 
 @pytest.mark.parametrize("example", load_rules(EXAMPLE).examples, ids=lambda example: example.name)

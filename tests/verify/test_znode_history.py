@@ -91,6 +91,8 @@ def test_a_rule_that_cannot_judge_is_said_while_the_log_grows(
     monkeypatch.setattr(K6, "parts", [(step, stumbles) for step, _ in K6.parts])
     run = k6_near()
     live_judge = LiveZnodeJudge(InterBrokerProtocol.parse(run.protocol))
-    with pytest.raises(RuntimeError, match="K6 could not judge: ValueError: no such column"):
+    with pytest.raises(
+        RuntimeError, match="K6 could not judge: it crashed: ValueError: no such column"
+    ):
         for line in run.lines:
             live_judge.on_line(line)

@@ -209,11 +209,14 @@ def _unknown(report: ReportData) -> dict[str, list[str]]:
 
 
 def _more(others: Sequence[Finding], chains: Chains | None) -> str:
-    """Findings like the one before, by their moments or places."""
-    places = []
-    for finding in others[:SHOWN_PLACES]:
+    """Findings like the one before, by their moments or places, each of these once."""
+    places: dict[str, None] = {}
+    for finding in others:
         moment = None if chains is None else chains.moment(finding)
         at = "" if chains is None or moment is None else f" at {chains.clock.text(moment)}"
-        places.append(place(finding).partition(", ")[2] + at)
-    text = f"{len(others)} more like it: {'; '.join(filter(None, places))}"
-    return text + ("; …" if len(others) > SHOWN_PLACES else "")
+        places[place(finding).partition(", ")[2] + at] = None
+        if len(places) > SHOWN_PLACES:
+            break
+    shown = [*filter(None, places)][:SHOWN_PLACES]
+    text = f"{len(others)} more like it: {'; '.join(shown)}"
+    return text + ("; …" if len(places) > SHOWN_PLACES else "")
