@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from minicluster.coordinator.group import sessions
 from minicluster.coordinator.group.requests import offset_commit, offset_delete, offset_fetch
 from minicluster.coordinator.group.state.offsets import Offsets
 from minicluster.coordinator.runtime import parts, runtime
@@ -161,6 +162,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     counted(offset_commit, "offset_record")
     counted(offset_delete, "offset_record")
     counted(offset_fetch, "fetched_offset")
+    counted(sessions, "offset_record")
     counted(runtime, "encode_coordinator_record")
     counted(Offsets, "replay")
     for response, name in (
@@ -209,6 +211,22 @@ def test_no_part_does_more_than_a_part_of_the_partitions(
     assert token in groups.responses
     assert sum(work) >= least
     assert max(work) <= 2 * PER_PART  # the end of one loop, and the begin of the next one
+
+
+def test_offsets_expire_in_parts(small_parts: None, groups: Groups, work: list[int]) -> None:
+    """GroupCoordinatorShard.cleanupGroupMetadata: one event, whatever its group has."""
+    topics = ("a", range(PARTITIONS)), ("b", range(PARTITIONS))
+    groups.request(commit_of(*topics, retention_time_ms=1), 4)
+    work[:] = [0]
+    groups.advance(600_000)
+    token = groups.send(fetch_of_all(), 8)
+    while groups.parts:
+        assert token not in groups.responses
+        work.append(0)
+        groups.carry_on()
+    assert fetched(groups.responses[token]) == {}
+    assert sum(work) >= 6 * PARTITIONS  # a record, its bytes, and its place, of each
+    assert max(work) <= 2 * PER_PART
 
 
 def test_a_fetch_sees_a_commit_as_a_whole(small_parts: None, groups: Groups) -> None:

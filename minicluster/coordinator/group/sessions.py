@@ -16,7 +16,9 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.leaving import begin_consumer_group
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.runtime.parts import ends_part, is_large
 from minicluster.coordinator.runtime.shard import Result
+from minicluster.effects import Work
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import JoinGroupResponse, SyncGroupResponse
@@ -52,7 +54,7 @@ def end(shard: GroupShard, now_ms: int) -> None:
 
 
 def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
-    def expire(at_ms: int) -> Result:
+    def expire(at_ms: int) -> Work[Result]:
         _schedule_retention(shard, at_ms)
         return expire_offsets(shard, at_ms)
 
@@ -60,22 +62,26 @@ def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
     shard.schedule(RETENTION_KEY, at_ms, expire, retry=True)
 
 
-def expire_offsets(shard: GroupShard, now_ms: int) -> Result:
+def expire_offsets(shard: GroupShard, now_ms: int) -> Work[Result]:
     """Delete offsets beyond their retention, and empty groups that have none left."""
     records: list[CoordinatorRecord] = []
     for group_id in list(shard.groups):
         group = shard.groups[group_id]
-        if _expire_offsets_of(shard, group, records, now_ms) and group.is_empty:
+        all_expired = yield from _expire_offsets_of(shard, group, records, now_ms)
+        if all_expired and group.is_empty:
             records += shard.tombstones_of(group)
     return Result(records=tuple(records))
 
 
 def _expire_offsets_of(
     shard: GroupShard, group: Group, records: list[CoordinatorRecord], now_ms: int
-) -> bool:
+) -> Work[bool]:
     offsets = shard.offsets
     all_expired = next(offsets.pending_of_group(group.group_id), None) is None
-    for key, value in offsets.of_group(group.group_id).items():
+    found = offsets.of_group(group.group_id)
+    if is_large(found):
+        yield
+    for count, (key, value) in enumerate(found.items(), 1):
         if value.expires_ms is not None:
             is_due = group.offset_base_ms(0) is not None and now_ms >= value.expires_ms
         else:
@@ -86,4 +92,6 @@ def _expire_offsets_of(
             records.append(offset_record(key, None))
         else:
             all_expired = False
+        if ends_part(count):
+            yield
     return all_expired
