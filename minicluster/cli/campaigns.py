@@ -16,7 +16,7 @@ from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
 from minicluster.cli.reports import command_name, leave_report, show_report
 from minicluster.cli.terminal import print_line, progress, shown_verification
-from minicluster.errors import UserError, counted
+from minicluster.errors import Stopped, UserError, counted
 
 if TYPE_CHECKING:
     from minicluster.actors.play.campaign import Draw, Outcome
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0, max=100),
     default=0,
     show_default=True,
-    help="Play so many variations of each seed that saw something new.",
+    help="Play so many variations of each seed, or variation, that saw something new.",
 )
 @click.option(
     "--coverage",
@@ -129,20 +129,26 @@ def chaos(
             in_time=in_time,
             draw=_draw(mode, protocol),
         )
-        for outcome in played:
-            tally.count(outcome)
-            new = coverage.add(outcome.name, outcome.observations)
-            print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
-            if outcome.path is not None:
-                whole.append(outcome.path)
-                place.publish(outcome.path)
-            if outcome.failure is not None:
-                shrunk = _shrunk(outcome, in_time) if shrink else None
-                _keep(outcome, shrunk, place, name_faults=as_shipped)
+        stopped = False
+        try:
+            for outcome in played:
+                tally.count(outcome)
+                new = coverage.add(outcome.name, outcome.observations)
+                print_line(outcome_line(outcome) + (f" ({new} new)" if new else ""))
+                if outcome.path is not None:
+                    whole.append(outcome.path)
+                    place.publish(outcome.path)
+                if outcome.failure is not None:
+                    shrunk = _shrunk(outcome, in_time) if shrink else None
+                    _keep(outcome, shrunk, place, name_faults=as_shipped)
+        except KeyboardInterrupt:
+            stopped = True  # what hours of seeds have shown is told all the same
         for line in [*tally.lines(), *coverage.lines()]:
             print_line(line)
         if coverage_file is not None:
             _write(coverage_file, coverage)
+        if stopped:
+            raise Stopped(f"the campaign was stopped after {counted(tally.seeds, 'seed')}")
         if not tally.seeds:
             print_line("nothing was judged: the time was over before the first seed")
             return exit_code(Verdict.UNKNOWN)

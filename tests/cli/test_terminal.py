@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 
 from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.play import many_seeds
+from minicluster.actors.play.campaign import Outcome, play_seed
 from minicluster.cli import run
 from minicluster.cli.exit_codes import EXIT_INTERNAL
 from minicluster.errors import printable
@@ -221,6 +224,24 @@ def test_a_ctrl_c_while_a_scenario_plays_tells_where_it_was_and_how_to_play_it_a
         line,
     )
     assert not [*runs.glob("*")]
+
+
+def test_a_ctrl_c_in_a_campaign_tells_what_its_seeds_have_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+
+    def stop(seed: int, *rest: Any, **options: Any) -> Outcome:
+        if seed == 3:
+            raise KeyboardInterrupt
+        return play_seed(seed, *rest, **options)
+
+    monkeypatch.setattr(many_seeds, "play_seed", stop)
+    seen = tmp_path / "seen.json"
+    assert run(["chaos", "--seeds", "1-50", "--coverage", str(seen)]) == 130
+    printed = capfd.readouterr()
+    assert "2 seeds, 0 failed" in printed.out and "last new at seed" in printed.out
+    assert printed.err.splitlines()[-1] == "minicluster: the campaign was stopped after 2 seeds"
+    assert json.loads(seen.read_text())["kinds"]
 
 
 def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(
