@@ -17,7 +17,7 @@ import pytest
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.play import many_seeds
-from minicluster.actors.play.campaign import Outcome, play_seed
+from minicluster.actors.play.campaign import Outcome
 from minicluster.cli import run
 from minicluster.cli.exit_codes import EXIT_INTERNAL
 from minicluster.errors import printable
@@ -25,6 +25,7 @@ from minicluster.log.batch import metadata_batch
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.segment import segment_name
 from minicluster.protocol.records import TopicRecord, VersionedRecord
+from minicluster.scenario.nemesis import generate
 from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_runs
 
@@ -229,19 +230,29 @@ def test_a_ctrl_c_while_a_scenario_plays_tells_where_it_was_and_how_to_play_it_a
 def test_a_ctrl_c_in_a_campaign_tells_what_its_seeds_have_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-
-    def stop(seed: int, *rest: Any, **options: Any) -> Outcome:
+    def stop(seed: int, **_: Any) -> Outcome:
         if seed == 3:
             raise KeyboardInterrupt
-        return play_seed(seed, *rest, **options)
+        return Outcome(
+            seed=seed,
+            scenario=generate(seed),
+            failure=None,
+            trace_hash="",
+            events=0,
+            cluster_ms=0,
+            steps_done=0,
+            idle_faults=(),
+            observations=frozenset({("errors", "Vote INVALID_REQUEST")}),
+        )
 
     monkeypatch.setattr(many_seeds, "play_seed", stop)
     seen = tmp_path / "seen.json"
     assert run(["chaos", "--seeds", "1-50", "--coverage", str(seen)]) == 130
     printed = capfd.readouterr()
-    assert "2 seeds, 0 failed" in printed.out and "last new at seed" in printed.out
+    assert "2 seeds, 0 failed" in printed.out
+    assert re.search(r"^errors +1 +1$", printed.out, re.MULTILINE)  # seen, last new at seed
     assert printed.err.splitlines()[-1] == "minicluster: the campaign was stopped after 2 seeds"
-    assert json.loads(seen.read_text())["kinds"]
+    assert json.loads(seen.read_text())["kinds"]["errors"]["seen"] == {"Vote INVALID_REQUEST": "1"}
 
 
 def test_a_ctrl_c_while_a_class_is_made_is_no_fault_of_the_program(
