@@ -24,7 +24,7 @@ def jars_folder() -> Path:
 
 def release_folder(version: str) -> Path:
     """The folder of the jars of a release, whether it is there or not."""
-    return jars_folder().with_name(f"kafka-{version}")
+    return jars_folder() if version == VERSION else jars_folder().with_name(f"kafka-{version}")
 
 
 def release_missing(version: str) -> str | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 
 from tests.kafka.alter_partition.__main__ import main as alter_partition
 from tests.kafka.controllers.__main__ import main as controllers
 from tests.kafka.groups.__main__ import main as groups
-from tests.kafka.jars import EARLIER_VERSION, VERSION, release_missing, tests_missing
+from tests.kafka.jars import EARLIER_VERSION
 from tests.kafka.partitions.__main__ import main as partitions
 from tests.kafka.quorum.__main__ import main as quorum
+from tests.kafka.side_by_side import SideBySide
 
 pytestmark = pytest.mark.kafka
 EARLIER = ("--kafka", EARLIER_VERSION)
@@ -40,10 +39,9 @@ ELR = ("--elr", "--operations", "150")
         pytest.param(quorum, (), id="quorum"),
     ],
 )
-def test_a_seed_agrees(program: Callable[[Sequence[str]], int], arguments: tuple[str, ...]) -> None:
-    reason = release_missing(EARLIER_VERSION if arguments[:2] == EARLIER else VERSION)
-    if program is quorum:
-        reason = tests_missing()
+def test_a_seed_agrees(program: SideBySide, arguments: tuple[str, ...]) -> None:
+    release = EARLIER_VERSION if arguments[:2] == EARLIER else program.releases[0]
+    reason = program.missing(release)
     if reason is not None:
         pytest.skip(reason)
     assert program([*arguments, "--seeds", "1"]) == 0

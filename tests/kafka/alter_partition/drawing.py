@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 Json = dict[str, Any]
+BROKER_ID, RETRY_MS, START_MS = 1, 50, 1_000_000
 TOPICS = ("t0", "t1", "t2")
 PARTITIONS = range(3)
 OF_REQUEST = (*["NONE"] * 8, "STALE_BROKER_EPOCH", "NOT_CONTROLLER", "REQUEST_TIMED_OUT")
@@ -21,24 +22,41 @@ OF_PARTITION = (
 
 
 class Events:
-    """The events of one seed.
-
-    Shapes:  next takes whether a request is in flight, and the partitions that are held.
-    """
+    """The events of one seed: next draws one, follow takes what came of it."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.draw = random.Random(seed)
         self._submitted = 0
         self._epoch = 100
+        self._in_flight = False
+        self._sent: list[Json] = []  # the partitions of the latest request
 
-    def next(self, *, in_flight: bool, sent: list[Json]) -> Json:
-        """The next event; ``sent`` are the partitions of the latest request."""
+    def header(self, kafka: str) -> Json:
+        """The first line of the transcript."""
+        return {
+            "transcript": "alter_partition_manager",
+            "kafka": kafka,
+            "seed": self.seed,
+            "broker_id": BROKER_ID,
+            "retry_ms": RETRY_MS,
+            "start_ms": START_MS,
+        }
+
+    def follow(self, line: Json) -> None:
+        """Take what came of the event."""
+        self._in_flight = line["state"]["in_flight"]
+        if line["requests"]:
+            self._sent = line["requests"][-1]["partitions"]
+
+    def next(self) -> Json:
+        """The next event."""
         draw = self.draw
         kind = draw.random()
         if kind < 0.45:
             return self._submit()
-        if kind < 0.8 and in_flight:
-            return self._response(sent)
+        if kind < 0.8 and self._in_flight:
+            return self._response()
         if kind < 0.95:
             return {"kind": "advance", "ms": draw.choice((1, 10, 30, 50, 85))}
         self._epoch += 1
@@ -60,8 +78,8 @@ class Events:
             "isr": [[member, draw.choice((-1, 100 + member))] for member in (1, *sorted(members))],
         }
 
-    def _response(self, sent: list[Json]) -> Json:
-        draw = self.draw
+    def _response(self) -> Json:
+        draw, sent = self.draw, self._sent
         outcome = draw.choice((*["answered"] * 12, "version_mismatch", "authentication_failed"))
         if outcome != "answered":
             return {"kind": "response", "outcome": outcome}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from argparse import Namespace
+from collections.abc import Iterator
 from typing import Any
 
 from minicluster.protocol.codec import encode
@@ -18,36 +19,41 @@ from tests.kafka.groups.drawing import (
     Send,
     Workload,
 )
-from tests.kafka.groups.theirs import Theirs
-from tests.transcripts.groups.compare import Comparison, Outcome
-from tests.transcripts.groups.steps import Command, Step
+from tests.kafka.program import LineProgram
+from tests.kafka.side_by_side import Played
+from tests.transcripts.groups.compare import Comparison
+from tests.transcripts.groups.steps import Step
 
 START_MS = 1_000_000
 PAUSES = 0.8  # of operations that are over before the next one
 
-Record = Callable[[Command, Step], None]
 
-
-def play(
-    theirs: Theirs, seed: int, operations: int, record: Record = lambda _, __: None
-) -> Outcome:
-    """Play so many operations, or as many as agree."""
+def play(theirs: LineProgram, options: Namespace, seed: int) -> Played:
+    """Play one seed, up to the first difference."""
     work = Workload(seed)
     start = {"do": "start", "config": work.config, "now_ms": START_MS}
-    record(start, theirs.do(start))
+    theirs.start(start)
+    lines = [{**start, **Step().form()}]
     comparison = Comparison(start)
     numbers = _Numbers()
-    for operation in _operations(work, operations):
+    for operation in _operations(work, options.count):
         command = numbers.command_of(operation)
-        step = theirs.do(command)
-        record(command, step)
+        step = Step.of(theirs.send(command))
+        lines.append({**command, **step.form()})
         if not comparison.compare(command, step):
             break
         for token, body in step.responses:
             on_response = numbers.sent[token].on_response
             if on_response is not None and body is not None:
                 on_response(comparison.response(token, body))
-    return comparison.outcome
+    outcome = comparison.outcome
+    text = outcome.difference
+    return Played(
+        name=f"kafka-{options.kafka}-groups-seed-{seed}",
+        lines=lines,
+        counts=outcome.counts,
+        differences=[] if text is None else [f"operation {outcome.operations}\n{text}"],
+    )
 
 
 def _operations(work: Workload, count: int) -> Iterator[Operation]:

@@ -35,7 +35,7 @@ import java.util.concurrent.ScheduledFuture;
 /**
  * A broker's AlterPartition manager without a network, on a clock of its own. Each line of standard
  * input is an event, and has one line of output: what was sent and what has ended, in the form of
- * the transcripts. What differs between releases is in Manager.
+ * the transcripts. What differs between releases is in Release.
  */
 public class AlterPartitionProgram implements LineProgram {
     private static final short VERSION = 3;

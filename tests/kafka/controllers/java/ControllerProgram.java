@@ -65,7 +65,7 @@ import static java.util.AbstractMap.SimpleImmutableEntry;
 /**
  * The managers of Kafka's active controller, on a clock and with draws of its own. Each line of
  * standard input is an operation and has one line of output, in the form of the controller's
- * transcripts; its records are applied at once. What differs between releases is in Managers.
+ * transcripts; its records are applied at once. What differs between releases is in Release.
  */
 public class ControllerProgram implements LineProgram {
     private static final String MIN_ISR = "min.insync.replicas";
@@ -251,7 +251,7 @@ public class ControllerProgram implements LineProgram {
             setWantFence(request.get("want_fence").asBoolean()).
             setWantShutDown(request.get("want_shut_down").asBoolean()).
             setOfflineLogDirs(uuids(request.get("offline_log_dirs")));
-        managers.contact(data, request.get("cordoned_log_dirs"));
+        Release.contact(managers, data, request.get("cordoned_log_dirs"));
         OptionalLong offset = managers.cluster.registerBrokerRecordOffset(id);
         if (offset.isEmpty()) {
             throw Errors.STALE_BROKER_EPOCH.exception(
@@ -311,7 +311,7 @@ public class ControllerProgram implements LineProgram {
         for (var topic : result.response().topics())
             for (var partition : topic.partitions()) {
                 ObjectNode one = shown.addObject();
-                managers.nameTopic(one, topic, version);
+                Release.nameTopic(one, topic, version);
                 one.put("partition_index", partition.partitionIndex()).
                     put("error", Errors.forCode(partition.errorCode()).name());
                 if (partition.errorCode() == 0) {
@@ -346,7 +346,7 @@ public class ControllerProgram implements LineProgram {
 
     private ControllerResult<?> reassign(JsonNode request, ObjectNode done) {
         AlterPartitionReassignmentsRequestData data = new AlterPartitionReassignmentsRequestData();
-        managers.allowFactorChange(data, request.path("allow_replication_factor_change").asBoolean(true));
+        Release.allowFactorChange(data, request.path("allow_replication_factor_change").asBoolean(true));
         for (JsonNode topic : request.get("topics")) {
             var partitions = new ArrayList<AlterPartitionReassignmentsRequestData.ReassignablePartition>();
             for (JsonNode partition : topic.get("partitions"))
@@ -411,7 +411,7 @@ public class ControllerProgram implements LineProgram {
             names.add(created.name());
         }
         ControllerResult<CreateTopicsResponseData> result =
-            managers.createTopics(context(ApiKeys.CREATE_TOPICS, 7), data, names);
+            Release.createTopics(managers, context(ApiKeys.CREATE_TOPICS, 7), data, names);
         ArrayNode shown = done.putArray("response");
         for (var topic : result.response().topics())
             shown.addObject().
@@ -456,7 +456,7 @@ public class ControllerProgram implements LineProgram {
             ConfigResource.Type.valueOf(request.get("resource_type").asText()), request.get("resource_name").asText());
         Map<String, Map.Entry<OpType, String>> changes = Map.of(request.get("name").asText(),
             new SimpleImmutableEntry<>(OpType.valueOf(request.get("operation").asText()), text(request.get("value"))));
-        ControllerResult<Map<ConfigResource, ApiError>> result = managers.alterConfigs(Map.of(resource, changes));
+        ControllerResult<Map<ConfigResource, ApiError>> result = Release.alterConfigs(managers, Map.of(resource, changes));
         show(result.response().get(resource), done);
         return result;
     }
@@ -468,7 +468,7 @@ public class ControllerProgram implements LineProgram {
             updates.put(update.get("feature").asText(), (short) update.get("max_version_level").asInt());
             types.put(update.get("feature").asText(), UpgradeType.fromCode(update.get("upgrade_type").asInt()));
         }
-        return managers.updateFeatures(updates, types, request.get("validate_only").asBoolean(), done);
+        return Release.updateFeatures(managers, updates, types, request.get("validate_only").asBoolean(), done);
     }
 
     // --- forms ------------------------------------------------------------------------------------

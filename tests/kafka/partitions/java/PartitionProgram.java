@@ -34,7 +34,7 @@ import java.util.concurrent.ScheduledFuture;
 /**
  * One partition of a broker on a real log, with what is around it simulated: the controller, the
  * other replicas, the metadata log. Each line of standard input is an event and has one line of
- * output, in the form of the transcripts. What differs between releases is in Parts.
+ * output, in the form of the transcripts. What differs between releases is in Release.
  */
 public class PartitionProgram implements LineProgram {
     final Clock clock = new Clock();
@@ -61,7 +61,7 @@ public class PartitionProgram implements LineProgram {
 
     private record Waiting(int index, long offset) { }
 
-    private record InFlight(int id, CompletableFuture<Parts.Answer> future) { }
+    private record InFlight(int id, CompletableFuture<JsonNode> future) { }
 
     public static void main(String[] args) throws Exception {
         LineProgram.run(PartitionProgram::new);
@@ -146,7 +146,7 @@ public class PartitionProgram implements LineProgram {
             }
             case "append_as_follower" -> appendAsFollower(event, result);
             case "truncate" -> parts.partition.truncateTo(event.get("offset").asLong(), false);
-            case "truncate_fully" -> parts.truncateFully(event.get("offset").asLong());
+            case "truncate_fully" -> Release.truncateFully(parts.partition, event.get("offset").asLong());
             default -> throw new IllegalArgumentException(event.toString());
         }
     }
@@ -162,7 +162,7 @@ public class PartitionProgram implements LineProgram {
                 setFenced(broker.get("fenced").asBoolean()).
                 setInControlledShutdown(broker.get("in_controlled_shutdown").asBoolean()));
         }
-        image = delta.apply(parts.provenance(index));
+        image = delta.apply(Release.provenance(index, clock.nowMs));
         parts.metadata.setImage(image);
     }
 
@@ -182,7 +182,7 @@ public class PartitionProgram implements LineProgram {
 
     private void append(JsonNode event, ObjectNode result) throws Exception {
         int acks = event.get("acks").asInt();
-        var appended = parts.append(event.get("count").asInt(), event.get("value_bytes").asInt(), acks);
+        var appended = Release.append(parts.partition, event.get("count").asInt(), event.get("value_bytes").asInt(), acks, clock.nowMs);
         boolean increased = appended.leaderHwChange().name().equals("INCREASED");
         if (increased) {
             complete(produces, "produce");
@@ -208,9 +208,9 @@ public class PartitionProgram implements LineProgram {
     /** As ReplicaFetcherThread.processPartitionData does. */
     private void appendAsFollower(JsonNode event, ObjectNode result) throws Exception {
         var appended = parts.partition.appendRecordsToFollowerOrFutureReplica(
-            parts.batches(event.get("batches"), clock.nowMs), false, event.get("partition_leader_epoch").asInt());
+            Release.records(parts.batches(event.get("batches"), clock.nowMs)), false, event.get("partition_leader_epoch").asInt());
         var log = parts.partition.localLogOrException();
-        boolean hasChanged = parts.updateHighWatermark(log, event.get("leader_high_watermark").asLong());
+        boolean hasChanged = Release.updateHighWatermark(log, event.get("leader_high_watermark").asLong());
         boolean hasStartChanged = log.maybeIncrementLogStartOffset(
             event.get("leader_log_start_offset").asLong(), LogStartOffsetIncrementReason.LeaderOffsetIncremented);
         result.put("last_offset", appended.isEmpty() ? -1 : appended.get().lastOffset()).
@@ -260,7 +260,7 @@ public class PartitionProgram implements LineProgram {
 
     // --- proposals --------------------------------------------------------------------------------
 
-    CompletableFuture<Parts.Answer> submit(
+    CompletableFuture<JsonNode> submit(
         int leader, int leaderEpoch, int partitionEpoch, LeaderRecoveryState recovery, List<BrokerState> isr
     ) {
         boolean isAccepted = inFlight == null;
@@ -281,10 +281,10 @@ public class PartitionProgram implements LineProgram {
 
     private void respond(JsonNode event) {
         if (inFlight == null || inFlight.id != event.get("id").asInt()) return;
-        CompletableFuture<Parts.Answer> future = inFlight.future;
+        CompletableFuture<JsonNode> future = inFlight.future;
         inFlight = null;
         Errors error = Errors.valueOf(event.get("error").asText());
-        if (error == Errors.NONE) future.complete(new Parts.Answer(event));
+        if (error == Errors.NONE) future.complete(event);
         else future.completeExceptionally(error.exception());
     }
 
@@ -307,9 +307,9 @@ public class PartitionProgram implements LineProgram {
         boolean leads = partition.isLeader();
         ObjectNode state = JSON.createObjectNode().
             put("role", leads ? "leader" : hasStarted ? "follower" : "none").
-            put("leader", (Integer) parts.orNull(partition.leaderReplicaIdOpt())).
+            put("leader", (Integer) Parts.orNull(partition.leaderReplicaIdOpt())).
             put("leader_epoch", partition.getLeaderEpoch()).
-            put("leader_epoch_start_offset", (Long) parts.orNull(partition.leaderEpochStartOffsetOpt())).
+            put("leader_epoch_start_offset", (Long) Parts.orNull(partition.leaderEpochStartOffsetOpt())).
             put("partition_epoch", partition.getPartitionEpoch());
         parts.describe(state);
         state.put("in_flight", inFlight == null ? null : inFlight.id).

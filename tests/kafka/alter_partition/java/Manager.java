@@ -13,11 +13,7 @@ import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
-import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.common.NodeToControllerChannelManager;
-import org.apache.kafka.server.common.TopicIdPartition;
 import org.apache.kafka.server.util.Scheduler;
 
 import java.util.List;
@@ -27,7 +23,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 
-/** The manager of release 4.3. */
+/** The manager, and the channel by which it would send. */
 class Manager {
     private final DefaultAlterPartitionManager manager;
 
@@ -35,7 +31,7 @@ class Manager {
         int brokerId, BiConsumer<AlterPartitionRequestData, RequestCompletionHandler> send,
         Scheduler scheduler, Time time, Supplier<Long> epoch
     ) {
-        NodeToControllerChannelManager channel = new NodeToControllerChannelManager() {
+        Release.Channel channel = new Release.Channel() {
             public void start() { }
 
             public void shutdown() { }
@@ -44,9 +40,7 @@ class Manager {
                 return Optional.empty();
             }
 
-            public void sendRequest(
-                AbstractRequest.Builder<? extends AbstractRequest> request, ControllerRequestCompletionHandler handler
-            ) {
+            void send(AbstractRequest.Builder<? extends AbstractRequest> request, RequestCompletionHandler handler) {
                 send.accept(((AlterPartitionRequest) request.build((short) 3)).data(), handler);
             }
 
@@ -54,21 +48,20 @@ class Manager {
                 return Long.MAX_VALUE;
             }
         };
-        manager = new DefaultAlterPartitionManager(channel, scheduler, time, brokerId, epoch::get);
+        manager = Release.manager(channel, scheduler, time, brokerId, epoch);
     }
 
     CompletableFuture<ObjectNode> submit(Uuid id, String topic, JsonNode event, List<BrokerState> isr) {
-        LeaderAndIsr proposed = new LeaderAndIsr(
-            1, event.get("leader_epoch").asInt(),
-            LeaderRecoveryState.of((byte) event.get("recovery_state").asInt()), isr,
+        var proposed = Release.proposal(
+            event.get("leader_epoch").asInt(), LeaderRecoveryState.of((byte) event.get("recovery_state").asInt()), isr,
             event.get("partition_epoch").asInt());
-        return manager.submit(new TopicIdPartition(id, event.get("partition").asInt()), proposed).thenApply(result -> {
+        return Release.submit(manager, id, topic, event.get("partition").asInt(), proposed).thenApply(result -> {
             ObjectNode shown = AlterPartitionProgram.JSON.createObjectNode().
                 put("leader", result.leader()).
                 put("leader_epoch", result.leaderEpoch()).
                 put("partition_epoch", result.partitionEpoch()).
                 put("recovery_state", result.leaderRecoveryState().value());
-            result.isr().stream().sorted().forEach(shown.putArray("isr")::add);
+            Release.ids(result.isr()).stream().sorted().forEach(shown.putArray("isr")::add);
             return shown;
         });
     }
@@ -76,6 +69,6 @@ class Manager {
     /** The partitions whose proposals have no response yet. */
     List<String> held(Map<Uuid, String> topics) {
         return manager.unsentIsrUpdates().keySet().stream().
-            map(partition -> topics.get(partition.topicId()) + "-" + partition.partitionId()).toList();
+            map(partition -> Release.shown(partition, topics)).toList();
     }
 }
