@@ -40,6 +40,9 @@ _FIXTURES = {
 _EXCERPTS = ("judge",)  # quotes the package's own files, which are checked where they stand
 # What users write and no page has room for.
 _USED = """
+from minicluster.protocol.messages import FetchRequest
+from minicluster.protocol.records import PartitionChangeRecord
+
 def test_a_leader_may_be_none(mini_cluster):
     orders = mini_cluster.create_topic("orders", partitions=1, replicas=3)
     mini_cluster.kill(orders[0].leader)
