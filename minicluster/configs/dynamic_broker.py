@@ -13,6 +13,7 @@ from dataclasses import replace
 from minicluster.configs.config_def import ConfigKey, InvalidConfig, Value
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.effective import BrokerLevels
+from minicluster.errors import UserError, instead
 from minicluster.java_order import hash_map_order, string_hash
 
 LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
@@ -20,6 +21,9 @@ FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
 LOG_DIRS_MAX_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 QUOTA_CONFIGS = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, LOG_DIRS_MAX_RATE)
 """Dynamic configs of brokers that are none of a broker's static ones (QuotaConfig)."""
+
+_OF_3_9 = ("log.message.downconversion.enable", "log.message.timestamp.difference.max.ms")
+"""Dynamic configs that Kafka 4 has no more."""
 
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
 _MECHANISM_CONFIGS = (
@@ -143,6 +147,32 @@ def validate_broker_configs(
     if cordoned_dirs_must_exist:
         check_cordoned(changed)
     _check_threads(broker, changed)
+
+
+def check_by_itself(name: str, value: object, *, per_broker: bool) -> None:
+    """Reject a config that would do nothing on any broker; None removes one.
+
+    Kafka's clients are told so by the broker that they ask. What goes to the controller itself is
+    accepted, and the brokers pass over it.
+
+    Errors:  UserError.
+    """
+    key = described_key(name)
+    if key is None:
+        if name in _OF_3_9:
+            return
+        known = [*filter(is_dynamic, broker_configs().keys), *QUOTA_CONFIGS]
+        hint = instead(name, known, "write one such as log.retention.ms")
+        raise UserError(f"unknown broker config {name!r}; {hint}")
+    if name in broker_configs().keys and key.dynamic is None:
+        raise UserError(f"no running broker takes {name}; set it in the cluster's config")
+    if not per_broker and _is_per_broker(name):
+        raise UserError(f"{name} is of single brokers; name the broker")
+    if value is not None:
+        try:
+            key.parse(str(value))
+        except InvalidConfig as error:
+            raise UserError(str(error)) from None
 
 
 def _is_security(name: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.configs.definitions import broker_configs
+from minicluster.configs.dynamic_broker import check_by_itself
 from minicluster.durations import format_duration as shown_duration
 from minicluster.errors import UserError, instead
 from minicluster.protocol.topics import (
@@ -185,8 +186,8 @@ def _impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator
     match step.action:
         case CreateTopic() as create if not step.may_fail:
             yield from _impossible_topic(create, scenario, others)
-        case SetConfig() as change if change.topic is not None and not step.may_fail:
-            if (bad := _bad_config(str(change.key), change.value, others)) is not None:
+        case SetConfig() as change if not step.may_fail:
+            if (bad := _bad_change(change, others)) is not None:
                 yield ("key",), bad
         case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
             shape = Shape.of(scenario)
@@ -226,6 +227,17 @@ def _impossible_topic(
     for name, value in (create.configs or {}).items():
         if (why := _bad_config(name, value, others)) is not None:
             yield ("configs", name), why
+
+
+def _bad_change(change: SetConfig, others: OtherChecks) -> str | None:
+    """Why a config cannot be set; None where it can."""
+    if change.topic is not None:
+        return _bad_config(str(change.key), change.value, others)
+    try:
+        check_by_itself(change.key, change.value, per_broker=change.broker is not None)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def _bad_config(name: str, value: Any, others: OtherChecks) -> str | None:

@@ -303,6 +303,18 @@ def test_the_run_folder_holds_logs_trace_and_header(cluster: MiniCluster, tmp_pa
         ),
         (lambda c: c.elect("orders"), "write topic-index"),
         (lambda c: c.produce("orders", acks=7), "produce: acks: 7 is not one of 0, 1, all"),
+        (
+            lambda c: c.set_config("log.retntion.ms", 5),
+            "unknown broker config 'log.retntion.ms'; did you mean log.retention.ms?",
+        ),
+        (
+            lambda c: c.set_config("log.dirs", "d1", broker=1),
+            "no running broker takes log.dirs; set it in the cluster's config",
+        ),
+        (
+            lambda c: c.set_config("log.retention.ms", "soon"),
+            "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
+        ),
         (lambda c: MiniCluster(config={"nope": 1}), "config: 'nope' is not known"),
         (lambda c: MiniCluster(config={"replica.lag.time.max.ms": "x"}), "is not a duration"),
         (lambda c: MiniCluster(metadata_version="9.9"), "9.9"),

@@ -130,6 +130,35 @@ def test_what_can_never_be_right_is_found_with_its_place_and_what_to_do(
     ]
 
 
+DYNAMIC = """\
+cluster: {controllers: 1, brokers: 3}
+steps:
+  - {do: set_config, key: log.retntion.ms, value: 5}
+  - {do: set_config, key: retention.ms, value: 5, broker: broker(1)}
+  - {do: set_config, key: log.dirs, value: d1, broker: broker(1)}
+  - {do: set_config, key: log.retention.ms, value: soon}
+  - {do: set_config, key: cordoned.log.dirs, value: d0}
+  - {do: set_config, key: log.retention.ms, value: 60000}
+  - {do: set_config, key: log.retention.ms, value: null, broker: broker(1)}
+  - {do: set_config, key: log.message.downconversion.enable, value: false}
+  - {do: set_config, key: leader.replication.throttled.rate, value: 1000, broker: broker(1)}
+"""
+
+
+def test_a_config_that_no_running_broker_takes_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "dynamic.yaml", DYNAMIC, capsys)
+    assert code == 65 and lines == [
+        "3:27: step 1: unknown broker config 'log.retntion.ms'; did you mean log.retention.ms?",
+        "4:27: step 2: unknown broker config 'retention.ms'; did you mean log.retention.ms?",
+        "5:27: step 3: no running broker takes log.dirs; set it in the cluster's config",
+        "6:27: step 4: Invalid value soon for configuration log.retention.ms: "
+        "Not a number of type LONG",
+        "7:27: step 5: cordoned.log.dirs is of single brokers; name the broker",
+    ]
+
+
 DELETED = """\
 cluster: {controllers: 1, brokers: 3}
 steps:

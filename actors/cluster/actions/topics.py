@@ -17,6 +17,7 @@ from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.topic_configs import check_topic_configs
 from minicluster.actors.cluster.views import Topic
+from minicluster.configs.dynamic_broker import check_by_itself
 from minicluster.errors import UserError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -165,6 +166,7 @@ def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
         check_topic_configs([do.key])
         kind, names = TOPIC_RESOURCE, [str(do.topic)]
     else:
+        check_by_itself(do.key, do.value, per_broker=do.broker is not None)
         kind = BROKER_RESOURCE
         names = [""] if do.broker is None else [str(node) for node in cluster.ids(do.broker)]
     request = m.IncrementalAlterConfigsRequest
