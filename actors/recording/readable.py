@@ -63,6 +63,11 @@ def is_reported(event: Event) -> bool:
     return True
 
 
+def is_send(event: Event) -> bool:
+    """True for the outcome of a record that the test produced."""
+    return event[2] == "history" and bool(event[3]["f"] == "send")
+
+
 def _tells_news(event: Event) -> bool:
     """A heartbeat's response has an error or an assignment for its member, or the client got
     another one.
@@ -114,7 +119,7 @@ def _line_of(event: Event) -> tuple[Any, ...] | None:
         return None
     if event[2] == "partition_event":
         return (row["topic"],) if row["topic"] in INTERNAL_TOPICS else None
-    if row.get("f") == "send":
+    if is_send(event):
         return (row["topic"], row["part"], row["type"], row["error"])
     return None
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +35,7 @@ from minicluster.actors.recording.readable import (
     Event,
     is_answered_produce,
     is_reported,
+    is_send,
     readable,
     together,
 )
@@ -119,6 +121,7 @@ class Recorder:
         self.controller_faults: list[str] = []  # faults that a controller met and survived
         self._events: list[Event] = []
         self._recent: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)
+        self._recent_sends: deque[Event] = deque(maxlen=KEPT_FOR_PEOPLE)  # would crowd out others
         self._hash = blake2b(digest_size=16)
         self.hashed = True  # False: nobody compares the hash of this run
         self.own_problems = Problems(lambda: clock.now_ms)
@@ -288,7 +291,7 @@ class Recorder:
         reported = [event for event in list(self._events) if is_reported(event)]
         events = [
             event
-            for event in [*self._recent, *reported]
+            for event in [*merge(self._recent, self._recent_sends), *reported]
             if event[1] >= since_ms and not is_answered_produce(event)
         ]
         lines: list[str] = []
@@ -324,8 +327,11 @@ class Recorder:
             elif kind == "response":
                 event[3].response = without_records(event[3].response)
         self._held_bytes = self._held_bytes - released if self._events else 0
-        reported = [event for event in events if is_reported(event)]
-        self._recent.extend(map(_without_records, reported[-KEPT_FOR_PEOPLE:]))
+        reported = [e for e in events if is_reported(e) and not is_answered_produce(e)]
+        sends = [event for event in reported if is_send(event)]
+        others = [event for event in reported if not is_send(event)]
+        self._recent_sends.extend(sends[-KEPT_FOR_PEOPLE:])
+        self._recent.extend(map(_without_records, others[-KEPT_FOR_PEOPLE:]))
         self._shelve_rows()
 
     def _shelve_rows(self) -> None:

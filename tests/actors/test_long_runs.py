@@ -103,6 +103,20 @@ def test_no_event_waits_until_all_before_it_are_folded() -> None:
     assert bounded.trace_hash == whole.trace_hash
 
 
+def test_what_a_test_produces_for_long_crowds_out_no_election() -> None:
+    """A failing test showed one line, its acknowledged records, and not what had led to them."""
+    with MiniCluster(seed=1, controllers=1) as cluster:
+        inside(cluster).recorder.fold_at = 500
+        orders = cluster.create_topic("orders", min_isr=2)
+        cluster.produce(orders, rate=20, lasting="60s")
+        cluster.kill(orders[0].leader)
+        cluster.run_for("60s")
+        lines = inside(cluster).recorder.last_events(25)
+        assert "produce orders-0 acknowledged" in lines[-1]
+        assert any("become_leader epochs 1/1" in line for line in lines)
+        assert [line[:11] for line in lines] == sorted(line[:11] for line in lines)
+
+
 def test_what_the_bound_on_disk_drops_is_named_and_its_rules_are_unknown(tmp_path: Path) -> None:
     """The oldest rows go of the table with the most bytes; tables with few rows stay whole."""
     with warnings.catch_warnings():
