@@ -245,9 +245,7 @@ class TimelineHashOrder(Generic[K]):
 
     def slot_of(self, key: K) -> int:
         """The slot of a key."""
-        code = self._hash_of(key)
-        signed = code - (1 << 32) if code >= 1 << 31 else code
-        return (signed * _MULTIPLIER & _LONG) >> (65 - len(self._slots).bit_length())
+        return _slot(self._hash_of(key), 65 - len(self._slots).bit_length())
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,19 +259,34 @@ class TimelineNumbers:
     slots: int = 2
 
     def __iter__(self) -> Iterator[int]:
-        order: TimelineHashOrder[int] = TimelineHashOrder(int, self.slots)
-        newest_first = self.arrived[::-1]
-        return iter(sorted(newest_first, key=order.slot_of))
+        return iter(timeline_slots_order(self.arrived, int, self.slots))
 
     def put(self, number: int, *, is_new: bool) -> TimelineNumbers:
         """With a number; it can grow for one that is there."""
-        slots = self.slots * 2 if _is_too_full(len(self.arrived), self.slots) else self.slots
+        slots = timeline_slots(len(self.arrived), self.slots)
         return TimelineNumbers((*self.arrived, number) if is_new else self.arrived, slots)
 
     def remove(self, number: int) -> TimelineNumbers:
         """Without a number."""
         rest = tuple(other for other in self.arrived if other != number)
         return TimelineNumbers(rest, self.slots)
+
+
+def timeline_slots(size: int, slots: int) -> int:
+    """The slots of such a table once a key is put, new or not, beside so many."""
+    return 2 * slots if _is_too_full(size, slots) else slots
+
+
+def timeline_slots_order(keys: Iterable[K], hash_of: Callable[[K], int], slots: int) -> list[K]:
+    """Keys in the order of their arrival, in the order of a table with so many slots."""
+    shift = 65 - slots.bit_length()
+    newest_first = [*keys][::-1]
+    return sorted(newest_first, key=lambda key: _slot(hash_of(key), shift))
+
+
+def _slot(code: int, shift: int) -> int:
+    signed = code - (1 << 32) if code >= 1 << 31 else code
+    return (signed * _MULTIPLIER & _LONG) >> shift
 
 
 def _is_too_full(size: int, slots: int) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from minicluster.protocol import messages as m
 from tests.bench.test_listeners import LIMIT_S, MESSAGE, Servers, consumed
 from tests.bench.test_listeners import kind as kind
 from tests.coordinator.groups import Groups
@@ -24,6 +25,8 @@ from tests.coordinator.test_migration import ClassicMember
 pytestmark = pytest.mark.clients
 
 MEMBERS = 100
+FEW, MANY = 200, 2_000
+CHECK_MS = 600_000  # offsets.retention.check.interval.ms
 PROTOCOLS = {"classic": {}, "consumer": {"group.protocol": "consumer"}}
 
 
@@ -126,3 +129,35 @@ def test_classic_rebalances_of_a_hundred_members(benchmark: Any) -> None:
     benchmark.pedantic(rebalance, rounds=10, warmup_rounds=1)
     benchmark.extra_info["per_second"] = round(1 / benchmark.stats.stats.min, 1)
     assert benchmark.stats.stats.min < 5
+
+
+def test_offsets_of_many_groups_expire_at_the_cost_of_each(benchmark: Any) -> None:
+    """A look-up costs what its group has: else the offsets of all would be read for each group."""
+
+    def expire(groups: Groups) -> float:
+        begun = time.process_time()
+        groups.advance(CHECK_MS)
+        while groups.parts:
+            groups.carry_on()
+        return time.process_time() - begun
+
+    few, many = (min(expire(_with_offsets(count)) for _ in range(3)) for count in (FEW, MANY))
+    last = _with_offsets(MANY)
+    benchmark.pedantic(lambda: expire(last), rounds=1)
+    assert not last.request(m.ListGroupsRequest(), 4).groups
+    benchmark.extra_info["us_of_a_group"] = round(1e6 * many / MANY)
+    benchmark.extra_info["ratio"] = round(many / MANY / (few / FEW), 2)
+    assert many / MANY < 3 * few / FEW
+
+
+def _with_offsets(count: int) -> Groups:
+    groups = Groups(orders=3)
+    commit = m.OffsetCommitRequest
+    partitions = tuple(
+        commit.OffsetCommitRequestPartition(partition_index=index, committed_offset=5)
+        for index in range(3)
+    )
+    topics = (commit.OffsetCommitRequestTopic(name="orders", partitions=partitions),)
+    for number in range(count):
+        groups.request(commit(group_id=f"group-{number}", topics=topics, retention_time_ms=1), 4)
+    return groups

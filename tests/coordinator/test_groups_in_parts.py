@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -227,6 +228,24 @@ def test_offsets_expire_in_parts(small_parts: None, groups: Groups, work: list[i
     assert fetched(groups.responses[token]) == {}
     assert sum(work) >= 6 * PARTITIONS  # a record, its bytes, and its place, of each
     assert max(work) <= 2 * PER_PART
+
+
+def test_offsets_of_many_groups_expire_in_parts(
+    small_parts: None, groups: Groups, work: list[int]
+) -> None:
+    """Groups count as well as offsets: thousands of small ones are no short step either."""
+    for number in range(PARTITIONS):
+        request = commit_of(("a", range(1)), retention_time_ms=1)
+        groups.request(replace(request, group_id=f"g{number}"), 4)
+    work[:] = [0]
+    groups.advance(600_000)
+    token = groups.send(m.ListGroupsRequest(), 4)
+    while groups.parts:
+        work.append(0)
+        groups.carry_on()
+    assert groups.responses[token].groups == ()
+    assert sum(work) >= 3 * PARTITIONS
+    assert max(work) <= 3 * PER_PART  # tombstones of groups have bytes as well
 
 
 def test_a_fetch_sees_a_commit_as_a_whole(small_parts: None, groups: Groups) -> None:

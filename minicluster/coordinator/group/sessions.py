@@ -6,6 +6,9 @@ Source:  GroupMetadataManager.onLoaded, onUnloaded; GroupCoordinatorShard.cleanu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 from minicluster.coordinator.group.classic.group import (
     GroupState,
     complete_join,
@@ -16,9 +19,10 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.leaving import begin_consumer_group
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
-from minicluster.coordinator.runtime.parts import ends_part, is_large
+from minicluster.coordinator.runtime.parts import ends_part
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.effects import Work
+from minicluster.java_order import string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import JoinGroupResponse, SyncGroupResponse
@@ -65,33 +69,38 @@ def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
 def expire_offsets(shard: GroupShard, now_ms: int) -> Work[Result]:
     """Delete offsets beyond their retention, and empty groups that have none left."""
     records: list[CoordinatorRecord] = []
-    for group_id in list(shard.groups):
+    looked_at = count(1)  # groups and offsets
+    for group_id in shard.groups.in_order(string_hash):
         group = shard.groups[group_id]
-        all_expired = yield from _expire_offsets_of(shard, group, records, now_ms)
+        all_expired = yield from _expire_offsets_of(shard, group, records, looked_at, now_ms)
         if all_expired and group.is_empty:
             records += shard.tombstones_of(group)
+        if ends_part(next(looked_at)):
+            yield
     return Result(records=tuple(records))
 
 
 def _expire_offsets_of(
-    shard: GroupShard, group: Group, records: list[CoordinatorRecord], now_ms: int
+    shard: GroupShard,
+    group: Group,
+    records: list[CoordinatorRecord],
+    looked_at: Iterator[int],
+    now_ms: int,
 ) -> Work[bool]:
     offsets = shard.offsets
-    all_expired = next(offsets.pending_of_group(group.group_id), None) is None
-    found = offsets.of_group(group.group_id)
-    if is_large(found):
-        yield
-    for count, (key, value) in enumerate(found.items(), 1):
+    all_expired = not offsets.has_pending(group.group_id)
+    for topic, index, value in offsets.of_group(group.group_id):
+        key = group.group_id, topic, index
         if value.expires_ms is not None:
             is_due = group.offset_base_ms(0) is not None and now_ms >= value.expires_ms
         else:
             base_ms = group.offset_base_ms(value.committed_ms)
             retention_ms = shard.config.offsets_retention_ms
             is_due = base_ms is not None and now_ms - base_ms >= retention_ms
-        if is_due and not group.is_subscribed_to(key[1]) and not offsets.is_pending(key):
+        if is_due and not group.is_subscribed_to(topic) and not offsets.is_pending(key):
             records.append(offset_record(key, None))
         else:
             all_expired = False
-        if ends_part(count):
+        if ends_part(next(looked_at)):
             yield
     return all_expired

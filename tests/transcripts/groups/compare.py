@@ -114,6 +114,8 @@ class Comparison:
             return None
         expected, got = [_record(row) for row in their], [_record(row) for row in our]
         if sorted(expected) == sorted(got):
+            if _offsets(expected) != _offsets(got):
+                return f"order of offsets\n  Kafka {_offsets(expected)}\n  ours  {_offsets(got)}"
             order = "inside records" if expected == got else "of records"
             self.outcome.counts[f"other order {order}"] += 1
             return None
@@ -140,6 +142,10 @@ def _record(row: tuple[int, bool, Row]) -> str:
     shown = None if record.value is None else _sorted(to_json(record.value, record.version))
     by = "" if producer_id < 0 else f"(producer {producer_id}) "
     return f"{by}{name} {to_json(record.key, 0)} -> {shown}"
+
+
+def _offsets(records: list[str]) -> list[str]:
+    return [record for record in records if "OffsetCommit {" in record]
 
 
 def _sorted(value: Any) -> Any:

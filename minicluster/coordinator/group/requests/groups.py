@@ -82,7 +82,7 @@ def handle_list_groups(
                 group_state=state,
                 group_type=group.type,
             )
-            for group in _in_order(shard.groups.committed())
+            for group in shard.groups.values_in_order(string_hash, committed=True)
             if (state := state_of(group))
             and (not states or state.lower() in states)
             and (not types or group.type.lower() in types)
@@ -106,10 +106,6 @@ def handle_list_groups(
 
     for place, (_, partition) in enumerate(partitions):
         state.runtime.read(partition, operation, partial(done, place), now_ms)
-
-
-def _in_order(groups: Mapping[str, Group]) -> list[Group]:
-    return [groups[group_id] for group_id in timeline_order(groups, string_hash)]
 
 
 # DescribeGroups (15): the state and the members of classic groups.
@@ -373,9 +369,7 @@ def _delete(shard: GroupShard, group_ids: list[str]) -> Result:
         except OperationError as rejection:
             results.append(Deleted(group_id=group_id, error_code=rejection.error))
             continue
-        keys = dict.fromkeys(shard.offsets.of_group(group_id))
-        keys |= dict.fromkeys(shard.offsets.pending_of_group(group_id))
-        records += [offset_record(key, None) for key in keys]
+        records += [offset_record(key, None) for key in shard.offsets.keys_of_group(group_id)]
         records += shard.tombstones_of(group)
         results.append(Deleted(group_id=group_id))
     return Result(records=tuple(records), response=results)

@@ -124,8 +124,8 @@ def delete_offsets_of_deleted_topics(
 def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Work[Result]:
     gone = [
         key
-        for key, value in shard.offsets.everything()
-        if value.topic_id in (ZERO_UUID, deleted.get(key[1])) and key[1] in deleted
+        for key, value in shard.offsets.of_topics(deleted)
+        if value.topic_id in (ZERO_UUID, deleted[key[1]])
     ]
     records = yield from listed(offset_record(key, None) for key in gone)
     return Result(records=tuple(records))

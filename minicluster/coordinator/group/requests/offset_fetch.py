@@ -10,7 +10,7 @@ Source:    KafkaApis.handleOffsetFetchRequest, GroupCoordinatorService.fetchOffs
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,12 +22,11 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.offsets import validate_offset_fetch
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
+from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey, OfGroup
 from minicluster.coordinator.runtime.gathered import Gathered
 from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.effects import Work
-from minicluster.java_order import string_hash, timeline_order
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
@@ -141,29 +140,23 @@ class _GroupFetch:
         )
         return Group(group_id=self.group.group_id, topics=tuple(topics))
 
-    def _offsets(self, shard: GroupShard) -> Mapping[OffsetKey, OffsetAndMetadata]:
+    def _offsets(self, shard: GroupShard) -> OfGroup[OffsetAndMetadata]:
         group_id = self.group.group_id
         groups = shard.groups
         group = groups.get(group_id) if self.stable else groups.committed_value(group_id)
         if group is None or group.state is GroupState.DEAD:
-            return {}
+            return OfGroup(None, committed=False)
         if isinstance(group, ConsumerGroup):
             member_id, epoch = self.group.member_id, self.group.member_epoch
             validate_offset_fetch(group, member_id, epoch, committed=not self.stable)
-        if self.stable:
-            return shard.offsets.of_group(group_id)
-        committed = shard.offsets.committed.committed()
-        return {key: value for key, value in committed.items() if key[0] == group_id}
+        return shard.offsets.of_group(group_id, committed=not self.stable)
 
-    def _all(self, offsets: Mapping[OffsetKey, OffsetAndMetadata]) -> Iterator[_Place]:
-        topics: dict[str, list[int]] = {}
-        for _, name, index in offsets:
-            topics.setdefault(name, []).append(index)
-        for name in timeline_order(topics, string_hash):
+    def _all(self, offsets: OfGroup[OffsetAndMetadata]) -> Iterator[_Place]:
+        for name in offsets.topics():
             image = self.state.image.topics.named(name)
             if not self.by_id or image is not None:
                 topic_id = ZERO_UUID if image is None else image.id
-                yield _Place(name, topic_id, timeline_order(topics[name], _integer_hash), ZERO_UUID)
+                yield _Place(name, topic_id, offsets.partitions(name), ZERO_UUID)
 
     def _some(self) -> Iterator[_Place]:
         images = self.state.image.topics
@@ -178,14 +171,14 @@ class _GroupFetch:
     def _partition(
         self,
         shard: GroupShard,
-        offsets: Mapping[OffsetKey, OffsetAndMetadata],
+        offsets: OfGroup[OffsetAndMetadata],
         place: _Place,
         index: int,
     ) -> Any:
         if place.is_unknown:
             return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID)
         key = self.group.group_id, place.name, index
-        value = offsets.get(key)
+        value = offsets.get(place.name, index)
         if value is not None and _is_of_other_topic(value, place.requested_id):
             value = None
         return fetched_offset(self.state, shard, key, value, self.stable)
@@ -210,10 +203,6 @@ def fetched_offset(
         committed_leader_epoch=value.leader_epoch,
         metadata=value.metadata,
     )
-
-
-def _integer_hash(index: int) -> int:
-    return index
 
 
 def _is_of_other_topic(value: OffsetAndMetadata, topic_id: Any) -> bool:
