@@ -48,8 +48,8 @@ def _mistakes(path: Path) -> list[str]:
     from minicluster.actors.nodes.config import ClusterConfig
     from minicluster.actors.play.player import cluster_of, run_name
     from minicluster.scenario.checking import Mistake, mistakes
+    from minicluster.scenario.impossible import OtherChecks
     from minicluster.scenario.reading import scenario_text
-    from minicluster.scenario.references import OtherChecks
     from minicluster.verify.rules.every import BY_ID
 
     other_checks = OtherChecks(

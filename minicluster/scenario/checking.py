@@ -16,8 +16,9 @@ from minicluster.errors import UserError, instead
 from minicluster.scenario.actions.action import arguments_of
 from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
+from minicluster.scenario.impossible import OtherChecks
 from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
-from minicluster.scenario.references import OtherChecks, mistaken_references
+from minicluster.scenario.references import mistaken_references
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.vocabulary import ACTIONS
 
@@ -212,10 +213,15 @@ def _parted(step: Mapping[str, Any]) -> dict[str, str]:
     names = list(step)
     joined: dict[str, str] = {}
     for index, name in enumerate(names):
-        if index and isinstance(name, str) and step[name] is None and name[-1:] in (")", "]"):
+        if index and isinstance(name, str) and step[name] is None and _closes(name):
             begin = index - 1
             while begin and step[names[begin]] is None:
                 begin -= 1
             rest = [str(each) for each in names[begin + 1 : index + 1]]
             joined[names[begin]] = f'"{", ".join([str(step[names[begin]]), *rest])}"'
     return joined
+
+
+def _closes(text: str) -> bool:
+    """True for the rest of a value whose bracket was opened before its comma."""
+    return any(text.count(end) > text.count(begin) for begin, end in ("()", "[]"))

@@ -1,18 +1,12 @@
-"""What steps refer to: brokers, controllers, topics and partitions that nobody creates.
-
-And what a cluster of the file's shape can never do. A step that ``may_fail`` may ask for it.
-"""
+"""What steps refer to: brokers, controllers, topics and partitions that nobody creates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 from minicluster.configs.definitions import broker_configs
-from minicluster.configs.dynamic_broker import check_by_itself
 from minicluster.durations import format_duration as shown_duration
-from minicluster.errors import UserError, instead
+from minicluster.errors import counted, instead
 from minicluster.protocol.topics import (
     GROUP_METADATA_TOPIC,
     INTERNAL_TOPICS,
@@ -20,26 +14,28 @@ from minicluster.protocol.topics import (
 )
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.actions.arguments import GROUPS, NODES, PARTITIONS, Selector
+from minicluster.scenario.actions.clients import Transform
+from minicluster.scenario.actions.network import Isolate, Partition
 from minicluster.scenario.actions.nodes import (
     AddVoter,
     Compact,
-    FailDir,
+    Pause,
     RemoveVoter,
-    RepairDir,
     Resign,
-    SlowDisk,
+    Resume,
     Snapshot,
+    Wipe,
 )
 from minicluster.scenario.actions.topics import (
     AddPartitions,
     CreateTopic,
     DeleteTopic,
     Reassign,
-    SetConfig,
 )
 from minicluster.scenario.document import Path
 from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
 from minicluster.scenario.functions import FUNCTIONS, Takes
+from minicluster.scenario.impossible import OtherChecks, impossible
 from minicluster.scenario.possible import (
     Shape,
     never_of_call,
@@ -50,26 +46,17 @@ from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
 from minicluster.scenario.view import ZOOKEEPER_NODE
 
 _OF_TOPIC = ("topic", "name")  # the arguments that name a topic
+_LINK = ("src", "dst")
 _SMALL_PARTS = {"minority": 2, "minority_third": 3}
 """Of so many nodes or fewer, these parts have none."""
-_LOG_DIRS = "log.dirs"
 _RACKS = {"rack", "broker.rack"}
 _NEED_CONTROLLERS = (AddVoter, Compact, RemoveVoter, Resign, Snapshot)
+_TAKE_CLIENTS = (Isolate, Partition, Pause, Resume)  # and the links of the network
 _NEED_BROKERS = {"broker", "replicas", "to"}  # arguments
-_OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")
 _PARTITIONS_OF = {
     GROUP_METADATA_TOPIC: "offsets.topic.num.partitions",
     TRANSACTION_STATE_TOPIC: "transaction.state.log.num.partitions",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OtherChecks:
-    """Checks of other rooms: the ids of rules, the readers of a cluster's and a topic's configs."""
-
-    rules: Collection[str]
-    read_config: Callable[[str, Any], object]
-    read_topic_config: Callable[[str, Any], object]
 
 
 def mistaken_references(scenario: Scenario, others: OtherChecks) -> Iterator[tuple[Path, str]]:
@@ -101,7 +88,10 @@ def _of_step(
     for name, topic, partition in _topics(step.action):
         for text in topics.missing(topic, partition, may_fail=step.may_fail):
             yield (name,), text
-    yield from _impossible(step, scenario, others)
+    if not step.may_fail:
+        for name, text in topics.impossible(step.action):
+            yield (name,), text
+    yield from impossible(step, scenario, others)
 
 
 class _Topics:
@@ -110,6 +100,7 @@ class _Topics:
     def __init__(self, scenario: Scenario) -> None:
         self.partitions: dict[str, int | None] = {}  # None: clients or a refusal may decide
         self._deleted: dict[str, int] = {}  # by which step
+        self._creators: dict[str, int] = {}  # of topics that are there for sure, by which step
         self._replicas: dict[str, int] = {}  # of topics that nobody else changes
         self._brokers = scenario.brokers
         self._internal: dict[str, int | None] = dict.fromkeys(INTERNAL_TOPICS)
@@ -128,12 +119,16 @@ class _Topics:
             name = str(action.name)
             self.partitions[name] = count if is_sure else None
             self._deleted.pop(name, None)
+            self._creators.pop(name, None)
             if is_sure:
+                self._creators[name] = step.number
                 most = max(map(len, assigned or ()), default=action.replicas)
                 self._replicas[name] = most
         elif isinstance(action, DeleteTopic):
+            names = action.name if isinstance(action.name, tuple) else (action.name,)
+            for name in map(str, names):
+                self._creators.pop(name, None)
             if not (step.may_fail or self._is_open):
-                names = action.name if isinstance(action.name, tuple) else (action.name,)
                 self._deleted |= dict.fromkeys(map(str, names), step.number)
         elif isinstance(action, AddPartitions):
             self.partitions[str(action.name)] = None if step.may_fail else action.total
@@ -142,6 +137,20 @@ class _Topics:
         elif isinstance(action, Reassign):
             for _, topic, _ in _topics(action):
                 self._replicas.pop(topic, None)
+
+        elif isinstance(action, Wipe) or getattr(action, "lose_tail", "none") != "none":
+            self._creators.clear()  # the metadata itself may be lost
+
+    def impossible(self, action: Action | None) -> Iterator[tuple[str, str]]:
+        """Why a topic cannot be created, or grow, as an action asks, by the argument's name."""
+        match action:
+            case CreateTopic(name) if (creator := self._creators.get(str(name))) is not None:
+                yield "name", f"there is a topic {name} already; step {creator} creates it"
+            case AddPartitions(name, total) if str(name) in self._creators:
+                count = self.partitions[str(name)]
+                if count is not None and total <= count:
+                    has = counted(count, "partition")
+                    yield "total", f"{name} has {has} already; ask for more"
 
     def most_replicas(self, topic: str) -> int:
         """The most replicas that a partition of a topic can have."""
@@ -175,89 +184,20 @@ def _wrong_kind(
     if action is None:
         return
     shape, asks = Shape.of(scenario), f"{name} of {action.method}"
+    if not (isinstance(action, _TAKE_CLIENTS) or name in _LINK) and _names_clients(expression):
+        yield f"{asks} is of processes of the cluster, which clients are not"
     if name in _NEED_BROKERS:
         yield from never_only(expression, "brokers", shape, asks)
     elif isinstance(action, _NEED_CONTROLLERS) and shape.controllers:
         yield from never_only(expression, "controllers", shape, asks)
 
 
-def _impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator[tuple[Path, str]]:
-    """What a cluster of this shape can never do, with the place in the step."""
-    match step.action:
-        case CreateTopic() as create if not step.may_fail:
-            yield from _impossible_topic(create, scenario, others)
-        case SetConfig() as change if not step.may_fail:
-            if (bad := _bad_change(change, others)) is not None:
-                yield ("key",), bad
-        case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
-            shape = Shape.of(scenario)
-            here = _only_node(getattr(link, "src", None), shape)
-            if here is not None and here == _only_node(getattr(link, "dst", None), shape):
-                yield ("dst",), f"node {here} has no network between itself and itself"
-        case FailDir() | RepairDir() as broken if not step.may_fail:
-            count = len(str(scenario.config.get(_LOG_DIRS, "d0")).split(","))
-            if broken.dir >= count:
-                has = "1 log directory" if count == 1 else f"{count} log directories"
-                yield ("dir",), f"each broker has {has}, counted from 0; not {broken.dir}"
-        case SlowDisk() as slow:
-            if scenario.mode == "zookeeper" or all(
-                isinstance(node, Selector) and _is_of_brokers(node.expression)
-                if not isinstance(node, int)
-                else node < FIRST_CONTROLLER
-                for node in slow.node  # type: ignore[union-attr]
-            ):
-                why = "brokers do not wait for their disks; name controllers"
-                if scenario.mode == "zookeeper":
-                    why = "it slows controllers of KRaft, and this cluster is on ZooKeeper"
-                yield ("node",), f"slow_disk would change nothing: {why}"
-        case _:
-            pass
-
-
-def _impossible_topic(
-    create: CreateTopic, scenario: Scenario, others: OtherChecks
-) -> Iterator[tuple[Path, str]]:
-    brokers = scenario.brokers
-    if create.assignment is None and create.replicas > brokers:
-        text = f"{create.replicas} replicas need as many brokers; the cluster has {brokers}"
-        yield ("replicas",), text
-    named = {int(broker) for each in create.assignment or () for broker in each}  # type: ignore[arg-type]
-    for broker in sorted(named - set(range(1, brokers + 1))):
-        yield ("assignment",), f"there is no broker {broker}; brokers are 1 to {brokers}"
-    for name, value in (create.configs or {}).items():
-        if (why := _bad_config(name, value, others)) is not None:
-            yield ("configs", name), why
-
-
-def _bad_change(change: SetConfig, others: OtherChecks) -> str | None:
-    """Why a config cannot be set; None where it can."""
-    if change.topic is not None:
-        return _bad_config(str(change.key), change.value, others)
-    try:
-        check_by_itself(change.key, change.value, per_broker=change.broker is not None)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def _bad_config(name: str, value: Any, others: OtherChecks) -> str | None:
-    """Why a topic cannot have a config; None where it can."""
-    try:
-        others.read_topic_config(name, value)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def _is_of_brokers(expression: Expression) -> bool:
-    """All nodes that an expression selects are brokers, whatever happens."""
+def _names_clients(expression: Expression) -> bool:
     match expression:
-        case Call(name, _, _):
-            return name in _OF_BROKERS
-        case Word(text):
-            return text == "brokers" or (text.isdecimal() and int(text) < FIRST_CONTROLLER)
+        case Word("clients") | Call("client"):
+            return True
         case Nodes(members):
-            return all(map(_is_of_brokers, members))
+            return any(map(_names_clients, members))
     return False
 
 
@@ -287,7 +227,7 @@ def _topics(action: Action | None) -> Iterator[tuple[str, str, int | None]]:
             continue
         if argument.kind is PARTITIONS:
             yield from ((name, topic, index) for topic, index in value)
-        elif name in _OF_TOPIC:
+        elif name in _OF_TOPIC or (isinstance(action, Transform) and name == "to"):
             index = getattr(action, "partition", None)
             for topic in value if isinstance(value, tuple) else (value,):
                 yield name, str(topic), index if isinstance(index, int) else None
@@ -380,14 +320,3 @@ def _count(expression: Expression, scenario: Scenario) -> int | None:
         case Nodes(members) if all(isinstance(member, Word) for member in members):
             return len(set(members))
     return None
-
-
-def _only_node(nodes: Any, shape: Shape) -> int | None:
-    """The one node that an argument can select, None where it may be another or several."""
-    names: set[int] = set()
-    for node in nodes or ():
-        possible = {node} if isinstance(node, int) else shape.nodes(node.expression)
-        if possible is None:
-            return None
-        names |= possible
-    return names.pop() if len(names) == 1 else None

@@ -159,6 +159,78 @@ def test_a_config_that_no_running_broker_takes_is_found(
     ]
 
 
+REJECTED = """\
+cluster: {controllers: 1, brokers: 3}
+steps:
+  - {do: create_topic, name: orders, partitions: 2}
+  - {do: add_partitions, name: orders, total: 2}
+  - {do: create_topic, name: orders}
+  - {do: create_topic, name: "a b"}
+  - {do: create_topic, name: twice, assignment: [[1, 1]]}
+  - {do: create_topic, name: uneven, assignment: [[1, 2], [1]]}
+  - {do: create_topic, name: nobody, assignment: [[]]}
+  - {do: respond, api: Produce, error: REQUEST_TIMED_OUT, versions: 9-3}
+  - {do: drop, api: AlterReplicaState}
+  - {do: kill, node: client(shop)}
+  - {do: bounce, node: [clients, broker(1)]}
+  - {do: transform, topic: orders, to: nowhere}
+  - {do: remove_voter, node: 101}
+  - {do: set_config, key: retention.ms, value: 5, topic: orders, may_fail: true}
+  - {do: pause, node: clients, lasting: 1s}
+  - {do: add_partitions, name: orders, total: 3}
+  - {do: upgrade_kraft_version}
+  - {do: remove_voter, node: 101}
+  - {do: delete_topic, name: orders, may_fail: true}
+  - {do: create_topic, name: orders, may_fail: true}
+  - {do: wipe, node: all}
+  - {do: create_topic, name: twice}
+"""
+
+
+def test_what_every_cluster_rejects_is_found_before_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "rejected.yaml", REJECTED, capsys)
+    assert code == 65 and lines == [
+        "4:47: step 2: orders has 2 partitions already; ask for more",
+        "5:30: step 3: there is a topic orders already; step 1 creates it",
+        "6:30: step 4: no topic can have this name: 'a b' contains one or more characters other "
+        "than ASCII alphanumerics, '.', '_' and '-'",
+        "7:49: step 5: a partition has a replica on broker 1 once",
+        "8:50: step 6: every partition has as many replicas as the first, which is 2",
+        "9:50: step 7: a partition needs a replica",
+        "10:69: step 8: versions: Produce has versions 0 to 13, none of 9-3",
+        "11:21: step 9: no client sends AlterReplicaState",
+        "12:22: step 10: node of kill is of processes of the cluster, which clients are not",
+        "13:24: step 11: node of bounce is of processes of the cluster, which clients are not",
+        "14:40: step 12: there is no topic nowhere then; create it before",
+        "15:10: step 13: voters change with kraft.version 1; upgrade_kraft_version before it",
+    ]
+
+
+ON_ZOOKEEPER = """\
+cluster: {mode: zookeeper, brokers: 3}
+steps:
+  - {do: snapshot, node: controllers}
+  - {do: resign}
+  - {do: upgrade_kraft_version}
+  - {do: unregister, broker: broker(1)}
+  - {do: fail_over}
+"""
+
+
+def test_what_only_kraft_has_is_found_in_a_scenario_on_zookeeper(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = check(tmp_path / "zookeeper.yaml", ON_ZOOKEEPER, capsys)
+    assert code == 65 and lines == [
+        f"{line}:10: step {line - 2}: {name} is of KRaft, and this cluster is on ZooKeeper"
+        for line, name in enumerate(
+            ("snapshot", "resign", "upgrade_kraft_version", "unregister"), start=3
+        )
+    ]
+
+
 DELETED = """\
 cluster: {controllers: 1, brokers: 3}
 steps:
@@ -233,7 +305,7 @@ def test_a_selector_that_can_select_nobody_is_found(
 NEVER = """cluster: {brokers: 3, controllers: 3}
 steps:
   - {do: create_topic, name: orders, partitions: 1, replicas: 2}
-  - {do: create_topic, name: placed, assignment: [[1, 2, 3], [2, 3]]}
+  - {do: create_topic, name: placed, assignment: [[1, 2, 3], [2, 3, 1]]}
 """
 SOME_REPLICAS = "it has 2 replicas with its leader's"
 OF_BROKERS = "brokers are 1 to 3"
@@ -309,7 +381,6 @@ def test_a_step_that_no_cluster_of_this_shape_can_satisfy_is_found(
         "{until: leader_epoch(orders-0) >= 9}",
         "{until: one(brokers) in isr(orders-0)}",
         "{until: fenced(one(all))}",
-        "{do: kill, node: 'client(app-1)'}",
         "{do: resign, node: active_controller()}",
         "{do: publish_delay, broker: 102, delay: 1s, may_fail: true}",
         "{until: leader(__consumer_offsets-49) == 1}",
@@ -332,6 +403,20 @@ def test_what_other_steps_may_change_is_not_judged_by_the_creation(
     )
     _, lines = check(tmp_path / "grown.yaml", text, capsys)
     assert lines == ["8:13: step 6: isr(orders-0) never has == 4 nodes; it has 3 at most"]
+
+
+def test_a_condition_that_yaml_took_apart_needs_quotes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "steps:\n  - {until: follower(orders-0, n=1) == 1}\n  - {expect: 1 in f(a, 2) or 3 == x}\n"
+    )
+    _, lines = check(tmp_path / "apart.yaml", text, capsys)
+    hint = "a value with a bracket or a comma needs quotes"
+    assert lines == [
+        f'2:13: step 1: {hint}; write until: "follower(orders-0, n=1) == 1"',
+        f'3:14: step 2: {hint}; write expect: "1 in f(a, 2) or 3 == x"',
+    ]
 
 
 def test_a_selector_that_yaml_took_apart_is_one_mistake_with_its_quotes(
