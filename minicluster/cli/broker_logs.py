@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
-from minicluster.log.errors import NotALog
+from minicluster.log.errors import LogError, NotALog
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.locating import Located, locate
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -17,6 +17,7 @@ from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_
 UNPACKED_BYTES_MAX = 1 << 30
 _ARCHIVE = ".zip"
 _INTERNAL = re.compile(rf"({GROUP_METADATA_TOPIC}|{TRANSACTION_STATE_TOPIC})-([0-9]{{1,9}})")
+_OF_A_TOPIC = re.compile(r".+-[0-9]{1,9}")
 _DEPTHS = ("*", "*/*")  # in a log directory, in the folder of all log directories
 
 
@@ -36,8 +37,12 @@ def located(path: Path, limits: ReadLimits) -> Iterator[Located]:
         return
     inside = path.relative_to(archive)
     with TemporaryDirectory(prefix="minicluster-") as folder:
-        _unpack(archive, inside, Path(folder))
-        yield _located(Path(folder) / inside, limits)
+        try:
+            _unpack(archive, inside, Path(folder))
+            yield _located(Path(folder) / inside, limits)
+        except LogError as error:  # also of who reads what was located
+            error.args = (str(error).replace(folder, str(archive)),)
+            raise
 
 
 def _located(path: Path, limits: ReadLimits) -> Located:
@@ -47,9 +52,16 @@ def _located(path: Path, limits: ReadLimits) -> Located:
         internal = [_internal(child) for depth in _DEPTHS for child in path.glob(depth)]
         folders = [folder for _, folder in sorted(each for each in internal if each is not None)]
         if not folders:
+            if any(_is_of_a_topic(child) for depth in _DEPTHS for child in path.glob(depth)):
+                why = "no log of an internal topic here holds records"
+                raise NotALog(f"{path}: {why}") from None
             raise
         logs = [log for folder in folders for log in locate(folder, limits=limits).logs]
         return Located(path, None, tuple(logs))
+
+
+def _is_of_a_topic(folder: Path) -> bool:
+    return _OF_A_TOPIC.fullmatch(folder.name) is not None and any(folder.glob("*.log"))
 
 
 def _internal(folder: Path) -> tuple[tuple[str, int], Path] | None:

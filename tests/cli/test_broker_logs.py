@@ -80,6 +80,27 @@ def test_what_an_archive_does_not_hold_is_one_line(
     assert out == "" and err.count("\n") == 1 and expected in err
 
 
+def test_an_archive_without_records_of_internal_topics_is_named_itself(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The line named the temporary folder into which the archive had been unpacked."""
+    path = tmp_path / "broker-1.zip"
+    with ZipFile(path, "w") as broker:
+        broker.writestr(f"d0/orders-0/{SEGMENT}", b"no records of the metadata" * 9)
+        broker.writestr(f"d0/__transaction_state-0/{SEGMENT}", b"")
+    for named in (path, path / "d0"):
+        assert run(["log", str(named)]) == 66
+        expected = f"minicluster: {named}: no log of an internal topic here holds records\n"
+        assert capfd.readouterr().err == expected
+    with ZipFile(path) as broker:
+        broker.extractall(tmp_path / "unpacked")
+    assert run(["log", str(tmp_path / "unpacked" / "d0")]) == 66
+    assert "d0: no log of an internal topic here holds records" in capfd.readouterr().err
+    assert run(["log", str(path / "d0" / "orders-0")]) == 66
+    err = capfd.readouterr().err
+    assert err.startswith(f"minicluster: {path}/d0/orders-0/{SEGMENT}: not a Kafka log")
+
+
 def test_a_file_that_is_no_archive_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
