@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from minicluster.verify.spark import session
 from tests.house.short_table import short_table
+from tests.played_once import PlayedOnce
 
 PROPERTY = "conformance"
 SPARK = "pytest.mark.spark"
@@ -100,6 +101,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             patch.setattr(session, "spark_session", refuse)
             patch.setattr(session, "warm_up", lambda **_: None)
         return (yield)
+
+
+@pytest.fixture(scope="session")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> PlayedOnce:
+    """Runs of scenarios that tests only look at."""
+    return PlayedOnce(tmp_path_factory.mktemp("played"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

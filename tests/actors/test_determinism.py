@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
-from tests.actors.story import play
+from tests.actors import story
+
+
+@cache
+def play(seed: int) -> str:
+    """Several tests compare one play with others."""
+    return story.play(seed)
 
 
 def in_another_process(seed: int, hash_seed: str) -> str:
@@ -19,16 +26,20 @@ def in_another_process(seed: int, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
+def test_a_seed_fixes_the_trace_in_one_process() -> None:
+    assert story.play(11) == play(11)
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "random"])
 def test_a_seed_fixes_the_trace_in_another_process_and_under_another_hash_seed(
     hash_seed: str,
 ) -> None:
     assert in_another_process(11, hash_seed) == play(11)
 
 
-def test_other_seeds_give_other_traces() -> None:
-    assert len({play(seed) for seed in range(20, 23)}) == 3
+def test_another_seed_gives_another_trace() -> None:
+    assert play(20) != play(11)
 
 
 def test_the_bytes_carry_everything_that_the_machines_need() -> None:
-    assert play(11, wire=True) == play(11)
+    assert story.play(11, wire=True) == play(11)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from minicluster.actors.play.player import play
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from tests.played_once import PlayedOnce
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STORIES = tuple(path.stem for path in sorted(EXAMPLES.glob("*.yaml")))
@@ -27,8 +27,12 @@ FAULTS = {
 NEVER_HIT = ("maximal_isr", "Z05")  # no broker is fenced in that story
 
 
-def scenario(story: str, *faults: str) -> Scenario:
-    return replace(load_scenario(EXAMPLES / f"{story}.yaml"), faults=faults)
+def file_of(story: str) -> Path:
+    return EXAMPLES / f"{story}.yaml"
+
+
+def scenario(story: str) -> Scenario:
+    return load_scenario(file_of(story))
 
 
 def header(run: Path) -> dict[str, Any]:
@@ -42,19 +46,23 @@ def test_the_four_stories_are_here() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_story_goes_as_it_is_written_and_the_same_way_again(story: str, tmp_path: Path) -> None:
-    first = play(scenario(story), runs=tmp_path / "first")
-    again = play(scenario(story), runs=tmp_path / "again")
+def test_a_story_goes_as_it_is_written_and_the_same_way_again(
+    story: str, played_once: PlayedOnce, tmp_path: Path
+) -> None:
+    first = played_once(file_of(story))
+    again = play(scenario(story), runs=tmp_path)
     assert first.failure is None
     assert first.trace_hash == again.trace_hash == header(first.path)["trace_hash"]
     assert header(first.path)["exercises"] == list(scenario(story).exercises)
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_another_seed_is_another_run_of_the_same_story(story: str, tmp_path: Path) -> None:
-    runs = [play(scenario(story), runs=tmp_path, seed=seed) for seed in (1, 2)]
-    assert [run.failure for run in runs] == [None, None]
-    assert runs[0].trace_hash != runs[1].trace_hash
+def test_another_seed_is_another_run_of_the_same_story(
+    story: str, played_once: PlayedOnce, tmp_path: Path
+) -> None:
+    other = play(scenario(story), runs=tmp_path, seed=scenario(story).seed + 1)
+    assert other.failure is None
+    assert other.trace_hash != played_once(file_of(story)).trace_hash
 
 
 @dataclass(frozen=True)
@@ -89,15 +97,14 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+def judged(played_once: PlayedOnce) -> Judged:
     keys = [(story,) for story in STORIES]
     keys += [(story, fault) for fault, (story, _) in FAULTS.items()]
     keys.append(NEVER_HIT)
-    folder = tmp_path_factory.mktemp("runs")
-    played = {key: play(scenario(*key), runs=folder) for key in keys}
+    played = {(story, *faults): played_once(file_of(story), *faults) for story, *faults in keys}
     paths = {key: run.path for key, run in played.items()}
     failures = {key: run.failure for key, run in played.items()}
-    yield Judged(verify(*paths.values()), paths, failures)
+    return Judged(verify(*paths.values()), paths, failures)
 
 
 @pytest.mark.spark

@@ -12,7 +12,7 @@ from tests.kafka.partitions.__main__ import main as partitions
 from tests.kafka.quorum.__main__ import main as quorum
 from tests.kafka.side_by_side import SideBySide
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 EARLIER = ("--kafka", EARLIER_VERSION)
 FEATURES = ("--features", "--operations", "150")
 ELR = ("--elr", "--operations", "150")

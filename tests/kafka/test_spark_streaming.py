@@ -10,7 +10,7 @@ import pytest
 
 from tests.kafka.jars import CONNECTOR_VERSION, spark_jars
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark_streaming.py"
 LIMIT_S = 600

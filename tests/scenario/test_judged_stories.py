@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from minicluster.actors.cluster.mini_cluster import MiniCluster, inside
-from minicluster.actors.play.player import play
-from minicluster.scenario import load_scenario
 from minicluster.verify import Report, verify
 from minicluster.verify.evidence.reading import read_run
+from tests.played_once import PlayedOnce
 from tests.verify.check_run import check_run
 
 pytestmark = pytest.mark.spark
@@ -154,7 +153,7 @@ FILES = ("quorum", "reassigned")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs(tmp_path_factory: pytest.TempPathFactory, played_once: PlayedOnce) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     found = {}
     for name, (story, shape) in STORIES.items():
@@ -162,7 +161,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             story(cluster)
             found[name] = cluster.save(folder / name)
     for name in FILES:
-        played = play(load_scenario(Path(__file__).parent / f"{name}.yaml"), runs=folder)
+        played = played_once(Path(__file__).with_name(f"{name}.yaml"))
         assert played.failure is None, played.failure
         found[name] = played.path
     return found

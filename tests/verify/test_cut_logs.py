@@ -18,6 +18,7 @@ from minicluster.scenario.nemesis import generate
 from minicluster.verify import Finding, Verdict
 from tests.log.controller_directory import read_controller_directory
 from tests.metadata.committed_fold import CommittedFold
+from tests.played_once import PlayedOnce
 from tests.verify.damaged_runs import sign
 from tests.verify.in_process import verified
 
@@ -65,16 +66,18 @@ class Cut:
 
 
 def check(
-    scenarios: list[Scenario], folder: Path, least: int, cuts: tuple[float, ...] = CUTS
+    played: dict[Path, Scenario], folder: Path, least: int, cuts: tuple[float, ...] = CUTS
 ) -> None:
+    """Judge these runs and cut copies of them, in one job.
+
+    Shapes:  played: the scenario of each run folder. least: so many copies there must be.
+    """
     copies: dict[str, str] = {}
     runs = []
-    for index, scenario in enumerate(scenarios):
-        whole = folder / f"run-{index}"
-        play(scenario, runs=folder / "runs").path.rename(whole)
+    for whole in played:
         runs.append(whole)
         for share in cuts:
-            cut = Cut(whole, folder / f"run-{index}-from-{share}", share).write()
+            cut = Cut(whole, folder / f"{whole.name}-from-{share}", share).write()
             if cut is not None:
                 runs.append(cut)
                 copies[cut.name] = whole.name
@@ -90,7 +93,7 @@ def check(
     unknown = {
         one.rule.id for one in report.rules for _, word, _ in one.by_run if word is Verdict.UNKNOWN
     }
-    named = {rule for scenario in scenarios for rule in scenario.exercises}
+    named = {rule for scenario in played.values() for rule in scenario.exercises}
     assert unknown <= named  # a rule that the story names may have lost its case
 
 
@@ -99,8 +102,11 @@ def described(finding: Finding, run: str) -> tuple[object, ...]:
     return (run, finding.rule, finding.offset, finding.topic, finding.partition, finding.broker)
 
 
-def test_the_stories_stay_innocent_when_their_logs_are_truncated(tmp_path: Path) -> None:
-    check([load_scenario(story) for story in STORIES], tmp_path, 8, FEW_CUTS)
+def test_the_stories_stay_innocent_when_their_logs_are_truncated(
+    played_once: PlayedOnce, tmp_path: Path
+) -> None:
+    played = {played_once(story).path: load_scenario(story) for story in STORIES}
+    check(played, tmp_path, 8, FEW_CUTS)
 
 
 @pytest.mark.slow
@@ -108,4 +114,6 @@ def test_the_stories_stay_innocent_when_their_logs_are_truncated(tmp_path: Path)
 def test_drawn_scenarios_stay_innocent_when_their_logs_are_truncated(
     block: int, tmp_path: Path
 ) -> None:
-    check([generate(100 * block + seed) for seed in range(15)], tmp_path, least=8)
+    drawn = [generate(100 * block + seed) for seed in range(15)]
+    played = {play(scenario, runs=tmp_path / "runs").path: scenario for scenario in drawn}
+    check(played, tmp_path, least=8)

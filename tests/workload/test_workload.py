@@ -32,7 +32,8 @@ CASES = [
     Case(rules=KIP_589, metadata_version=MetadataVersion.V3_6_IV2),
     Case(rules=KIP_589, elr=True),
 ]
-QUICK, IN_PARTS, FULL = 800, 300, 100_000
+QUICK, IN_PARTS, FULL = 500, 200, 100_000
+SLOW = pytest.mark.slow
 
 
 def name_of(case: Case) -> str:
@@ -81,11 +82,11 @@ def test_no_promise_is_broken_by_a_hundred_thousand_operations(case: Case) -> No
         # An ELR is in the index, min.insync.replicas changes, the index keeps it.
         ("Z52", 6, "E41", 8, {"start", "create_topic", "config"}),
         # A topic goes whose partition has an empty ISR; its directory keeps it.
-        ("Z53", 2, "E41", 8, {"start", "create_topic", "delete_topic"}),
+        pytest.param("Z53", 2, "E41", 8, {"start", "create_topic", "delete_topic"}, marks=SLOW),
         # A partition with an empty ISR loses its last candidates to a ClearElrRecord.
         ("Z54", 6, "E12", 8, {"start", "create_topic", "config"}),
         # A replica leaves the assignment and stays in the ELR.
-        ("Z56", 3, "E13", 10, {"start", "create_topic", "reassign"}),
+        pytest.param("Z56", 3, "E13", 10, {"start", "create_topic", "reassign"}, marks=SLOW),
     ],
 )
 def test_a_bug_is_found_and_shrunk_to_the_steps_that_matter(

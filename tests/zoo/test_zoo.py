@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
-from minicluster.actors.play.player import Played, play
+from minicluster.actors.play.player import Played
 from minicluster.rules import Rules
-from minicluster.scenario import load_scenario
 from minicluster.verify import Report, Verdict, verify
 from tests.house import zoo_page
+from tests.played_once import PlayedOnce
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS
 
@@ -53,16 +53,10 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
-    folder = tmp_path_factory.mktemp("zoo")
-    keys = [(story, "") for story in STORIES]
-    keys += [(plant.story, plant.zoo) for plant in (*PLANTS, NEVER_HIT)]
-    played = {}
-    for story, zoo in keys:
-        scenario = load_scenario(ROOT / f"{story}.yaml")
-        if zoo:
-            scenario = replace(scenario, faults=(zoo,))
-        played[story, zoo] = play(scenario, runs=folder)
+def judged(played_once: PlayedOnce) -> Judged:
+    played = {(story, ""): played_once(ROOT / f"{story}.yaml") for story in STORIES}
+    for plant in (*PLANTS, NEVER_HIT):
+        played[plant.story, plant.zoo] = played_once(plant.path, plant.zoo)
     return Judged(verify(*(run.path for run in played.values())), played)
 
 
