@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,6 +27,14 @@ def alive(references: list[weakref.ref[Any]]) -> list[str]:
     gc.unfreeze()  # a cluster that runs on threads sets aside what is old
     gc.collect()
     return [type(value).__name__ for ref in references if (value := ref()) is not None]
+
+
+@pytest.fixture(autouse=True)
+def set_aside_again() -> Iterator[None]:
+    """What ``alive`` takes back: the modules and items of the whole suite."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -15,7 +15,7 @@ from minicluster.quorum.settings import QuorumSettings
 from tests.quorum.chaos import Chaos
 from tests.quorum.network import Network
 
-QUICK = range(8)
+QUICK = range(5)
 SETTINGS = QuorumSettings(
     fetch_timeout_ms=3_000,
     election_backoff_max_ms=50,

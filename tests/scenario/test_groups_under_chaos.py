@@ -26,7 +26,7 @@ ROLES = (
     "leader(alpha-0)",
     "leader(alpha-1)",
 )
-QUICK_SEEDS, SLOW_SEEDS = range(20), range(1_000)
+QUICK_SEEDS, SLOW_SEEDS = range(10), range(1_000)
 
 
 def disturb(cluster: MiniCluster, draws: Draws, number: int) -> None:

@@ -42,7 +42,7 @@ def disturb(cluster: MiniCluster, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_cluster_converges_and_no_acknowledged_record_is_lost(seed: int, text: str) -> None:
     chance = random.Random(seed)
     with MiniCluster(
