@@ -248,8 +248,9 @@ class Rules:
     # Metadata with the leader's own partition epoch ends an ISR change that is pending. The
     # controller may still commit that change (Partition.makeLeader).
     equal_partition_epoch_ends_pending: bool = field(default=False, metadata={"bug": True})
-    # The high watermark takes the offset that a read finds: where reads find base offsets (4.x)
-    # that of its batch, even below the log start; the log end where a truncation left no batch.
+    # The high watermark takes the offset that its first read finds: where reads find base offsets
+    # (4.x) that of its batch, even below the log start; the log end where a truncation left no
+    # batch (UnifiedLog.fetchHighWatermarkMetadata).
     high_watermark_is_what_a_read_finds: bool = field(
         default=False, metadata={"bug": True, "zoo": "Z60"}
     )

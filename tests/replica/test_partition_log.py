@@ -237,6 +237,24 @@ def test_where_no_batch_holds_the_high_watermark_a_read_finds_the_log_end(
     assert bench.partition.high_watermark == found
 
 
+@pytest.mark.parametrize("rules", [Rules.KAFKA_4_3.as_shipped(), Rules.KAFKA_3_9.as_shipped()])
+@pytest.mark.parametrize("is_set_again", [False, True], ids=["found before", "set again"])
+def test_the_high_watermark_is_looked_for_once(rules: Rules, is_set_again: bool) -> None:
+    """Where it was found before the truncation it stays (LogOffsetMetadata.messageOffsetOnly)."""
+    log = Log()
+    for base in (0, 5):
+        log.append(batch(5, base=base, epoch=0))
+    bench = Bench(rules=rules, log=log, high_watermark=5)
+    bench.follow(102, **BOTH)
+    read = partial(consumer_fetch_records, bench.partition, any_replica=True, max_bytes=100)
+    read(fetch_offset=0)
+    truncate(bench.partition, 7)
+    if is_set_again:
+        bench.partition.replica_log.set_high_watermark(5)
+    read(fetch_offset=0)
+    assert bench.partition.high_watermark == (7 if is_set_again else 5)
+
+
 def test_a_read_below_the_log_start_is_rejected_before_it_looks_for_the_high_watermark() -> None:
     """UnifiedLog.read: checkLogStartOffset comes before fetchHighWatermarkMetadata."""
     log = Log()

@@ -64,7 +64,7 @@ class ReplicaLog:
     """
 
     __slots__ = (
-        *("_active", "_flushed_ms", "_on_change", "_rules"),
+        *("_active", "_flushed_ms", "_is_located", "_on_change", "_rules"),
         *("high_watermark", "log", "producers"),
     )
 
@@ -84,6 +84,7 @@ class ReplicaLog:
         self._flushed_ms = log.segments[-1].created_ms
         log.reopen()
         self.high_watermark = log.start_offset
+        self._is_located = False  # whether the place of the high watermark is known
         self._rebuild_producers()
         self.set_high_watermark(high_watermark_checkpoint)
 
@@ -93,9 +94,12 @@ class ReplicaLog:
         """Take a high watermark, up or down, within the log.
 
         Shapes:  -> whether it changed.
+        Source:  UnifiedLog.updateHighWatermark: an offset without its place in the log, but for the
+                 log end, whose place is known.
         """
         old = self.high_watermark
         self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
+        self._is_located = offset >= self.log.end_offset
         self.producers.on_offset_passed(self.high_watermark)
         if old == self.high_watermark:
             return False
@@ -111,15 +115,20 @@ class ReplicaLog:
         if offset <= old:
             return False
         self.set_high_watermark(offset)
+        self._is_located = True  # reads have found the ends of all replicas
         return True
 
     def locate_high_watermark(self) -> int:
         """The high watermark as a read finds it.
 
         As shipped the high watermark becomes what a read finds, even below the log start
-        (``high_watermark_is_what_a_read_finds``, zoo Z60).
+        (``high_watermark_is_what_a_read_finds``, zoo Z60). It is looked for once: a truncation that
+        takes the batch away which was found leaves it where it is.
+
+        Source:  UnifiedLog.fetchHighWatermarkMetadata, LogOffsetMetadata.messageOffsetOnly.
         """
-        if self._rules.high_watermark_is_what_a_read_finds:
+        if self._rules.high_watermark_is_what_a_read_finds and not self._is_located:
+            self._is_located = True
             located = self._found_by_read(self.high_watermark)
             if located != self.high_watermark:
                 self.high_watermark = located
