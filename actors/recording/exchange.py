@@ -69,6 +69,7 @@ class Exchange:
         "handled_ms",
         "high_watermark",
         "id",
+        "is_shelved",
         "is_written",
         "open",
         "over_tcp",
@@ -138,6 +139,7 @@ class Exchange:
         self.open = True
         self.timer: Timer | None = None  # of its timeout
         self.weight = 0  # bytes of its bodies in memory, about
+        self.is_shelved = False  # its row has left the memory, to which its bodies do not count now
         self.is_written = False  # its row waits for nothing any more
 
     @property

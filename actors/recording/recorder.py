@@ -5,9 +5,15 @@ canonical text is made when the hash is read, and their JSON form when the run i
 bounded, in rows and in bytes: old events are folded into the hash, and the oldest rows move to a
 shelf on disk, which is bounded as well. What it drops is a problem of the run.
 
+An actor whose request meets the bound folds a part. Of a cluster that clients use for long a thread
+does, and an actor only where the thread is behind, at twice the bound.
+
 **Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
 value; no row is made from a body later (``tests/actors/test_recorded_clients.py``), but those of
 many offsets of a group: an actor makes some of them with each request.
+**Invariant:** where there is a thread that folds, no actor waits for it below twice the bound
+(``tests/actors/test_folding_thread.py``). Lists are appended to by actors and cut in place by who
+folds, under ``_lock``, which no actor takes otherwise.
 **Invariant:** a recorder ends no cluster. What fails in it is one of its ``problems``, and the run
 is unknown where it lacks evidence (``tests/actors/test_recorder_problems.py``).
 """
@@ -30,6 +36,7 @@ from minicluster.actors.recording.bodies import bytes_about, bytes_of_producer, 
 from minicluster.actors.recording.canonical import canonical
 from minicluster.actors.recording.columns import arrow_table
 from minicluster.actors.recording.exchange import Exchange, Substitute
+from minicluster.actors.recording.folding_thread import FoldingThread
 from minicluster.actors.recording.problems import Problems, RecorderProblem
 from minicluster.actors.recording.readable import (
     Event,
@@ -48,6 +55,7 @@ from minicluster.protocol.messages import ProduceRequest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FOLD = "the record of the oldest events"
 KEPT_FOR_PEOPLE = 400
 FOLD_AT = 20_000  # events
 FOLD_EVENTS = 200  # at a time, since the actor that records the last one waits: some 5 ms
@@ -60,6 +68,7 @@ CLIENT_ROWS_AT_ONCE = PIECES_AT_ONCE * PIECE_ROWS  # some 5 ms: as many as move 
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 512 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
+BEHIND = 2  # times the bound: from there on actors fold, although a thread does
 OWN_RECORDS_MAX = 10_000  # that each of the cluster's own clients keeps in a long run
 LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
 
@@ -108,7 +117,10 @@ class Recorder:
         self._weight = 0  # of the exchanges in memory
         self._client_rows_made = 0
         self.client_rows_left_out = 0  # responses to clients of which there are no rows
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of who folds or reads
+        self._waiting: deque[None] = deque()  # one for each actor that waits for it
+        self._making = threading.Lock()  # of who makes rows of clients
+        self.thread: FoldingThread | None = None
         self.exchanges: list[Exchange] = []
         self._client_rows: list[dict[str, Any]] = []
         self._unmade: deque[tuple[Exchange, Iterator[dict[str, Any]]]] = deque()
@@ -132,6 +144,18 @@ class Recorder:
         self.fold_at, self.rows_in_memory = 10 * FOLD_EVENTS, 20 * PIECE_ROWS
         self.shelf.bytes_max = bytes_on_disk
         self.log_rows_max, self.own_records_max = LOG_ROWS_MAX, OWN_RECORDS_MAX
+        self.fold_in_thread()
+
+    def fold_in_thread(self) -> None:
+        """Have a thread fold from now on, until ``close``."""
+        if self.thread is None:
+            self.thread = FoldingThread(self.fold_part, self._failed_to_fold)
+
+    def close(self) -> None:
+        """End the thread that folds; what it has not folded stays in memory."""
+        thread, self.thread = self.thread, None  # from here on, an actor folds
+        if thread is not None:
+            thread.close()
 
     def lists_logs(self, records: int, where: str) -> bool:
         """Whether the trace gets a row for each record in brokers' logs; else it lacks them."""
@@ -152,7 +176,7 @@ class Recorder:
                 f"the trace table {table} lacks its first {lost.rows:,} rows, up to "
                 f"{lost.last_ms / 1000:,.1f} s: a trace takes at most {most} on disk",
             )
-            for table, lost in self.shelf.dropped.items()
+            for table, lost in tuple(self.shelf.dropped.items())
         )
 
     def request(self, exchange: Exchange, fate: str) -> None:
@@ -171,27 +195,53 @@ class Recorder:
         self._weigh(exchange, exchange.request)
         exchange.send_seq = self.event("request", exchange, (body, exchange.version), fate)
         if self._unmade:
-            with self._lock:
+            with self._making:
                 self._make_client_rows(CLIENT_ROWS_AT_ONCE)
         # Here and not at each event: no cluster runs for long without a request.
-        if len(self._events) >= self.fold_at or self._is_heavy:
-            with self._lock:
-                self._fold(self.fold_events)
+        if self._has_too_much():
+            self._relieve()
 
     def relieve(self) -> None:
         """Fold what is too much, where many events come without a request."""
-        with self._lock:
-            while len(self._events) >= self.fold_at:
-                self._fold(self.fold_events)
+        while len(self._events) >= self.fold_at and self._relieve():
+            pass
 
-    @property
-    def _is_heavy(self) -> bool:
-        return self._held_bytes >= self.fold_at_bytes or self._weight >= self.bytes_in_memory
+    def _has_too_much(self, times: int = 1) -> bool:
+        """Whether events and bodies are so many times what memory is to have, or more."""
+        return (
+            len(self._events) >= times * self.fold_at
+            or self._held_bytes >= times * self.fold_at_bytes
+            or self._weight >= times * self.bytes_in_memory
+        )
+
+    def _relieve(self) -> bool:
+        """Fold a part of what is too much, or have the thread do so; -> whether it is done."""
+        thread = self.thread
+        folds = thread is None or self._has_too_much(BEHIND)
+        if folds:
+            self._waiting.append(None)  # else the thread would take the lock again and again
+            with self._lock:
+                self._waiting.pop()
+                self._fold(self.fold_events)
+        if thread is not None:
+            thread.wake()
+        return folds
+
+    def fold_part(self) -> bool:
+        """Fold a part of what is too much, in a thread; -> whether another part may follow."""
+        if self._waiting:
+            return False  # the actor that waits folds a part, and then wakes the thread
+        with self._lock:
+            return self._fold_events(self.fold_events if self._has_too_much() else 0)
+
+    def _failed_to_fold(self, error: Exception) -> None:
+        self.own_problems.add(FOLD, error)
 
     def _weigh(self, exchange: Exchange, body: Any) -> None:
         weight = bytes_about(body)
-        exchange.weight += weight
-        self._weight += weight
+        if not exchange.is_shelved:
+            exchange.weight += weight
+            self._weight += weight
 
     def _take_sent(self, exchange: Exchange, body: ProduceRequest) -> None:
         self._held_bytes += bytes_of_producer(body)
@@ -251,7 +301,8 @@ class Recorder:
     @property
     def sequence(self) -> int:
         """The number of the last event."""
-        return self._events[-1][0] if self._events else self._folded
+        last = self._events[-1:]  # which another thread may be about to fold
+        return last[0][0] if last else self._folded
 
     def trace(self, table: str, row: Mapping[str, Any]) -> int:
         """Add a row to a trace table; returns its event number.
@@ -288,10 +339,12 @@ class Recorder:
 
     def last_events(self, count: int = 30, since_ms: int = 0) -> list[str]:
         """The latest events as lines for a person, none of them before a time."""
-        reported = [event for event in list(self._events) if is_reported(event)]
+        with self._lock:
+            folded = [*merge(self._recent, self._recent_sends)]
+            reported = [event for event in list(self._events) if is_reported(event)]
         events = [
             event
-            for event in [*merge(self._recent, self._recent_sends), *reported]
+            for event in [*folded, *reported]
             if event[1] >= since_ms and not is_answered_produce(event)
         ]
         lines: list[str] = []
@@ -307,16 +360,21 @@ class Recorder:
 
         Shapes:  count: of the oldest events, all where none is given.
         """
-        with self.own_problems.noted("the record of the oldest events"):
+        with self.own_problems.noted(FOLD):
             self._fold_events(count)
 
-    def _fold_events(self, count: int | None) -> None:
+    def _fold_events(self, count: int | None) -> bool:
+        """The same; -> whether there was anything to do."""
         self._note_received()
         events = self._events[:count]
-        del self._events[: len(events)]  # in place: another thread may be about to append
-        if not events:
-            return
-        self._folded = events[-1][0]
+        if events:
+            self._folded = events[-1][0]
+            del self._events[: len(events)]  # in place: another thread may be about to append
+            self._take_in(events)
+        return self._shelve_rows() > 0 or bool(events)
+
+    def _take_in(self, events: Sequence[Event]) -> None:
+        """Take events into the hash, and the latest of them among those for people."""
         hashed, update, released = self.hashed, self._hash.update, 0
         for event in events:
             if hashed:
@@ -332,24 +390,30 @@ class Recorder:
         others = [event for event in reported if not is_send(event)]
         self._recent_sends.extend(sends[-KEPT_FOR_PEOPLE:])
         self._recent.extend(map(_without_records, others[-KEPT_FOR_PEOPLE:]))
-        self._shelve_rows()
 
-    def _shelve_rows(self) -> None:
+    def _shelve_rows(self) -> int:
         """Move the oldest rows to the shelf, where there are more than memory is to have.
 
         A change of thousands of partitions makes thousands of rows at once: what is left of a burst
         is moved as the next events are.
+
+        Shapes:  -> how many pieces were moved.
         """
-        most = self.rows_in_memory + self.piece_rows
+        most, moved = self.rows_in_memory + self.piece_rows, 0
         for table, rows in self.rows.items():
             for _ in range(self._pieces(rows, most)):
+                moved += 1
                 oldest = rows[: self.piece_rows]
                 self._shelve(table, list(self._rows(table, oldest)), {})
                 del rows[: self.piece_rows]
         for _ in range(self._pieces(self._client_rows, most)):
+            moved += 1
             self._shelve_client_rows()
         for _ in range(max(self._pieces(self.exchanges, most), self._heavy_pieces())):
-            self._shelve_exchanges()
+            if self.exchanges:
+                moved += 1
+                self._shelve_exchanges()
+        return moved
 
     def _pieces(self, rows: Sized, most: int) -> int:
         """The number of pieces of a table that are to be moved now.
@@ -378,23 +442,26 @@ class Recorder:
             count += 1
             weight += exchange.weight
         exchanges = self.exchanges[:count]
-        rpcs = list(self._rpc_rows(exchanges))
+        # Looked at before their rows are made: another thread may settle one meanwhile.
+        open_ones = [(n, each) for n, each in enumerate(exchanges) if not each.is_settled]
+        rpcs = list(self._rpc_rows(exchanges, as_text=True))
         unsettled: dict[int, Unsettled] = {}
         if len(rpcs) == len(exchanges):
             unsettled = {
-                index: _unsettled(exchange, partial(rpc_row, self.run_id, exchange))
-                for index, exchange in enumerate(exchanges)
-                if not exchange.is_settled
+                index: _unsettled(exchange, partial(rpc_row, self.run_id, exchange, as_text=True))
+                for index, exchange in open_ones
             }
         self._shelve("rpc", rpcs, unsettled)
         del self.exchanges[:count]
-        self._weight -= weight
+        for exchange in exchanges:
+            exchange.is_shelved = True  # a response that comes later adds nothing to the weight
+            self._weight -= exchange.weight
 
     def _shelve_client_rows(self) -> None:
         oldest = self._client_rows[: self.piece_rows]
         on_their_way = {id(row): exchange for exchange, rows in self._on_their_way for row in rows}
         unsettled = {
-            index: Unsettled(partial(dict, row), partial(_is_closed, on_their_way[id(row)]))
+            index: _unreceived(row, on_their_way[id(row)])
             for index, row in enumerate(oldest)
             if id(row) in on_their_way
         }
@@ -435,7 +502,7 @@ class Recorder:
             for table in trace.TABLES:
                 on_part(table)
                 path = folder / f"{table}.parquet"
-                rows, last = list(self._kept(table)), end.get(table, ())
+                rows, last = list(self._kept(table, as_text=True)), end.get(table, ())
                 on_rows = partial(_tell_rows, on_part, table)
                 try:
                     counts[table] = write(
@@ -460,7 +527,7 @@ class Recorder:
     def columns(self, name: str) -> Iterator[pa.Table]:
         """The rows of a trace table as its file has them, some at a time."""
         with self._lock:
-            shelved, kept = self.shelf.groups(name), self._kept(name)
+            shelved, kept = self.shelf.groups(name), self._kept(name, as_text=True)
             yield from shelved
             while piece := list(itertools.islice(kept, self.piece_rows)):
                 yield arrow_table(name, piece)
@@ -469,13 +536,17 @@ class Recorder:
         """The latest rows of a table, with only the columns that were given."""
         return (event[3] for event in self.rows[table])
 
-    def _kept(self, table: str) -> Iterator[dict[str, Any]]:
-        """The rows that are in memory."""
+    def _kept(self, table: str, *, as_text: bool = False) -> Iterator[dict[str, Any]]:
+        """The rows that are in memory.
+
+        Shapes:  as_text: messages as the text of their JSON form.
+        """
         if table == "rpc":
-            return self._rpc_rows(self.exchanges)
+            return self._rpc_rows(self.exchanges, as_text=as_text)
         if table == "client_record":
-            while self._unmade:
-                self._make_client_rows(CLIENT_ROWS_AT_ONCE)
+            with self._making:
+                while self._unmade:
+                    self._make_client_rows(CLIENT_ROWS_AT_ONCE)
             self._note_received()
             return iter(self._client_rows)
         return self._rows(table, self.rows[table])
@@ -502,7 +573,7 @@ class Recorder:
         else:
             judged = list(rows)
             rows = iter(judged)
-        with self._lock:
+        with self._making:
             self._client_rows_made += len(judged)
             self._unmade.append((exchange, rows))
             self._make_client_rows(CLIENT_ROWS_AT_ONCE)
@@ -536,17 +607,20 @@ class Recorder:
             if len(rows) < count:
                 self._unmade.popleft()
             count -= len(rows)
-            self._client_rows += rows
             if rows:  # which may have been received before they were made
+                # First, since another thread may be about to shelve them.
                 self._on_their_way.append((exchange, rows))
+            self._client_rows += rows
 
     def _note_received(self) -> None:
         """Complete the rows of responses that have arrived since."""
-        left = [waiting for waiting in self._on_their_way if waiting[0].open]
-        for exchange, rows in self._on_their_way:
+        waiting = self._on_their_way[:]
+        left = [one for one in waiting if one[0].open]
+        for exchange, rows in waiting:
             for row in rows:
                 row["received_seq"] = exchange.received_seq
-        self._on_their_way = left  # one that is closed meanwhile is completed the next time
+        # One that is closed meanwhile is completed the next time. In place, as above.
+        self._on_their_way[: len(waiting)] = left
 
     def _row(self, table: str, event: Event) -> dict[str, Any]:
         sequence, at_ms, _, row = event
@@ -562,11 +636,13 @@ class Recorder:
             else:
                 yield row
 
-    def _rpc_rows(self, exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
+    def _rpc_rows(
+        self, exchanges: Iterable[Exchange], *, as_text: bool
+    ) -> Iterator[dict[str, Any]]:
         """The rows of exchanges, without those that cannot be made."""
         for exchange in exchanges:
             try:
-                row = rpc_row(self.run_id, exchange)
+                row = rpc_row(self.run_id, exchange, as_text=as_text)
             except Exception as error:
                 self.own_problems.add("a row of the trace table rpc", error, "rpc")
             else:
@@ -586,8 +662,13 @@ def _unsettled(exchange: Exchange, row: Callable[[], dict[str, Any]]) -> Unsettl
     return Unsettled(row, lambda: exchange.is_settled, forget)
 
 
-def _is_closed(exchange: Exchange) -> bool:
-    return not exchange.open
+def _unreceived(row: Mapping[str, Any], exchange: Exchange) -> Unsettled:
+    """A row of a response that its client may still receive."""
+
+    def now() -> dict[str, Any]:
+        return {**row, "received_seq": exchange.received_seq}
+
+    return Unsettled(now, lambda: not exchange.open)
 
 
 def _without_records(event: Event) -> Event:

@@ -7,9 +7,13 @@ from typing import Any
 from minicluster.actors.recording.exchange import Exchange
 
 
-def rpc_row(run_id: str, exchange: Exchange) -> dict[str, Any]:
-    """The row of an exchange as it is now: what has not happened yet is null."""
+def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[str, Any]:
+    """The row of an exchange as it is now: what has not happened yet is null.
+
+    Shapes:  as_text: its messages as the text of their JSON form, for a column.
+    """
     has_response = exchange.response is not None
+    message_json = _message_text if as_text else _message_json
     return {
         "run_id": run_id,
         "vt": exchange.sent_ms,
@@ -28,8 +32,8 @@ def rpc_row(run_id: str, exchange: Exchange) -> dict[str, Any]:
         "sent_ms": exchange.sent_ms,
         "handled_ms": exchange.handled_ms,
         "completed_ms": exchange.completed_ms,
-        "request": _message_json(exchange.request, exchange.version),
-        "response": _message_json(exchange.response, exchange.version) if has_response else None,
+        "request": message_json(exchange.request, exchange.version),
+        "response": message_json(exchange.response, exchange.version) if has_response else None,
         "error": _error_name(exchange.response) if has_response else None,
         "records_written": list(exchange.records_written),
         "high_watermark": exchange.high_watermark,
@@ -72,3 +76,11 @@ def _message_json(message: Any, version: int) -> Any:
     from minicluster.protocol.json_form import to_json
 
     return to_json(message, version, records="size")
+
+
+def _message_text(message: Any, version: int) -> Any:
+    if not hasattr(message, "valid_versions"):
+        return _message_json(message, version)
+    from minicluster.protocol.json_form import to_json_text
+
+    return to_json_text(message, version, records="size")

@@ -29,7 +29,7 @@ from minicluster.protocol.uuids import parse_uuid
 _M = TypeVar("_M", bound=Message)
 
 _WRITERS: dict[tuple[type[Message], int, RecordsForm, bool], JsonWriter] = {}
-_TEXT_WRITERS: dict[tuple[type[Message], int], Callable[[Any], str]] = {}
+_TEXT_WRITERS: dict[tuple[type[Message], int, RecordsForm], Callable[[Any], str]] = {}
 
 
 def to_json(
@@ -51,15 +51,17 @@ def to_json(
         raise explain_encoding(message, version, error) from error
 
 
-def to_json_text(message: Message, version: int) -> str:
+def to_json_text(message: Message, version: int, *, records: RecordsForm = "base64") -> str:
     """The text that ``json`` makes of ``to_json``, without spaces and without the dictionaries.
+
+    Other threads run meanwhile: ``json`` makes the text of a whole dictionary without a pause.
 
     Errors:  as ``to_json``.
     """
-    key = message.__class__, version
+    key = message.__class__, version, records
     writer = _TEXT_WRITERS.get(key)
     if writer is None:
-        check_version(*key)
+        check_version(message.__class__, version)
         writer = _TEXT_WRITERS[key] = compile_json_text_writer(*key)
     try:
         return writer(message)

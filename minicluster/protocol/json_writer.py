@@ -110,9 +110,12 @@ class _Writer:
 _TEXT_CONSTANTS: dict[str, Any] = {
     **_CONSTANTS,
     "flag": lambda value: "true" if value else "false",
+    "number": int.__repr__,  # of a member of an enumeration as well
     "quote": json.dumps,
     "quote_uid": lru_cache(maxsize=65_536)(lambda value: f'"{format_uuid(value)}"'),
     "quote_b64": lambda value: f'"{_base64(value)}"',
+    "quote_blank": lambda value: '""',
+    "size_text": lambda value: str(len(value)),
 }
 
 
@@ -137,22 +140,26 @@ class _TextWriter(_Writer):
         """The function that gives the text of a value."""
         if spec.struct is not None:
             return self.functions[spec.struct]
-        return _TEXTS.get(spec.element, "str")
+        if spec.element == "records":
+            return _RECORD_TEXTS[self.records]
+        return _TEXTS.get(spec.element, "number")
 
 
+_RECORD_TEXTS = {"base64": "quote_b64", "blank": "quote_blank", "size": "size_text"}
 _TEXTS = {
     "boolean": "flag",
     "string": "quote",
     "float64": "quote",
     "uuid": "quote_uid",
     "bytes": "quote_b64",
-    "records": "quote_b64",
 }
 
 
-def compile_json_text_writer(cls: type[Message], version: int) -> Callable[[Any], str]:
+def compile_json_text_writer(
+    cls: type[Message], version: int, records: RecordsForm
+) -> Callable[[Any], str]:
     """The function that gives the text of a message of this version, without spaces."""
-    writer = _TextWriter(cls, version, "base64", False)
+    writer = _TextWriter(cls, version, records, False)
     return writer.source.function(writer.function(cls, ""))
 
 

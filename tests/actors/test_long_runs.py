@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from minicluster import MiniCluster
@@ -25,9 +26,14 @@ from tests.verify.in_process import verified
 PIECE = 64
 
 
-def long_run(rows_in_memory: int, fold_at: int = 500) -> MiniCluster:
+def long_run(
+    rows_in_memory: int,
+    fold_at: int = 500,
+    prepare: Callable[[MiniCluster], None] = lambda cluster: None,
+) -> MiniCluster:
     """A run under load, with requests that time out and responses that arrive late."""
     cluster = MiniCluster(seed=11)
+    prepare(cluster)
     inside(cluster).recorder.fold_at = fold_at
     inside(cluster).recorder.rows_in_memory = rows_in_memory
     inside(cluster).recorder.piece_rows = PIECE

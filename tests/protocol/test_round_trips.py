@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Generator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from minicluster.protocol import Message, decode, decode_prefix, encode
 from minicluster.protocol.codec import decode_limited, decode_limited_in_parts, encode_in_parts
 from minicluster.protocol.json_form import from_json, to_json, to_json_text
+from minicluster.protocol.json_writer import RecordsForm
 from tests.protocol.values import class_name, every_class, versioned
 
 CLASSES = every_class()
+RECORDS_FORMS: tuple[RecordsForm, ...] = get_args(RecordsForm)
 
 
 def whole(parts: Generator[None, None, Any]) -> Any:
@@ -48,8 +50,9 @@ def test_a_message_survives_bytes_and_json(cls: type[Message], data: Any) -> Non
     assert whole(encode_in_parts(message, version, 2)) == encoded
     limited = decode_limited(cls, encoded, version, 0, 1_000)
     assert whole(decode_limited_in_parts(cls, encoded, version, 0, 1_000, 2)) == limited
-    text = json.dumps(to_json(message, version), separators=(",", ":"))
-    assert to_json_text(message, version) == text
+    for records in RECORDS_FORMS:
+        text = json.dumps(to_json(message, version, records=records), separators=(",", ":"))
+        assert to_json_text(message, version, records=records) == text
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=class_name)
