@@ -28,6 +28,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from heapq import merge
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -69,6 +70,7 @@ BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 512 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
 BEHIND = 2  # times the bound: from there on actors fold, although a thread does
+SHORTER = 4  # times than an actor's is a part of the thread, for which an actor may wait
 OWN_RECORDS_MAX = 10_000  # that each of the cluster's own clients keeps in a long run
 LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
 
@@ -232,7 +234,8 @@ class Recorder:
         if self._waiting:
             return False  # the actor that waits folds a part, and then wakes the thread
         with self._lock:
-            return self._fold_events(self.fold_events if self._has_too_much() else 0)
+            count = ceil(self.fold_events / SHORTER) if self._has_too_much() else 0
+            return self._fold_events(count, SHORTER)
 
     def _failed_to_fold(self, error: Exception) -> None:
         self.own_problems.add(FOLD, error)
@@ -363,15 +366,18 @@ class Recorder:
         with self.own_problems.noted(FOLD):
             self._fold_events(count)
 
-    def _fold_events(self, count: int | None) -> bool:
-        """The same; -> whether there was anything to do."""
+    def _fold_events(self, count: int | None, shorter: int = 1) -> bool:
+        """The same; -> whether there was anything to do.
+
+        Shapes:  shorter: how many times fewer rows are moved than by an actor.
+        """
         self._note_received()
         events = self._events[:count]
         if events:
             self._folded = events[-1][0]
             del self._events[: len(events)]  # in place: another thread may be about to append
             self._take_in(events)
-        return self._shelve_rows() > 0 or bool(events)
+        return self._shelve_rows(shorter) > 0 or bool(events)
 
     def _take_in(self, events: Sequence[Event]) -> None:
         """Take events into the hash, and the latest of them among those for people."""
@@ -391,28 +397,27 @@ class Recorder:
         self._recent_sends.extend(sends[-KEPT_FOR_PEOPLE:])
         self._recent.extend(map(_without_records, others[-KEPT_FOR_PEOPLE:]))
 
-    def _shelve_rows(self) -> int:
+    def _shelve_rows(self, shorter: int) -> int:
         """Move the oldest rows to the shelf, where there are more than memory is to have.
 
         A change of thousands of partitions makes thousands of rows at once: what is left of a burst
         is moved as the next events are.
 
-        Shapes:  -> how many pieces were moved.
+        Shapes:  shorter: as in ``_fold_events``. -> how many pieces were moved.
         """
-        most, moved = self.rows_in_memory + self.piece_rows, 0
-        for table, rows in self.rows.items():
-            for _ in range(self._pieces(rows, most)):
+        most = self.rows_in_memory + self.piece_rows
+        moves: list[tuple[int, Callable[[], None]]] = [
+            (self._pieces(rows, most), partial(self._shelve_events, table))
+            for table, rows in self.rows.items()
+        ]
+        moves.append((self._pieces(self._client_rows, most), self._shelve_client_rows))
+        of_exchanges = max(self._pieces(self.exchanges, most), self._heavy_pieces())
+        moves.append((of_exchanges, self._shelve_exchanges))
+        moved = 0
+        for pieces, move in moves:
+            for _ in range(ceil(pieces / shorter)):
+                move()
                 moved += 1
-                oldest = rows[: self.piece_rows]
-                self._shelve(table, list(self._rows(table, oldest)), {})
-                del rows[: self.piece_rows]
-        for _ in range(self._pieces(self._client_rows, most)):
-            moved += 1
-            self._shelve_client_rows()
-        for _ in range(max(self._pieces(self.exchanges, most), self._heavy_pieces())):
-            if self.exchanges:
-                moved += 1
-                self._shelve_exchanges()
         return moved
 
     def _pieces(self, rows: Sized, most: int) -> int:
@@ -431,7 +436,14 @@ class Recorder:
     def _heavy_pieces(self) -> int:
         """The same by the bytes of exchanges: a piece takes one at least, however large."""
         too_much = self._weight - self.bytes_in_memory
-        return 0 if too_much < 0 else 1 + too_much // PIECE_BYTES // SHARES
+        pieces = 0 if too_much < 0 else 1 + too_much // PIECE_BYTES // SHARES
+        return min(pieces, len(self.exchanges))
+
+    def _shelve_events(self, table: str) -> None:
+        """Move a piece of the oldest rows of events."""
+        rows = self.rows[table]
+        self._shelve(table, list(self._rows(table, rows[: self.piece_rows])), {})
+        del rows[: self.piece_rows]
 
     def _shelve_exchanges(self) -> None:
         """Move a piece of the oldest exchanges, fewer where they are large."""

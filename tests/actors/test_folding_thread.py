@@ -367,6 +367,7 @@ def test_a_client_that_gets_its_response_while_a_file_is_written_has_got_it() ->
         exchange.open = False
 
     with recording(shelf=Watched(received)) as recorder:
+        recorder.shelf.group_rows = recorder.piece_rows
         row = {"rpc": 1, "client_id": "app", "broker": 1, "f": "commit", "part": 0, "seq": 1}
         rows = [{**row, "vt": 0, "run_id": "run", "received_seq": None} for _ in range(100)]
         recorder._on_their_way.append((exchange, rows))
