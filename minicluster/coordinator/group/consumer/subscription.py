@@ -10,13 +10,14 @@ Source:  SubscriptionCount, ConsumerGroup.subscriptionType,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import xxhash
 
 from minicluster.coordinator.regular_expressions import compiled
 from minicluster.coordinator.runtime.shard import OperationError
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
 
@@ -113,9 +114,12 @@ def validate(expression: str) -> None:
 
 
 def resolve(
-    expressions: Iterable[str], image: MetadataImage, version: int, now_ms: int
+    expressions: Sequence[str], image: MetadataImage, version: int, now_ms: int
 ) -> dict[str, ResolvedRegularExpression]:
-    """The topics of each expression; a topic matches with its whole name."""
+    """The topics of each expression; a topic matches with its whole name.
+
+    Source:  TopicRegexResolver.resolveRegularExpressions; the order is that of its map.
+    """
     names = [topic.name for topic in image.topics]
     return {
         expression: ResolvedRegularExpression(
@@ -123,7 +127,7 @@ def resolve(
             version,
             now_ms,
         )
-        for expression in expressions
+        for expression in hash_map_order(expressions, string_hash, len(expressions))
     }
 
 

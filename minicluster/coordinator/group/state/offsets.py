@@ -225,7 +225,7 @@ class Offsets:
                 for each in self._pending:
                     if self._pending[each].get(key) is not None:
                         self._pending[each].remove(key)
-                        self._close(key)
+                        self._close(key[0], key[1], key[2:])
         elif producer_id < 0:
             self._committed.put(key, value)
         else:
@@ -246,8 +246,7 @@ class Offsets:
             topics = pending.groups[group_id]
             for topic in topics.in_order(string_hash):
                 values = topics[topic]
-                for index in values:
-                    self._close((group_id, topic, index))
+                self._close(group_id, topic, values)
                 if committed:
                     self._commit(self._committed.of_topic(group_id, topic), values)
 
@@ -258,15 +257,18 @@ class Offsets:
             if before is None or value.record_offset > before.record_offset:
                 to[index] = value
 
-    def _close(self, key: OffsetKey) -> None:
-        of_group, place = self._open[key[0]], key[1:]
-        others = of_group[place] - 1
-        if others:
-            of_group[place] = others
-            return
-        del of_group[place]
+    def _close(self, group_id: str, topic: str, indexes: Iterable[int]) -> None:
+        """An open transaction has no offset of these partitions any more."""
+        of_group = self._open[group_id]
+        for index in indexes:
+            place = topic, index
+            others = of_group[place] - 1
+            if others:
+                of_group[place] = others
+            else:
+                del of_group[place]
         if not of_group:
-            del self._open[key[0]]
+            del self._open[group_id]
 
 
 def offset_record(key: OffsetKey, value: OffsetAndMetadata | None) -> CoordinatorRecord:
