@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from minicluster.verify.shown.frames import Tables
 
 _HISTORY = "sql-history"
+_TRIES = 5
+_LOGS_OF_PY4J = (None, "py4j.clientserver")  # it logs to the root as well
+_SAID_OF_INTERRUPTS = (
+    "KeyboardInterrupt while sending command",
+    "Exception occurred while shutting down connection",
+)
 
 
 class _SqlCommand(click.Command):
@@ -132,17 +138,19 @@ def _interrupts_of_our_own() -> Iterator[None]:
     comes of that.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    log = logging.getLogger()
-    log.addFilter(_is_no_interrupt)
+    logs = [logging.getLogger(name) for name in _LOGS_OF_PY4J]
+    for log in logs:
+        log.addFilter(_is_no_interrupt)
     try:
         yield
     finally:
-        log.removeFilter(_is_no_interrupt)
+        for log in logs:
+            log.removeFilter(_is_no_interrupt)
         signal.signal(signal.SIGINT, before)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+    return not record.getMessage().startswith(_SAID_OF_INTERRUPTS)
 
 
 class SparkQueries:
@@ -195,10 +203,20 @@ class SparkQueries:
         self._tried(query, lambda frame: frame.write.parquet(_folder(folder)))
 
     def cancel(self) -> None:
-        """End what a query has left running."""
+        """End what a query has left running.
+
+        For a connection that Ctrl-C has cut, py4j lets Java close those of the same port, which is
+        the port of all: the next one, too, may end while it begins.
+        """
+        from py4j.protocol import Py4JNetworkError
+
         spark = self._spark
-        if spark is not None and hasattr(spark, "_jsc"):
-            spark.sparkContext.cancelAllJobs()
+        if spark is None or not hasattr(spark, "_jsc"):
+            return
+        for _ in range(_TRIES):
+            with suppress(Py4JNetworkError):
+                spark.sparkContext.cancelAllJobs()
+                return
 
     def _tried(self, query: str, act: Any) -> Any:
         from minicluster.verify.shown.frames import Tables, is_damage, shown_in
@@ -214,11 +232,19 @@ class SparkQueries:
             except UserError:
                 raise
             except Exception as error:
+                if _is_of_ctrl_c(error):
+                    raise KeyboardInterrupt from None
                 if is_last or not is_damage(error):
                     raise UserError(f"sql: {_mistake(error)}") from None
                 complain(f"sql: {_mistake(error)}; shown is what is sound")
             self._tables = Tables(spark, self._paths, self._limits, careful=True)
             self._registered.clear()
+
+
+def _is_of_ctrl_c(error: BaseException) -> bool:
+    """True if an error came while Spark tidied up after a KeyboardInterrupt, and took its place."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _is_of_ctrl_c(before))
 
 
 @contextmanager

@@ -6,13 +6,18 @@ import csv
 import datetime
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
+from minicluster.cli import querying
 from minicluster.cli.options import JSON, TEXT
 from minicluster.cli.result_rows import CSV, MARKDOWN, Rows, lines_of
 from minicluster.cli.sql_prompt import FIRST, HELP, NEXT, Prompt
 from minicluster.errors import UserError
+from minicluster.log.format.limits import ReadLimits
+from minicluster.verify.shown import frames
 
 Read = Callable[[str], str]
 ROWS = Rows(
@@ -77,6 +82,40 @@ def test_ctrl_c_ends_a_query_and_not_the_prompt(capfd: pytest.CaptureFixture[str
 
     assert (answers.asked, answers.cancelled) == (["slow", "select 1"], 1)
     assert "the query was ended" in capfd.readouterr().err
+
+
+class InterruptedSpark:
+    """Spark whose connections to Java end after Ctrl-C, the first of them at once."""
+
+    _jsc = None
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.cancelled = 0
+
+    def sql(self, query: str) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    def cancelAllJobs(self) -> None:
+        self.cancelled += 1
+        if self.cancelled == 1:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def test_ctrl_c_that_cuts_off_a_connection_to_java_ends_the_query_alone(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The prompt ended with an internal error, or called the end of the query a mistake in it."""
+    monkeypatch.setattr(frames, "shown_in", lambda *_: None)
+    queries: Any = querying.SparkQueries([], ReadLimits(), 10)
+    queries._spark, queries._tables = spark, _ = InterruptedSpark(), object()
+    read, prompts = typed("select 1;", "\\x")
+    Prompt(queries, read).loop()
+    assert capfd.readouterr().err == "the query was ended\n"
+    assert spark.cancelled == 2 and prompts == [FIRST] * 3
 
 
 def test_ctrl_c_drops_the_lines_of_a_query() -> None:
