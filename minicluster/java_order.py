@@ -175,6 +175,17 @@ def copied_map_order(
     return _by_bin(members, hash_of, _grown(bins, len(members)))
 
 
+def computed_map_order(copied: Sequence[K], key: K, hash_of: Callable[[K], int]) -> list[K]:
+    """The keys of a HashMap that is made from another one, and has computed one more value.
+
+    A new key that is computed becomes the first of its bin, and the bins stay as many.
+    """
+    bins = 1
+    while bins < len(copied) * 4 // 3 + 1:
+        bins *= 2
+    return _by_bin(list(copied) if key in copied else [key, *copied], hash_of, bins)
+
+
 def hash_set_order(first: Sequence[K], then: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
     """The members of a java.util.HashSet that is made from some keys and gets more afterwards.
 

@@ -10,6 +10,7 @@ import pytest
 from minicluster.java_order import (
     TimelineHashOrder,
     TimelineNumbers,
+    computed_map_order,
     concurrent_map_order,
     hash_map_order,
     java_set_order,
@@ -121,3 +122,23 @@ def test_a_persistent_map_of_strings() -> None:
     put = ["orders", "topic-1", "pp", "d.e", "Aa", "BB", "none", "topic-0", "AaBB", "BBAa"]
     order = ["topic-0", "topic-1", "orders", "BB", "Aa", "pp", "d.e", "BBAa", "AaBB", "none"]
     assert persistent_map_order(put, string_hash) == order
+
+
+@pytest.mark.parametrize(
+    ("copied", "key", "order"),
+    [
+        (("pay.*", "users"), "orders|logs", ["pay.*", "users", "orders|logs"]),
+        (("pay.*", "users"), ".*", [".*", "pay.*", "users"]),
+        (("pay.*", "users"), "users", ["pay.*", "users"]),
+        (
+            ("ord.*", "o.*eu", "pay.*", "nothing"),
+            "users",
+            ["o.*eu", "ord.*", "pay.*", "users", "nothing"],
+        ),
+    ],
+)
+def test_a_computed_key_is_the_first_of_its_bin(
+    copied: tuple[str, ...], key: str, order: list[str]
+) -> None:
+    """``new HashMap<>(copied)``, then ``compute(key, …)``; put would have it last."""
+    assert computed_map_order(copied, key, string_hash) == order

@@ -32,7 +32,12 @@ from minicluster.coordinator.group.consumer.subscription import (
 )
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
-from minicluster.java_order import TimelineHashOrder, copied_map_order, string_hash
+from minicluster.java_order import (
+    TimelineHashOrder,
+    computed_map_order,
+    copied_map_order,
+    string_hash,
+)
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.coordinator_records.groups import (
@@ -188,6 +193,7 @@ class ConsumerGroup:
         self._classic_protocols: dict[str, int] = {}
         self._assignors: dict[str, int] = {}
         self._assignor_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
+        self._regex_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
         self._partition_epochs: dict[UUID, dict[int, int]] = {}
         self._order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
         self._refresh_at_ms, self._refresh_epoch = 0, 0
@@ -294,16 +300,33 @@ class ConsumerGroup:
 
     def _count(self, member: ConsumerGroupMember, change: int) -> None:
         add_names(self.subscribed_topics, member.subscribed_topics, change)
-        add_one(self.subscribed_regexes, member.subscribed_regex, change)
-        assignor = member.server_assignor
-        add_one(self._assignors, assignor, change)
-        if assignor in self._assignors:
-            self._assignor_order.put(assignor)
-        elif assignor is not None:
-            self._assignor_order.remove(assignor)
+        for counts, order, named in (
+            (self.subscribed_regexes, self._regex_order, member.subscribed_regex),
+            (self._assignors, self._assignor_order, member.server_assignor),
+        ):
+            add_one(counts, named, change)
+            if named in counts:
+                order.put(named)
+            elif named is not None:
+                order.remove(named)
         self.classic_members += change * member.uses_classic_protocol
         for protocol in member.classic_protocols:
             add_one(self._classic_protocols, protocol.name, change)
+
+    def regexes_with(self, before: str | None, after: str | None) -> list[str]:
+        """The expressions once a member has changed its own, in the order of Kafka's copy.
+
+        Source:  GroupMetadataManager.maybeUpdateRegularExpressions.
+        """
+        counts = dict(self.subscribed_regexes)
+        add_one(counts, before, -1)
+        add_one(counts, after, 1)
+        in_order = list(self._regex_order)
+        if after:
+            in_order = computed_map_order(in_order, after, string_hash)
+        else:
+            in_order = copied_map_order(in_order, (), string_hash)
+        return [each for each in in_order if each in counts]
 
     # --- partitions ---------------------------------------------------------------------------
 

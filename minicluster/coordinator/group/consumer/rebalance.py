@@ -133,10 +133,8 @@ def update_regular_expression(
         elif (after and after in group.resolved_regexes) or (before and not after):
             update = RegexUpdate.UPDATED_AND_RESOLVED
     if is_needed or counts:
-        expressions = dict(counts)
-        add_one(expressions, before, -1)
-        add_one(expressions, after, 1)
-        _maybe_refresh(shard, group, list(expressions), now_ms, is_needed=is_needed)
+        expressions = group.regexes_with(before, after)
+        _maybe_refresh(shard, group, expressions, now_ms, is_needed=is_needed)
     return update
 
 
