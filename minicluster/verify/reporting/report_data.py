@@ -168,9 +168,12 @@ class ReportData:
         return exit_code(self.verdict)
 
     def around(self, finding: Finding) -> list[tuple[int, str]]:
-        """The records that lead to a finding and its own, each as offset and one line."""
-        chains = self.chains(finding.run) if finding.offset >= 0 else None
-        if chains is None:  # what a trace shows may have no place in the log
+        """The records that lead to a finding and its own, each as offset and one line.
+
+        A finding of the trace alone has no record of its own.
+        """
+        chains = self.chains(finding.run)
+        if chains is None:
             return []
         return [(cause.offset, cause.text) for cause in chains.of(finding) if cause.offset >= 0]
 
