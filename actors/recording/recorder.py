@@ -6,12 +6,13 @@ bounded, in rows and in bytes: old events are folded into the hash, and the olde
 shelf on disk, which is bounded as well. What it drops is a problem of the run.
 
 An actor whose request meets the bound folds a part. Of a cluster that clients use for long a thread
-does, and an actor only where the thread is behind, at twice the bound.
+does, and an actor only where the thread is behind: it has as many events as any other cluster may
+have, or twice the bytes.
 
 **Invariant:** what a judge needs of a client's request is taken once, when it is sent, as a small
 value; no row is made from a body later (``tests/actors/test_recorded_clients.py``), but those of
 many offsets of a group: an actor makes some of them with each request.
-**Invariant:** where there is a thread that folds, no actor waits for it below twice the bound
+**Invariant:** where there is a thread that folds, no actor waits for it unless it is behind
 (``tests/actors/test_folding_thread.py``). Lists are appended to by actors and cut in place by who
 folds, under ``_lock``, which no actor takes otherwise.
 **Invariant:** a recorder ends no cluster. What fails in it is one of its ``problems``, and the run
@@ -69,7 +70,7 @@ CLIENT_ROWS_AT_ONCE = PIECES_AT_ONCE * PIECE_ROWS  # some 5 ms: as many as move 
 BYTES_IN_MEMORY = 32 * 1024 * 1024  # of requests and responses, about
 PIECE_BYTES = 512 * 1024
 BYTES_ON_DISK = 256 * 1024 * 1024
-BEHIND = 2  # times the bound: from there on actors fold, although a thread does
+BEHIND = 2  # times the bound of bytes: from there on actors fold, although a thread does
 SHORTER = 4  # times than an actor's is a part of the thread, for which an actor may wait
 OWN_RECORDS_MAX = 10_000  # that each of the cluster's own clients keeps in a long run
 LOG_ROWS_MAX = 1_000_000  # records in brokers' logs that the trace of a long run lists
@@ -108,6 +109,7 @@ class Recorder:
         self.follower: RunFollower | None = None
         self.fold_at_bytes = FOLD_AT_BYTES
         self.fold_at, self.fold_events = FOLD_AT, FOLD_EVENTS
+        self.behind_at = FOLD_AT  # events: from there on actors fold, although a thread does
         self.rows_in_memory, self.piece_rows = ROWS_IN_MEMORY, PIECE_ROWS
         self.bytes_in_memory = BYTES_IN_MEMORY
         self.shelf = Shelf(BYTES_ON_DISK)
@@ -200,7 +202,7 @@ class Recorder:
             with self._making:
                 self._make_client_rows(CLIENT_ROWS_AT_ONCE)
         # Here and not at each event: no cluster runs for long without a request.
-        if self._has_too_much():
+        if self._is_over(self.fold_at):
             self._relieve()
 
     def relieve(self) -> None:
@@ -208,10 +210,10 @@ class Recorder:
         while len(self._events) >= self.fold_at and self._relieve():
             pass
 
-    def _has_too_much(self, times: int = 1) -> bool:
-        """Whether events and bodies are so many times what memory is to have, or more."""
+    def _is_over(self, events: int, times: int = 1) -> bool:
+        """Whether there are so many events, or bodies of so many times the bytes that are meant."""
         return (
-            len(self._events) >= times * self.fold_at
+            len(self._events) >= events
             or self._held_bytes >= times * self.fold_at_bytes
             or self._weight >= times * self.bytes_in_memory
         )
@@ -219,7 +221,7 @@ class Recorder:
     def _relieve(self) -> bool:
         """Fold a part of what is too much, or have the thread do so; -> whether it is done."""
         thread = self.thread
-        folds = thread is None or self._has_too_much(BEHIND)
+        folds = thread is None or self._is_over(self.behind_at, BEHIND)
         if folds:
             self._waiting.append(None)  # else the thread would take the lock again and again
             with self._lock:
@@ -234,7 +236,7 @@ class Recorder:
         if self._waiting:
             return False  # the actor that waits folds a part, and then wakes the thread
         with self._lock:
-            count = ceil(self.fold_events / SHORTER) if self._has_too_much() else 0
+            count = ceil(self.fold_events / SHORTER) if self._is_over(self.fold_at) else 0
             return self._fold_events(count, SHORTER)
 
     def _failed_to_fold(self, error: Exception) -> None:

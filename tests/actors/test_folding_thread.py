@@ -77,7 +77,7 @@ class Gate:
 def recording(fold_at: int = 100, *, shelf: Shelf | None = None) -> Iterator[Recorder]:
     """A recorder with a small bound."""
     recorder = Recorder("run", SimulatedRuntime())
-    recorder.fold_at, recorder.fold_events = fold_at, 20
+    recorder.fold_at, recorder.behind_at, recorder.fold_events = fold_at, BEHIND * fold_at, 20
     recorder.rows_in_memory, recorder.piece_rows = 50, 10
     recorder.shelf = shelf or recorder.shelf
     recorder.shelf.group_rows = 40
