@@ -275,7 +275,7 @@ def test_a_day_of_simulated_load_takes_no_more_memory_than_its_first_hours() -> 
                     memory=resident_bytes(),
                     stored=stored_in(running),
                     trace=shelf.bytes,
-                    dropped=sum(lost.rows for lost in shelf.dropped.values()),
+                    dropped=sum(lost.rows for lost in tuple(shelf.dropped.values())),
                 )
             )
             assert row and client.failed == 0
