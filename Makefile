@@ -7,6 +7,9 @@ BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
 
+# Where it is set, each process that a test starts compiles the package once more.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test slow soak kafka zookeeper apps check format lint types wheel bench docs site clean
 
 help:  ## this list

@@ -163,8 +163,9 @@ def test_draws_hang_on_seed_and_name_only() -> None:
     assert 1.7 < sum(counts) / len(counts) < 2.3
 
 
-@pytest.mark.parametrize("seed", seeds_of(is_short, 3, first=400))
-def test_a_seed_keeps_its_promises(seed: int) -> None:
+@pytest.mark.parametrize("first", [400, 600, 800])
+def test_a_seed_keeps_its_promises(first: int) -> None:
+    [seed] = seeds_of(is_short, first=first)
     outcome = play_seed(seed)
     assert outcome.failure is None, outcome.failure.text
 
