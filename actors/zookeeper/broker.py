@@ -470,6 +470,7 @@ class ZkBroker(Shell):
         epochs = {p: state.controller_epoch for p, state in self.requests.hosted.items()}
         process = self.isr.write(request, names, epochs, self.now())
         self._isr.run(process, lambda response: self._written(number, response))
+        self._hits_of_writer()  # the write itself may end the run
 
     def _written(self, number: int, response: Any) -> None:
         self._hits_of_writer()
