@@ -9,6 +9,7 @@ import pytest
 from minicluster.errors import UserError
 from minicluster.scenario import ScenarioError, load_scenario, parse_scenario
 from minicluster.scenario.actions.network import Delay
+from minicluster.scenario.actions.topics import CreateTopic
 from minicluster.scenario.reading import scenario_of
 from minicluster.scenario.scenario import to_yaml
 
@@ -107,6 +108,34 @@ def test_a_wrong_header_is_named(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_scenario(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("partitions: 5, assignment: [[1, 2]]", "partitions is 5, and assignment has 1 partition"),
+        ("replicas: 2, assignment: [[1, 2, 3]]", "replicas is 2, and assignment has another"),
+        ("min_isr: 2, configs: {min.insync.replicas: 1}", "min_isr is 2, and configs has"),
+        (
+            "unclean: true, configs: {unclean.leader.election.enable: false}",
+            "unclean is True, and configs has unclean.leader.election.enable: false",
+        ),
+    ],
+)
+def test_arguments_of_a_topic_that_contradict_each_other_are_named(
+    arguments: str, message: str
+) -> None:
+    """One of the two was taken without a word."""
+    with pytest.raises(UserError) as caught:
+        parse_scenario(f"steps: [{{do: create_topic, name: orders, {arguments}}}]")
+    assert message in str(caught.value)
+
+
+def test_a_topic_may_say_twice_what_is_the_same() -> None:
+    assignment = "partitions: 2, replicas: 3, assignment: [[1, 2, 3], [2, 3, 1]]"
+    configs = "min_isr: 1, configs: {min.insync.replicas: 1}"
+    text = f"steps: [{{do: create_topic, name: orders, {assignment}, {configs}}}]"
+    assert isinstance(parse_scenario(text).steps[0].action, CreateTopic)
 
 
 @pytest.mark.parametrize(

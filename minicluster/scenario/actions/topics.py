@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 
-from minicluster.errors import UserError
+from minicluster.errors import UserError, counted
 from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
 from minicluster.scenario.actions.arguments import (
@@ -34,25 +35,48 @@ PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
 Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
 Offset = Annotated[int, whole(0, bounds.OFFSET_MAX)]
 BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
+_PARTITIONS, _REPLICAS = 1, 3  # of a topic for which nothing else is asked
+_CONFIGS = {"min_isr": "min.insync.replicas", "unclean": "unclean.leader.election.enable"}
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(Action):
     """Create a topic.
 
-    Errors:  RequestRejected with the controller's reason; NoResponse.
+    An assignment has the partitions and replicas in it, ``min_isr`` and ``unclean`` are configs.
+
+    Errors:  UserError where two arguments contradict each other; RequestRejected with the
+             controller's reason; NoResponse.
     """
 
     refusable: ClassVar[bool] = True
     name: Text
     _: KW_ONLY
-    partitions: PartitionCount = 1
-    replicas: Replicas = 3
+    partitions: PartitionCount = _PARTITIONS
+    replicas: Replicas = _REPLICAS
     min_isr: Replicas | None = None
     unclean: Flag | None = None
     assignment: Assignment | None = None
     configs: Configs | None = None
     within: Duration = ADMIN_WITHIN
+
+    def __post_init__(self) -> None:
+        Action.__post_init__(self)
+        for name, other in self._contradictions():
+            value = getattr(self, name)
+            raise UserError(f"create_topic: {name} is {value}, and {other}; leave one of them out")
+
+    def _contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.assignment:
+            lists = [*self.assignment]
+            if self.partitions not in (_PARTITIONS, len(lists)):
+                yield "partitions", f"assignment has {counted(len(lists), 'partition')}"
+            if any(self.replicas not in (_REPLICAS, len(replicas)) for replicas in lists):
+                yield "replicas", "assignment has another number of them"
+        for name, key in _CONFIGS.items():
+            value, config = getattr(self, name), (self.configs or {}).get(key)
+            if None not in (value, config) and str(value).lower() != str(config).lower():
+                yield name, f"configs has {key}: {config}"
 
 
 @dataclass(frozen=True, slots=True)
