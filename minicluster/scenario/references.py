@@ -137,7 +137,6 @@ class _Topics:
         elif isinstance(action, Reassign):
             for _, topic, _ in _topics(action):
                 self._replicas.pop(topic, None)
-
         elif isinstance(action, Wipe) or getattr(action, "lose_tail", "none") != "none":
             self._creators.clear()  # the metadata itself may be lost
 
