@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from minicluster.actors.runtime import garbage
+from minicluster.actors.runtime import garbage, tripwire
 from minicluster.actors.runtime.runtime import LeakedThread
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import POLL_S, STOP_TIMEOUT_S
@@ -158,12 +158,13 @@ class PacedRuntime(SimulatedRuntime):
                 if not self._paced:
                     return super()._run(until_ms, condition)
                 self._set_anchor()
-                while self._thread is None:
-                    if self._handle_instant(condition):
-                        return True
-                    if self.now_ms >= until_ms and not self._due(until_ms):
-                        return condition is None
-                    self._continue(until_ms)
+                with tripwire.standing():
+                    while self._thread is None:
+                        if self._handle_instant(condition):
+                            return True
+                        if self.now_ms >= until_ms and not self._due(until_ms):
+                            return condition is None
+                        self._continue(until_ms)
         return self._watch(until_ms, condition)
 
     def _handle_instant(self, condition: Callable[[], bool] | None) -> bool:
@@ -204,7 +205,7 @@ class PacedRuntime(SimulatedRuntime):
     # In the second phase: the thread of the runtime carries it, and others watch.
 
     def _carry(self) -> None:
-        with self._turn:
+        with self._turn, tripwire.standing():
             while not self._closed:
                 if self._halted:
                     self._wake_watchers()

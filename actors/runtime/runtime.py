@@ -336,8 +336,7 @@ class Runtime(ABC):
     def resume(self, names: tuple[str, ...]) -> None:
         """Undo a pause."""
 
-    @abstractmethod
-    def _open(self) -> None:
+    def _open(self) -> None:  # noqa: B027 (most need nothing)
         """Take what the back end needs to run, once; a runtime without actors holds nothing."""
 
     @abstractmethod

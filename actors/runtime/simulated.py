@@ -10,7 +10,6 @@ import gc
 import sys
 from collections.abc import Callable
 from typing import Any
-from weakref import finalize
 
 import pykka
 from pykka import messages
@@ -91,19 +90,11 @@ class SimulatedRuntime(Turns, Runtime):
     mode = "simulated"
     backend = SimulatedBackend
 
-    def __init__(self, *, seed: int = 0, guard: bool = True) -> None:
+    def __init__(self, *, seed: int = 0) -> None:
         Turns.__init__(self)
         Runtime.__init__(self, seed=seed)
         self._collect_after = STEPS_PER_COLLECTION
         self._collect_at = STEPS_PER_COLLECTION
-        self._guard: Callable[[], Any] | None = None
-        self._guarded = guard
-
-    def _open(self) -> None:
-        """Set the trip-wire, until the runtime is closed or collected as garbage."""
-        if self._guarded and self._guard is None:
-            tripwire.install()
-            self._guard = finalize(self, tripwire.uninstall)
 
     def run_for(self, duration_ms: int) -> None:
         self._reject_in_actor()
@@ -139,7 +130,8 @@ class SimulatedRuntime(Turns, Runtime):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return self._run_on(until_ms, condition)
+            with tripwire.standing():
+                return self._run_on(until_ms, condition)
         finally:
             if collecting:
                 gc.enable()
@@ -214,5 +206,3 @@ class SimulatedRuntime(Turns, Runtime):
         self._instants.clear()
         self._calls_at.clear()
         self._ready.clear()
-        if self._guard is not None:
-            self._guard()

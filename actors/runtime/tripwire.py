@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from minicluster.errors import MiniclusterError
@@ -26,8 +28,8 @@ GUARDED: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "_pytest", "pytest")
 
-_installed = 0
-_lock = threading.RLock()  # a collection in install() may call uninstall()
+_standing = 0
+_lock = threading.Lock()
 _originals: list[tuple[Any, str, Any]] = []
 _thread = 0  # the thread that takes a simulated step now
 
@@ -48,28 +50,34 @@ def leave() -> None:
     _thread = 0
 
 
-def install() -> None:
-    """Set the wire; calls nest."""
-    global _installed
+@contextmanager
+def standing() -> Iterator[None]:
+    """Set the wire for a while; uses nest.
+
+    It stands only while the runtime runs: in between, the test's own code takes the functions of
+    the standard library as they are. time-machine from 3.0 on takes them when it is first imported,
+    and as functions of C without a look at them, so it is imported before, where it is installed.
+    """
+    global _standing
     with _lock:
-        _installed += 1
-        if _installed == 1:
+        _standing += 1
+        if _standing == 1:
+            with suppress(ImportError):
+                import_module("time_machine")
             for module, names in GUARDED:
                 for name in names:
                     original = getattr(module, name)
                     _originals.append((module, name, original))
                     setattr(module, name, _guard(f"{module.__name__}.{name}", original))
-
-
-def uninstall() -> None:
-    """Remove the wire with its last user."""
-    global _installed
-    with _lock:
-        _installed -= 1
-        if _installed == 0:
-            while _originals:
-                module, name, original = _originals.pop()
-                setattr(module, name, original)
+    try:
+        yield
+    finally:
+        with _lock:
+            _standing -= 1
+            if _standing == 0:
+                while _originals:
+                    module, name, original = _originals.pop()
+                    setattr(module, name, original)
 
 
 def _guard(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

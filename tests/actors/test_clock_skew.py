@@ -14,7 +14,7 @@ from minicluster.errors import UserError
 
 @pytest.mark.parametrize("rate", [100, 333, 1_000, 1_700, 10_000])
 def test_a_timer_never_fires_before_its_time(rate: int) -> None:
-    rt = SimulatedRuntime(guard=False)
+    rt = SimulatedRuntime()
     rt.run_for(777)
     clock = NodeClock(rt)
     clock.skew(250, rate)
@@ -27,7 +27,7 @@ def test_a_timer_never_fires_before_its_time(rate: int) -> None:
 
 
 def test_a_clock_never_goes_back() -> None:
-    rt = SimulatedRuntime(guard=False)
+    rt = SimulatedRuntime()
     clock, before = NodeClock(rt), 0
     for ahead_ms, rate in ((0, 1_000), (50, 300), (0, 1_000), (7, 9_000), (0, 1_000)):
         clock.skew(ahead_ms, rate)

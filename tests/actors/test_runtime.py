@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import random
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -227,15 +229,45 @@ def test_real_time_and_chance_trip_a_wire_in_a_simulated_actor(call: str) -> Non
     rt.close()
 
 
-def test_the_wire_is_gone_when_the_last_runtime_is_closed() -> None:
-    before = time.time
-    first, second = SimulatedRuntime(), SimulatedRuntime()
-    first.spawn(Echo, "echo")
-    second.spawn(Echo, "echo")
-    first.close()
-    assert hasattr(time.time, "__wrapped__")
-    second.close()
+def test_the_wire_stands_only_while_the_runtime_runs() -> None:
+    before, seen = time.time, []
+
+    def condition() -> bool:
+        seen.append(time.time)
+        return True
+
+    rt = SimulatedRuntime()
+    rt.spawn(Echo, "echo")
+    assert rt.run_until(condition, LIMIT_MS)
     assert time.time is before
+    assert seen[0] is not before
+    rt.close()
+
+
+TRAVELS = """
+from minicluster import MiniCluster
+
+with MiniCluster(brokers=1, controllers=1) as cluster:
+    import time
+    import time_machine
+
+    with time_machine.travel(0, tick=False):
+        assert time.time() == 0
+        cluster.run_for("1s")
+    assert time.time() > 0
+"""
+
+
+@pytest.mark.parametrize("pace", ["", "cluster.bootstrap_servers"], ids=["alone", "thread"])
+def test_time_machine_is_first_imported_while_a_cluster_runs(pace: str) -> None:
+    """Its module in C calls whatever time.time is as a function of C."""
+    pytest.importorskip("time_machine")
+    code = TRAVELS
+    if pace:  # a thread of its own carries the cluster
+        code = code.replace("controllers=1", 'controllers=1, runtime="simulated", listeners=True')
+        code = code.replace("    import time\n", f"    {pace}\n    import time\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_cluster_enters_pykkas_process_wide_registry(rt: Runtime) -> None:
