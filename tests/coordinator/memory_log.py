@@ -47,6 +47,8 @@ class Log:
         return self.after_commit
 
     def append_end_txn_marker(self, partition: int, marker: EndTxnMarker, now_ms: int) -> int:
+        if self.refusal is not None:
+            raise AppendFailed(self.refusal, "refused")
         raise AssertionError("no transactions here")
 
     def verify(self, partition: int, producer: Producer, done: Verified, now_ms: int) -> None:

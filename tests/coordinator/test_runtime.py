@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minicluster.coordinator.runtime import parts
+from minicluster.coordinator.runtime.internal_log import EndTxnMarker
 from minicluster.coordinator.runtime.parts import Parts, listed
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
@@ -178,6 +179,18 @@ def test_an_append_that_fails_changes_nothing(of_log: ErrorCode, given: ErrorCod
     bench.commit(0, 7)
     assert bench.given == [(None, given)]
     assert bench.read(0) is None
+
+
+@pytest.mark.parametrize("of_log", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR])
+def test_the_sender_of_a_marker_gets_the_error_of_the_log(of_log: ErrorCode) -> None:
+    """Source: GroupCoordinatorService.completeTransaction, which maps none."""
+    bench = Bench()
+    bench.load()
+    bench.log.refusal = of_log
+    marker = EndTxnMarker(7, 0, committed=True, coordinator_epoch=0, transaction_version=2)
+    given: list[ErrorCode | None] = []
+    bench.runtime.complete_transaction(0, marker, lambda _, error, __: given.append(error), 0)
+    assert given == [of_log]
 
 
 def test_a_task_that_retries_runs_again_after_a_refusal() -> None:

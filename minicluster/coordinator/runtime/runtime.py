@@ -78,6 +78,8 @@ Reading = Callable[[S, int], Any]
 """Reads a shard as of an offset; likewise."""
 Done = Callable[[Any, ErrorCode | None, str | None], None]
 """Takes the response, or the error and its message."""
+Complete = Callable[[ErrorCode | None, str | None, int], None]
+"""Takes the end of a write: the error of the log with its message, and the time."""
 
 
 class ShardState(enum.Enum):
@@ -353,12 +355,26 @@ class CoordinatorRuntime(Generic[S]):
                  COORDINATOR_NOT_AVAILABLE, and what the operation rejects with.
         Source:  CoordinatorRuntime.CoordinatorWriteEvent.
         """
-        self._take(partition, self._write(partition, operation, done, producer), now_ms)
+        event = self._write(partition, operation, done, producer, now_ms)
+        self._take(partition, event, now_ms)
 
     def _write(
-        self, partition: int, operation: Operation[S], done: Done, producer: Producer | None
+        self,
+        partition: int,
+        operation: Operation[S],
+        done: Done,
+        producer: Producer | None,
+        now_ms: int,
     ) -> Work[None]:
         result = NOTHING
+
+        def complete(error: ErrorCode | None, message: str | None, at_ms: int) -> None:
+            if error is not None:
+                error, message = coordinator_error(error, message)
+            if result.on_append is not None:
+                result.on_append(error, at_ms)
+            done(result.response if error is None else None, error, message)
+
         try:
             context = self._require(partition)
             context.timeline.written = context.last_written + 1
@@ -366,11 +382,9 @@ class CoordinatorRuntime(Generic[S]):
             if result.records:
                 yield from self._append(partition, context, result, producer)
         except (OperationError, AppendFailed) as failure:
-            if result.on_append is not None:
-                result.on_append(failure.error, context.now_ms)
-            done(None, *_translated(failure.error, _message(failure)))
+            complete(failure.error, _message(failure), now_ms)
             return
-        self._defer(context, result, done, context.now_ms)
+        self._defer(context, result.timeout_ms, complete, context.now_ms)
         self._commit(context, self._log.high_watermark(partition), context.now_ms)
 
     def write_transactional(
@@ -394,7 +408,7 @@ class CoordinatorRuntime(Generic[S]):
                 guarded = replace(producer, guard=guard)
                 self.write(partition, operation, done, at_ms, producer=guarded)
             else:
-                done(None, *_translated(error, None))
+                done(None, *coordinator_error(error, None))
 
         self._log.verify(partition, producer, verified, now_ms)
 
@@ -403,7 +417,8 @@ class CoordinatorRuntime(Generic[S]):
     ) -> None:
         """Append the end of a transaction and apply it; the response follows once it is committed.
 
-        Errors:  by ``done``, as those of ``write``.
+        Errors:  by ``done``: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and those of the log as
+                 they are: it is another coordinator that gets them.
         Source:  CoordinatorRuntime.CoordinatorCompleteTransactionEvent.
         """
         self._take(partition, self._complete_transaction(partition, marker, done), now_ms)
@@ -413,13 +428,17 @@ class CoordinatorRuntime(Generic[S]):
             context = self._require(partition)
             end = self._log.append_end_txn_marker(partition, marker, context.now_ms)
         except (OperationError, AppendFailed) as failure:
-            done(None, *_translated(failure.error, _message(failure)))
+            done(None, failure.error, _message(failure))
             return
         context.last_written = context.timeline.written = end
         context.shard.replay_end_transaction(
             marker.producer_id, marker.producer_epoch, committed=marker.committed
         )
-        self._defer(context, Result(), done, context.now_ms)
+
+        def complete(error: ErrorCode | None, message: str | None, _: int) -> None:
+            done(None, error, message)
+
+        self._defer(context, None, complete, context.now_ms)
         self._commit(context, self._log.high_watermark(partition), context.now_ms)
         yield from ()  # it is one part
 
@@ -435,7 +454,7 @@ class CoordinatorRuntime(Generic[S]):
             context = self._require(partition)
             response = yield from _whole(operation(context.shard, context.last_committed))
         except OperationError as rejection:
-            done(None, *_translated(rejection.error, rejection.message))
+            done(None, *coordinator_error(rejection.error, rejection.message))
             return
         done(response, None, None)
 
@@ -490,31 +509,27 @@ class CoordinatorRuntime(Generic[S]):
             if first < end:
                 yield
 
-    def _defer(self, context: _Context[S], result: Result, done: Done, now_ms: int) -> None:
+    def _defer(
+        self, context: _Context[S], timeout_ms: int | None, complete: Complete, now_ms: int
+    ) -> None:
+        """Call ``complete`` once, when all that is written is committed, or has failed."""
         is_open = True
 
-        def complete(error: ErrorCode | None, at_ms: int) -> None:
+        def complete_once(error: ErrorCode | None, at_ms: int) -> None:
             nonlocal is_open
-            if not is_open:
-                return
-            is_open = False
-            deadline.cancel()
-            if result.on_append is not None:
-                result.on_append(error, at_ms)
-            if error is None:
-                done(result.response, None, None)
-            else:
-                done(None, *_translated(error, None))
+            if is_open:
+                is_open = False
+                deadline.cancel()
+                complete(error, None, at_ms)
 
-        timeout_ms = self._write_timeout_ms if result.timeout_ms is None else result.timeout_ms
         deadline = self._timers.add(
-            now_ms + timeout_ms,
-            lambda at_ms: complete(ErrorCode.REQUEST_TIMED_OUT, at_ms),
+            now_ms + (self._write_timeout_ms if timeout_ms is None else timeout_ms),
+            lambda at_ms: complete_once(ErrorCode.REQUEST_TIMED_OUT, at_ms),
         )
         if context.last_written <= context.last_committed:
-            complete(None, now_ms)
+            complete_once(None, now_ms)
         else:
-            context.deferred.append((context.last_written, complete))
+            context.deferred.append((context.last_written, complete_once))
 
 
 _ENDED = object()  # of an event
@@ -554,7 +569,7 @@ _TOO_LARGE = frozenset(
 )
 
 
-def _translated(error: ErrorCode, message: str | None) -> tuple[ErrorCode, str | None]:
+def coordinator_error(error: ErrorCode, message: str | None) -> tuple[ErrorCode, str | None]:
     """The error of the log as one that members and producers of a coordinator understand.
 
     Source:  CoordinatorOperationExceptionHelper.handleOperationException.

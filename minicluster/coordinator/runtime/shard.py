@@ -32,8 +32,8 @@ class Result:
 
     Shapes:  records are written as one batch. The response is given once they are committed.
              ``is_applied``: the state holds the records already, and replay would repeat them.
-             ``on_append`` is called once the records are committed, or with the error of an append
-             that failed, before the response.
+             ``on_append`` is called before the response, once the records are committed, or where
+             they are not: with the error that clients of a coordinator understand.
     Units:   timeout_ms is how long the commit may take, None: the write timeout of the runtime.
     Source:  CoordinatorResult.
     """

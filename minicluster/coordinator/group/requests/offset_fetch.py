@@ -108,6 +108,9 @@ class _GroupFetch:
         """Read as committed, or, where stable offsets are required, behind all writes."""
 
         def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
+            if error == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                # Consumers before 3.9 do not know it here (handleOffsetFetchException).
+                error = ErrorCode.NOT_COORDINATOR
             finish(group if error is None else _failed(self.group, error, self.version))
 
         group_id = self.group.group_id
