@@ -154,21 +154,22 @@ def test_a_client_that_never_reads_costs_one_response(
     count = 100  # some 100 KB each: more than the kernel keeps for a socket
     data = b"".join(frame(request, 4, number) for number in range(count))
     assert inside(cluster).listeners is not None
-    before = set(inside(cluster).listeners._connections)
-    listeners = inside(cluster).listeners
+    served = inside(cluster).listeners.served
+    before = len(served.connections)
     with RawClient(cluster, receive_buffer=4_096) as deaf:
         sender = threading.Thread(target=deaf.write, args=(data,))
         sender.start()
-        cluster.wait_until(lambda: listeners._connections - before)
-        [connection] = listeners._connections - before
+        cluster.wait_until(lambda: len(served.connections) > before)
+        connection = list(served.connections.values())[-1]
+        unsent = connection.carrier.unsent
         stuck = -1
-        while stuck != len(connection.unsent) or not stuck:  # the kernel's buffers fill
-            stuck = len(connection.unsent)
-            served = listeners.requests
+        while stuck != len(unsent) or not stuck:  # the kernel's buffers fill
+            stuck = len(unsent)
+            requests = served.requests
             for _ in range(20):
                 bystander.round_trip()
-        assert listeners.requests == served + 20  # none of the deaf one's
-        one = len(connection.unsent)
+        assert served.requests == requests + 20  # none of the deaf one's
+        one = len(unsent)
         assert 0 < one < 1_000_000
         assert len(connection.machine._received) <= READ_AHEAD_BYTES + RECEIVE_BYTES
         received = [deaf.receive_frame()[:4] for _ in range(count)]  # it reads after all

@@ -1,0 +1,322 @@
+"""The connections of a cluster's clients without their I/O: requests in, responses back.
+
+::
+
+    carrier ──bytes──▶ ServedConnection ──Network.request──▶ node's actor
+    carrier ◀─bytes─── ServedConnection ◀────response─────── Network
+
+A carrier moves the bytes of one connection: those of a socket (``server.py``), or those of a
+program that runs inside the simulation (``memory.py``). All else is the same for both: the order of
+requests, back pressure, limits, idle connections, and the end of a connection with its process.
+
+A client is a node of the network; a broker or controller of another process has its own id there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from minicluster.actors.listeners.client_nodes import ClientNodes
+from minicluster.actors.listeners.connection import (
+    ClientConnection,
+    Close,
+    Decode,
+    Deliver,
+    Effect,
+    Encode,
+    Write,
+)
+from minicluster.actors.listeners.idle import IdleExpiry
+from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
+from minicluster.actors.listeners.senders import sending_node
+from minicluster.actors.network import Completion, Network
+from minicluster.errors import MiniclusterError
+
+Call = Callable[[], None]
+Work = Callable[[Decode | Encode, Callable[[Any], None]], None]
+
+
+class Carrier(Protocol):
+    """The bytes of one connection, at the side of its node."""
+
+    address: str  # of the client, as limits count it
+
+    def write(self, data: bytes) -> bool:
+        """Send bytes; True when all has left. Else ``on_written`` comes when it has."""
+
+    def reads(self, wanted: bool) -> None:
+        """Let bytes come, or leave them with the client."""
+
+    def end(self, *, reset: bool) -> None:
+        """End the connection: with FIN, or with RST whatever was read."""
+
+
+class ServedConnection:
+    """A client's connection, with its request in progress.
+
+    Inputs:  of its carrier ``on_bytes``, ``on_end_of_stream``, ``on_written``, ``touch`` where
+             bytes have left, ``drop`` where it has failed; of the network ``deliver``.
+    """
+
+    __slots__ = (
+        "carrier",
+        "client",
+        "exchange",
+        "incarnation",
+        "is_open",
+        "is_stale",
+        "machine",
+        "node_id",
+        "number",
+        "outside",
+        "served",
+        "waits_to_send",
+    )
+
+    def __init__(
+        self,
+        served: ServedConnections,
+        number: int,
+        node_id: int,
+        incarnation: str,
+        carrier: Carrier,
+        max_request_bytes: int,
+    ) -> None:
+        self.served = served
+        self.number = number
+        self.node_id = node_id
+        self.incarnation = incarnation
+        self.carrier = carrier
+        self.machine = ClientConnection(served.versions[node_id], max_request_bytes)
+        self.exchange: Any = None
+        self.outside: int | None = None  # the node of another process that has connected
+        self.client: int | None = None  # the node of the client, by its latest request
+        self.is_open = True
+        # Its broker's process has ended, and a fault keeps that from the client.
+        self.is_stale = False
+        self.waits_to_send = False  # the client does not read what has been written
+
+    # From the carrier.
+
+    def touch(self) -> None:
+        """Bytes move."""
+        self.served.idle.touch(self)
+
+    def on_bytes(self, data: bytes) -> None:
+        """Bytes of the client, any number."""
+        self.touch()
+        self._perform(self.machine.on_bytes(data))
+
+    def on_end_of_stream(self) -> None:
+        """The client sends nothing more."""
+        self._perform(self.machine.on_end_of_stream())
+
+    def on_written(self) -> None:
+        """What the carrier could not send at once has left."""
+        self.waits_to_send = False
+        self._perform(self.machine.on_written())
+
+    def drop(self, *, reset: bool = False) -> None:
+        """End the connection."""
+        if self.is_open:
+            self.is_open = False
+            self.carrier.end(reset=reset)
+            self.served.ended(self)
+
+    # From the network.
+
+    def deliver(self, completion: Completion, /) -> None:
+        """Take the response to a request, or its failure."""
+        self.served.call(partial(self._responded, completion))
+
+    @property
+    def is_cut(self) -> bool:
+        """True while nothing of the broker reaches the client."""
+        network = self.served.network
+        return self.client is not None and network.blocked(self.node_id, self.client)
+
+    def _responded(self, completion: Completion) -> None:
+        if not self.is_open or self.exchange is not completion.exchange:
+            return
+        self.exchange = None
+        if completion.failure is None:
+            try:
+                response = self.served.advertise(completion.response)
+                effects = self.machine.on_response(response)
+            except MiniclusterError as error:
+                effects = [Close(str(error))]
+            self._perform(effects)
+        elif completion.failure == "no_response":
+            self._perform(self.machine.on_no_response())
+        else:
+            self.drop(reset=completion.failure == "reset")
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        """Perform effects, and those that follow them, until bytes are missing or do not leave."""
+        while effects and self.is_open:
+            [effect] = effects
+            effects = ()
+            match effect:
+                case Write(data):
+                    self.waits_to_send = not self.carrier.write(data)
+                    if not self.waits_to_send:
+                        effects = self.machine.on_written()
+                case Deliver():
+                    self._deliver(effect)
+                case Decode() | Encode():
+                    self._work(effect)
+                case Close(reason):
+                    if reason is not None:
+                        self._log_close(reason)
+                    self.drop()
+        if self.is_open:
+            self.carrier.reads(self.machine.reads and not self.waits_to_send)
+
+    def _work(self, effect: Decode | Encode) -> None:
+        """Have a large message read or written, then continue."""
+        take = self.machine.on_decoded if isinstance(effect, Decode) else self.machine.on_encoded
+
+        def continue_(result: Any) -> None:
+            if self.is_open:
+                self._perform(take(result))
+
+        self.served.work(effect, continue_)
+
+    def _log_close(self, reason: str) -> None:
+        log, address = self.served.log, self.carrier.address
+        log.warning("connection.closed", node=self.node_id, address=address, reason=reason)
+
+    def _deliver(self, deliver: Deliver) -> None:
+        self.served.requests += 1
+        src = self._source(deliver)
+        self.served.network.rt.inject(partial(self._send, deliver, src))
+
+    def _send(self, deliver: Deliver, src: int) -> None:
+        network = self.served.network
+        endpoint = network.endpoints.get(self.node_id)
+        if endpoint is None or endpoint.incarnation != self.incarnation:
+            return  # the connection ends with its process
+        self.exchange = network.request(
+            src=src,
+            dst=self.node_id,
+            body=deliver.request,
+            version=deliver.version,
+            caller=self,
+            correlation_id=deliver.correlation_id,
+            client_id=deliver.client_id,
+            connection=self.number,
+        )
+
+    def _source(self, deliver: Deliver) -> int:
+        """The node of a request's sender: a node outside, or a client."""
+        sender = sending_node(deliver.request, deliver.version, deliver.client_id)
+        if sender is not None and sender not in self.served.versions:
+            self.outside = sender
+        if self.outside is not None:
+            return self.outside
+        self.client = self.served.clients.sender(deliver.client_id, self.client)
+        return self.client
+
+
+class ServedConnections:
+    """All connections of a cluster's clients, and the limits that its brokers set to them."""
+
+    def __init__(
+        self,
+        network: Network,
+        clients: ClientNodes,
+        versions: Mapping[int, Mapping[int, range]],
+        *,
+        limits: Callable[[int], ConnectionLimits],
+        log: Any,
+        call: Callable[[Call], None],
+        work: Work,
+        advertise: Callable[[Any], Any] = lambda response: response,
+        on_slot: Callable[[int], None] = lambda node_id: None,
+    ) -> None:
+        """Serve the nodes that have versions.
+
+        Shapes:  versions: of each node, the versions of each API; limits: of a node, as they are
+                 now; log: a structlog logger bound to the listeners; call: makes a call of the
+                 runtime where the carriers are; work: makes the result of a large message, and
+                 calls back there; advertise: a response with the addresses that clients reach;
+                 on_slot: a node has a connection less.
+        """
+        self.network = network
+        self.clients = clients
+        self.versions = versions
+        self.limits = limits
+        self.log = log
+        self.call = call
+        self.work = work
+        self.advertise = advertise
+        self.requests = 0  # of all connections so far
+        self.connections: dict[int, ServedConnection] = {}  # by number, the oldest first
+        self.idle = IdleExpiry[ServedConnection](network.rt, lambda: call(self._drop_idle))
+        self._numbers = itertools.count(1)
+        self._quotas = ConnectionQuotas()
+        self._on_slot = on_slot
+
+    def has_slot(self, node_id: int) -> bool:
+        """True if a node takes one more connection now; else the next client waits, logged."""
+        limits = self.limits(node_id)
+        if self._quotas.has_slot(node_id, limits):
+            return True
+        self.log_wait(node_id, f"max.connections: {limits.max_connections} are open")
+        return False
+
+    def log_wait(self, node_id: int, reason: str) -> None:
+        """Log that clients which connect wait."""
+        self.log.warning("connection.waits", node=node_id, reason=reason)
+
+    def accept(self, node_id: int, incarnation: str, carrier: Carrier) -> ServedConnection | None:
+        """Serve a connection; None where its address has all that it may have."""
+        limits, address = self.limits(node_id), carrier.address
+        if not self._quotas.add(node_id, address, limits):
+            reason = f"max.connections.per.ip: {address} has {limits.of_address(address)}"
+            self.log.warning("connection.refused", node=node_id, reason=reason)
+            return None
+        number = next(self._numbers)
+        connection = ServedConnection(
+            self, number, node_id, incarnation, carrier, limits.max_request_bytes
+        )
+        self.connections[number] = connection
+        self.idle.touch(connection, limits.max_idle_ms)
+        return connection
+
+    def ended(self, connection: ServedConnection) -> None:
+        """A connection has ended."""
+        if connection.client is not None:
+            self.clients.disconnected(connection.client)
+        del self.connections[connection.number]
+        self.idle.forget(connection)
+        self._quotas.remove(connection.node_id, connection.carrier.address)
+        self._on_slot(connection.node_id)
+
+    def node_ended(self, node_id: int, *, reset: bool = False) -> None:
+        """End the connections of a node whose process has ended, as far as clients learn of it."""
+        for connection in [c for c in self.connections.values() if c.node_id == node_id]:
+            if connection.is_cut:
+                connection.is_stale = True
+            else:
+                connection.drop(reset=reset)
+
+    def drop_stale(self) -> None:
+        """End the connections that a fault has kept open without their broker."""
+        for connection in [c for c in self.connections.values() if c.is_stale]:
+            if not connection.is_cut:
+                connection.drop(reset=True)
+
+    def close(self) -> None:
+        """End every connection."""
+        for connection in list(self.connections.values()):
+            connection.drop()
+
+    def _drop_idle(self) -> None:
+        for connection in self.idle.expired():
+            node, address = connection.node_id, connection.carrier.address
+            self.log.info("connection.idle", node=node, address=address)
+            connection.drop()
