@@ -23,8 +23,6 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "installing minicluster into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable .
-	@echo "making the archive by which Java starts quicker (a minute, once; MINICLUSTER_CACHE=off: none)"
-	-@$(BIN)/minicluster warm
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed

@@ -19,10 +19,9 @@ from minicluster.cli.options import (
     rules_option,
 )
 from minicluster.cli.reports import command_name, show_report, write_report
-from minicluster.cli.terminal import print_line, print_lines, progress, shown_verification
+from minicluster.cli.terminal import print_line, print_lines, shown_verification
 from minicluster.errors import UserError, printable
 from minicluster.log.format.limits import ReadLimits
-from minicluster.own_folders import temporary_folder
 
 if TYPE_CHECKING:
     from minicluster.verify.verifying import Engine
@@ -82,27 +81,6 @@ def verify_paths(
             if run.repeat and (run.name in accused or not accused):
                 print_line(f"repeat  {command_name()} {run.repeat}")
     return report.exit_code if written else EXIT_FILES
-
-
-@click.command("warm")
-def warm() -> int:
-    """Let Java write an archive of its classes, by which later runs start in half the time.
-
-    It takes a minute, once for each Java and Spark. An installation, or the build of an image, is
-    the place for this.
-    """
-    from minicluster.actors.cluster.mini_cluster import MiniCluster
-    from minicluster.verify import verify
-    from minicluster.verify.spark import session
-
-    with progress() as shown, temporary_folder("warm") as folder:
-        shown.add_task("making the archive of Java's classes", total=None)
-        with MiniCluster(brokers=3, controllers=3, seed=1) as cluster:
-            cluster.create_topic("orders", partitions=1, replicas=3)
-            run = cluster.save(folder.path / "runs" / "run")
-        archive = session.write_archive(lambda: verify(run))
-    print_line("this Java makes no archive" if archive is None else f"archive {archive}")
-    return 0
 
 
 @click.command("log")

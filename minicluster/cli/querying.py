@@ -110,7 +110,6 @@ def _width() -> int | None:
 def _prompt(queries: SparkQueries, form: str) -> int:
     from minicluster.cli.sql_prompt import HELP, Prompt, line_editing, read_line
     from minicluster.verify.shown.declared import SHOWN_VIEWS
-    from minicluster.verify.spark.jvm import cache_folder
 
     prompt = Prompt(queries, read_line, form=form, width=_width)
     if not sys.stdin.isatty():
@@ -118,16 +117,26 @@ def _prompt(queries: SparkQueries, form: str) -> int:
         return UserError.exit_code if prompt.has_failed else 0
     names = [column for view in SHOWN_VIEWS for column, _, _ in view.columns]
     names = sorted({view.name for view in SHOWN_VIEWS} | set(names))
-    folder = cache_folder()
     with progress() as shown:
         shown.add_task("starting Spark", total=None)
         queries.start()
     print_line(HELP)
-    history = None if folder is None else folder / _HISTORY
-    with _interrupts_of_our_own(), line_editing(history, names):
+    with _interrupts_of_our_own(), line_editing(_history(), names):
         prompt.loop()
     print_line("")
     return 0
+
+
+def _history() -> Path | None:
+    """Where the prompt keeps its lines: a cache folder, which ``MINICLUSTER_CACHE`` may name.
+
+    Shapes:  -> None where the variable is ``off``.
+    """
+    chosen = os.environ.get("MINICLUSTER_CACHE")
+    if chosen == "off":
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(chosen or Path(base).expanduser() / "minicluster") / _HISTORY
 
 
 @contextmanager

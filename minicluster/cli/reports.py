@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.cli.options import JSON
-from minicluster.cli.terminal import complain, err, out, print_lines, shown_os_error
+from minicluster.cli.terminal import complain, out, print_lines, shown_os_error
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
 
 
 def show_report(report: Report, form: str, every_rule: bool, *, by_subject: bool = False) -> None:
-    """Print a report; a terminal shows how Java would start quicker."""
-    from minicluster.verify.spark.session import archive_hint
-
-    if err.is_terminal and (note := archive_hint()) is not None:
-        complain(note, style="dim")
+    """Print a report."""
     if form == JSON:
         print_lines([report.to_json()])
     else:

@@ -1,8 +1,8 @@
 """Verification: cold as a whole process, warm in one session, many runs in one job, rates.
 
-A cold run is a new process from its start to the verdict, with the class archive of
-``minicluster warm``; the bounds are far above what an idle machine needs. Every row has the
-processor time of all its processes, Java and Python's workers among them, and fixed work beside it.
+A cold run is a new process from its start to the verdict; the bounds are far above what an idle
+machine needs. Every row has the processor time of all its processes, Java and Python's workers
+among them, and fixed work beside it.
 """
 
 from __future__ import annotations
@@ -89,15 +89,9 @@ def cold(path: Path) -> float:
     return time.perf_counter() - started
 
 
-@pytest.fixture(scope="module")
-def archive() -> None:
-    """The archive of classes is there."""
-    subprocess.run([sys.executable, "-m", "minicluster", "warm"], capture_output=True, check=True)
-
-
 @pytest.mark.parametrize("what", ["small", "played", "long", "longer"])
 def test_cold_verification_as_a_whole_process(
-    what: str, archive: None, benchmark: Any, request: pytest.FixtureRequest
+    what: str, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     path = request.getfixturevalue(what)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -32,15 +32,14 @@ print(spark.sql("select 1").count(), verify(sys.argv[1], rules=["E10"]).verdict)
 
 @pytest.fixture
 def report(tmp_path: Path) -> list[str]:
-    """The output of a process that finds no Java, no shell and no writable folder."""
+    """The output of a process that finds no Java and no shell."""
     log = cluster().write(tmp_path / "log")
     environment = {
         name: value
         for name, value in os.environ.items()
         if name not in ("JAVA_HOME", "SPARK_HOME") and not name.startswith("PYSPARK")
     }
-    (tmp_path / "file").write_text("")
-    nowhere = {"PATH": str(tmp_path / "empty"), "MINICLUSTER_CACHE": str(tmp_path / "file" / "x")}
+    nowhere = {"PATH": str(tmp_path / "empty")}
     out = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(log)],
         capture_output=True,
@@ -53,7 +52,7 @@ def report(tmp_path: Path) -> list[str]:
     return out.stdout.splitlines()
 
 
-def test_spark_needs_no_java_on_the_path_and_no_place_to_keep_things(report: list[str]) -> None:
+def test_spark_needs_no_java_on_the_path(report: list[str]) -> None:
     verdict, inherited, pid, unpacks_in_its_folder, queried = report
 
     assert (verdict, queried) == ("valid", "1 valid")
@@ -112,84 +111,6 @@ def test_a_java_that_does_not_start_tells_its_last_reason(tmp_path: Path) -> Non
     with pytest.raises(jvm.SparkUnavailable, match=r"did not start: Caused by: too few files$"):
         started.connection()
     started.close()
-
-
-def test_the_archive_of_java_can_be_switched_off_and_few_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MINICLUSTER_CACHE", "off")
-    assert jvm.archive_path(Path("java"), 25) is None
-    monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path))
-    assert jvm.archive_path(Path("java"), 21) is None, "it writes none by itself"
-    for number in range(4):
-        old = tmp_path / f"spark-java25-{number}.aot"
-        old.write_text("of another Spark")
-        os.utime(old, (number, number))
-    (tmp_path / "writing-1-1").mkdir()  # of a process that was killed
-    archive = jvm.archive_path(Path("java"), 25)
-    assert archive is not None and archive.parent == tmp_path
-
-    with jvm._folder_for(archive) as folder:
-        kept = sorted(path.name for path in tmp_path.iterdir())
-        assert kept == ["spark-java25-2.aot", "spark-java25-3.aot", folder.path.name]
-
-
-def test_a_place_that_cannot_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MINICLUSTER_CACHE", str(tmp_path / "file" / "x"))
-    monkeypatch.setattr(session, "_users_java", lambda: None)
-
-    with pytest.raises(jvm.SparkUnavailable, match=r"file/x: cannot be written: Not a directory$"):
-        session.write_archive(lambda: pytest.fail("nothing is done for it"))
-
-
-def test_a_terminal_learns_how_java_starts_quicker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Started:
-        archive = tmp_path / "spark-java25.aot"
-
-    monkeypatch.setattr(session, "_jvm", Started())
-    hint = session.archive_hint()
-    assert hint is not None and "minicluster warm" in hint and str(tmp_path) in hint
-    Started.archive.touch()
-    assert session.archive_hint() is None
-    monkeypatch.setattr(session, "_jvm", None)
-    assert session.archive_hint() is None
-
-
-@pytest.mark.slow
-def test_java_writes_its_archive_when_it_is_told_to_and_starts_without_a_damaged_one(
-    tmp_path: Path,
-) -> None:
-    log = cluster().write(tmp_path / "log")
-    cache = tmp_path / "cache"
-    kept = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "minicluster", *arguments],
-            capture_output=True,
-            text=True,
-            env={**kept, "MINICLUSTER_CACHE": str(cache)},
-            cwd=Path(__file__).parents[2],
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    printed = run("warm")
-    (archive,) = cache.iterdir()
-    assert printed == f"archive {archive}\n"
-    written = archive.stat()
-    assert written.st_size > 1 << 26
-    assert run("verify", str(log)).startswith("VALID")
-    assert run("warm") == printed and archive.stat().st_mtime_ns == written.st_mtime_ns
-    os.truncate(archive, written.st_size // 2)
-    assert run("verify", str(log)).startswith("VALID")
-    archive.write_bytes(bytes(written.st_size // 2))  # its first page is the last to be written
-    assert run("verify", str(log)).startswith("VALID")
 
 
 @pytest.mark.parametrize(

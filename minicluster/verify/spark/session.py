@@ -13,14 +13,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.verify.spark.jvm import (
     Jvm,
     SparkUnavailable,
-    archive_path,
     java_version,
     wheel_java,
 )
@@ -68,44 +67,8 @@ def warm_up(*, master: str | None = None, remote: str | None = None) -> None:
     from_wheel = wheel_java()
     if from_wheel is not None:
         java, version = from_wheel
-        _jvm = Jvm(java, version=version, archive=archive_path(java, version))
+        _jvm = Jvm(java, version=version)
         _end_with_this_process()
-
-
-def archive_hint() -> str | None:
-    """One line about the archive of classes that this process's Java does without."""
-    archive = None if _jvm is None else _jvm.archive
-    if archive is None or archive.is_file():
-        return None
-    return (
-        "`minicluster warm`, once, lets Java start in half the time: it leaves 190 MB in "
-        f"{archive.parent} (MINICLUSTER_CACHE=off: never)"
-    )
-
-
-def write_archive(work: Callable[[], object]) -> Path | None:
-    """Let Java write the archive of the classes that typical work takes; this takes a minute.
-
-    One that is there already stays.
-
-    Shapes:  -> the archive that later runs find, None where this Java makes none.
-    Errors:  SparkUnavailable where Spark does not start or nothing can be written.
-    """
-    global _jvm
-    from_wheel = wheel_java()
-    archive = None if from_wheel is None or _users_java() is not None else archive_path(*from_wheel)
-    if from_wheel is None or archive is None or archive.is_file():
-        return archive
-    java, version = from_wheel
-    writer = Jvm(java, version=version, archive=archive, writes=True)
-    close()
-    _jvm = writer
-    _end_with_this_process()
-    work()
-    close()
-    if not archive.is_file():
-        raise SparkUnavailable(f"{archive}: Java did not write it")
-    return archive
 
 
 def spark_session(
