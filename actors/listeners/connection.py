@@ -6,25 +6,23 @@ and a client that never reads costs one response.
 
 One thread serves all connections, and a request of some megabytes may take seconds to decode. So
 the machine passes large requests and responses on (``Decode``, ``Encode``), for another thread to
-read or write their bytes, in parts, so that one does not wait for all of another.
+read or write their bytes.
 
 Source:  Selector, SocketServer.Processor, RequestContext.parseRequest, KafkaApis (KIP-511).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.protocol import ErrorCode, Message, ProtocolError, encode
+from minicluster.protocol import ErrorCode, ProtocolError, encode
 from minicluster.protocol.api import API_VERSIONS
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import (
     decode_limited,
-    decode_limited_in_parts,
     decode_prefix,
-    encode_in_parts,
     has_many_elements,
 )
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
@@ -33,7 +31,6 @@ RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress
 LARGE_BYTES = 64 * 1024  # of a request
 MANY_ELEMENTS = 2_000  # of a response
-ELEMENTS_PER_PART = 2_000  # of a large one: some 10 ms of the processor
 ELEMENTS_MAX = 50_000  # of a request: more than a cluster in a test has topics and partitions
 _SIZE = 4
 _FIRST = 8  # api key, version, correlation id
@@ -70,12 +67,9 @@ class Decode:
     served: Mapping[int, range]
     frame: bytes
 
-    def result(self) -> Generator[None, None, Deliver | Write | Close]:
-        """What the request leads to; it takes long, a part of it with each next()."""
-        try:
-            return (yield from read_in_parts(self.served, self.frame))
-        except ProtocolError as error:
-            return Close(str(error))
+    def result(self) -> Deliver | Write | Close:
+        """The effect of the request; it takes long."""
+        return read_request(self.served, self.frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +79,10 @@ class Encode:
     response: Any
     deliver: Deliver
 
-    def result(self) -> Generator[None, None, Write | Close]:
-        """The bytes of the response; it takes long, a part of it with each next()."""
+    def result(self) -> Write | Close:
+        """The bytes of the response; it takes long."""
         try:
-            body = yield from encode_in_parts(
-                self.response, self.deliver.version, ELEMENTS_PER_PART
-            )
-            return _framed(_header(self.deliver) + body)
+            return write_response(self.response, self.deliver)
         except ProtocolError as error:
             return Close(str(error))
 
@@ -193,55 +184,6 @@ class ClientConnection:
 
 def read_request(served: Mapping[int, range], frame: bytes) -> Deliver | Write | Close:
     """A request in bytes, the response to one in an unknown version, or why it is not served."""
-    try:
-        begun = _begin(served, frame)
-        if not isinstance(begun, _Begun):
-            return begun
-        request = decode_limited(begun.kind, frame, begun.version, begun.end, ELEMENTS_MAX)
-    except ProtocolError as error:
-        return Close(str(error))
-    return begun.delivered(request)
-
-
-def read_in_parts(
-    served: Mapping[int, range], frame: bytes
-) -> Generator[None, None, Deliver | Write | Close]:
-    """The same, a part of it with each next().
-
-    Errors:  ProtocolError.
-    """
-    begun = _begin(served, frame)
-    if not isinstance(begun, _Begun):
-        return begun
-    request = yield from decode_limited_in_parts(
-        begun.kind, frame, begun.version, begun.end, ELEMENTS_MAX, ELEMENTS_PER_PART
-    )
-    return begun.delivered(request)
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A request whose header is read.
-
-    Shapes:  end: the offset behind the header.
-    """
-
-    kind: type[Message]
-    version: int
-    header: RequestHeader
-    end: int
-
-    def delivered(self, request: Any) -> Deliver:
-        """With its body."""
-        header = self.header
-        return Deliver(request, self.version, header.correlation_id, header.client_id or "")
-
-
-def _begin(served: Mapping[int, range], frame: bytes) -> _Begun | Write | Close:
-    """Read the header.
-
-    Errors:  ProtocolError.
-    """
     if len(frame) < _FIRST:
         return Close(f"a header of {len(frame)} bytes")
     key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -253,8 +195,12 @@ def _begin(served: Mapping[int, range], frame: bytes) -> _Begun | Write | Close:
             return _unsupported_api_versions(int.from_bytes(frame[4:8], "big"), versions)
         return Close(f"{APIS[key].name} v{version}, which is not served")
     api = APIS[key]
-    header, end = decode_prefix(RequestHeader, frame, api.request_header_version(version))
-    return _Begun(api.request, version, header, end)
+    try:
+        header, end = decode_prefix(RequestHeader, frame, api.request_header_version(version))
+        request = decode_limited(api.request, frame, version, end, ELEMENTS_MAX)
+    except ProtocolError as error:
+        return Close(str(error))
+    return Deliver(request, version, header.correlation_id, header.client_id or "")
 
 
 def write_response(response: Any, deliver: Deliver) -> Write:
@@ -262,12 +208,9 @@ def write_response(response: Any, deliver: Deliver) -> Write:
 
     Errors:  ProtocolError for one that the request's version cannot carry.
     """
-    return _framed(_header(deliver) + encode(response, deliver.version))
-
-
-def _header(deliver: Deliver) -> bytes:
     version = APIS[deliver.request.api_key].response_header_version(deliver.version)
-    return encode(ResponseHeader(correlation_id=deliver.correlation_id), version)
+    header = encode(ResponseHeader(correlation_id=deliver.correlation_id), version)
+    return _framed(header + encode(response, deliver.version))
 
 
 def _framed(data: bytes) -> Write:

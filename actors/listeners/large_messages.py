@@ -1,4 +1,4 @@
-"""The thread that decodes large requests and encodes large responses, a part of each in turn.
+"""The thread that decodes large requests and encodes large responses.
 
 The interpreter lets the thread of I/O take its turns meanwhile, so other connections are served.
 One thread, not several: each that calculates makes all others wait longer for the interpreter.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from minicluster.actors.listeners.connection import Decode, Encode
 
 Then = Callable[[Any], None]
-Work = tuple[Generator[None, None, Any], Then]
+Work = tuple[Decode | Encode, Then]
 
 
 class LargeMessages:
@@ -32,7 +32,7 @@ class LargeMessages:
                 target=self._run, name="minicluster-large-messages", daemon=True
             )
             self._thread.start()
-        self._work.put((effect.result(), then))
+        self._work.put((effect, then))
 
     def close(self, timeout_s: float) -> None:
         """End the thread after what it does now."""
@@ -44,19 +44,9 @@ class LargeMessages:
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
+            effect, then = work
             try:
-                if _take_part(*work):
-                    self._work.put(work)  # behind what has come meanwhile
+                then(effect.result())
             except Exception as error:
                 self._failed(error)
-            del work  # else it is kept until the next one comes
-
-
-def _take_part(parts: Generator[None, None, Any], then: Then) -> bool:
-    """Make a part of a result; -> whether others follow."""
-    try:
-        next(parts)
-    except StopIteration as end:
-        then(end.value)
-        return False
-    return True
+            del work, effect, then  # else they are kept until the next one comes

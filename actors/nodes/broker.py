@@ -11,7 +11,7 @@ that is a controller as well, the controller's quorum machine has the log, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -34,7 +34,6 @@ from minicluster.actors.nodes.quorum_shell import (
     static_configs,
 )
 from minicluster.actors.nodes.replica_manager import (
-    REPLICA_APIS,
     ActiveController,
     BeginControlledShutdown,
     BrokerEpoch,
@@ -58,7 +57,6 @@ from minicluster.broker.lifecycle import (
 from minicluster.metadata.image.configs import CORDONED_LOG_DIRS
 from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.messages import BrokerRegistrationRequest
-from minicluster.protocol.slices import SLICED
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
@@ -72,8 +70,6 @@ class BeginShutdown:
 
 class BrokerRoles(Shell):
     """Lifecycle and client API in one mailbox; a subclass has the quorum's view of the log."""
-
-    in_slices: ClassVar = {kind: cut for kind, cut in SLICED.items() if kind not in REPLICA_APIS}
 
     def compose(
         self,

@@ -6,7 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
@@ -18,7 +18,6 @@ from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.effects import Continue, Effect
 from minicluster.protocol.error_responses.places import Place
-from minicluster.protocol.slices import SLICED
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
@@ -123,8 +122,6 @@ class ReplicaManager(Shell):
     Units:   its machines go by the clock, which shows the time of day until it leaves out a stall;
              records and their retention go by the time of day.
     """
-
-    in_slices: ClassVar = {kind: cut for kind, cut in SLICED.items() if kind in REPLICA_APIS}
 
     def __init__(self, context: NodeContext, *, removes_strays: bool = True) -> None:
         super().__init__(context)

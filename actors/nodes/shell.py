@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from minicluster import effects as fx
@@ -19,15 +19,12 @@ from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.nodes.large_requests import LargeRequest, Slice
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
-from minicluster.protocol.schema import Message
-from minicluster.protocol.slices import Sliced
 from minicluster.rules import Rules
 
 
@@ -96,9 +93,6 @@ class Shell(ClusterActor):
     and ``on_message``. The effects of their own machines are in ``interpreters``.
     """
 
-    in_slices: ClassVar[Mapping[type[Message], Sliced]] = {}
-    """The requests of this node's machines that are handled in slices where they are large."""
-
     # Beyond 30 attributes in its dictionary, an instance shares no keys with the others of its
     # class, and CPython looks each of its methods up by name; so those of the bases have slots.
     __slots__ = (
@@ -143,7 +137,6 @@ class Shell(ClusterActor):
             Completion: self.on_response,
             Wakeup: self._wakeup,
             ClockChanged: self._clock_changed,
-            LargeRequest: self._next_slice,
             fx.Continue: self.on_continue,
         }
 
@@ -198,16 +191,7 @@ class Shell(ClusterActor):
 
     def _packet(self, packet: Packet) -> None:
         self.network.handling(packet)
-        sliced = self.in_slices.get(type(packet.body))
-        if sliced is not None and sliced.count(packet.body) > sliced.size:
-            self._next_slice(LargeRequest(packet, sliced))
-        else:
-            self.on_packet(packet)
-
-    def _next_slice(self, large: LargeRequest) -> None:
-        self.on_packet(large.next_slice())
-        if large:
-            self.deliver(large)  # behind what has come meanwhile
+        self.on_packet(packet)
 
     def _wakeup(self, wakeup: Wakeup) -> None:
         name = wakeup.name
@@ -242,11 +226,6 @@ class Shell(ClusterActor):
 
     def _respond(self, respond: fx.Respond) -> None:
         token, response = respond.token, respond.response
-        if type(token) is Slice:
-            large = token.whole
-            if not large.responded(token, response):
-                return
-            token, response = large.packet, large.response()
         if response is None:  # a produce with acks=0
             self.network.forget(token)
         else:

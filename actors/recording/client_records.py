@@ -28,7 +28,6 @@ from minicluster.protocol.messages import (
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
-from minicluster.protocol.slices import SLICED
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 from minicluster.replica.requests import fetch
 
@@ -169,16 +168,9 @@ def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator
 
 
 def _listed(request: ListOffsetsRequest, response: Any) -> Iterator[Row]:
-    """The end of a partition as a consumer sees it that reads uncommitted transactions.
-
-    Not of a request that was handled in slices: its ends are of several moments, at each of which
-    other responses may have left.
-    """
+    """The end of a partition as a consumer sees it that reads uncommitted transactions."""
     if request.replica_id != fetch.CONSUMER or request.isolation_level:
         return  # another id receives the log's end, that of a debugging consumer as well
-    sliced = SLICED[ListOffsetsRequest]
-    if sliced.count(request) > sliced.size:
-        return
     wanted = {
         (topic.name, partition.partition_index)
         for topic in request.topics

@@ -6,12 +6,11 @@ for each version when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from minicluster.protocol.decoder import compile_decoder, compile_decoder_in_parts
-from minicluster.protocol.encoder import compile_encoder, compile_encoder_in_parts
+from minicluster.protocol.decoder import compile_decoder
+from minicluster.protocol.encoder import compile_encoder
 from minicluster.protocol.errors import ProtocolError, UnsupportedVersion
 from minicluster.protocol.schema import Message
 from minicluster.protocol.source import BAD_BYTES, BAD_VALUES, explain_decoding, explain_encoding
@@ -41,22 +40,6 @@ def encode(message: Message, version: int) -> bytes:
         encoder = cls.encoders[version] = compile_encoder(cls, version)
     try:
         return encoder(message)
-    except BAD_VALUES as error:
-        raise explain_encoding(message, version, error) from error
-
-
-def encode_in_parts(
-    message: Message, version: int, elements_per_part: int
-) -> Generator[None, None, bytes]:
-    """The same, a part of so many elements with each next().
-
-    Errors:  as ``encode``.
-    """
-    cls = message.__class__
-    check_version(cls, version)
-    try:
-        encoder = _encoder_in_parts(cls, version, elements_per_part)  # type: ignore[arg-type]
-        return (yield from encoder(message))
     except BAD_VALUES as error:
         raise explain_encoding(message, version, error) from error
 
@@ -119,26 +102,7 @@ def decode_limited(cls: type[_M], data: bytes, version: int, offset: int, elemen
     return cast("_M", message)
 
 
-def decode_limited_in_parts(
-    cls: type[_M], data: bytes, version: int, offset: int, elements_max: int, elements_per_part: int
-) -> Generator[None, None, _M]:
-    """The same, a part of so many elements with each next().
-
-    Errors:  as ``decode_limited``.
-    """
-    check_version(cls, version)
-    size = len(data)
-    try:
-        decoder = _decoder_in_parts(cls, version, elements_max, elements_per_part)  # type: ignore[arg-type]
-        message, _ = yield from decoder(data, offset, size)
-    except BAD_BYTES as error:
-        raise explain_decoding(cls, version, size, error) from error
-    return cast("_M", message)
-
-
 _limited_decoder = cache(compile_decoder)
-_encoder_in_parts = cache(compile_encoder_in_parts)
-_decoder_in_parts = cache(compile_decoder_in_parts)
 
 
 def has_many_elements(message: Message, many: int) -> bool:

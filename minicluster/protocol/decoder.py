@@ -32,7 +32,7 @@ all elements of a message; of a set those count that differ.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from minicluster.protocol.encoder import MAX_STRING_BYTES
@@ -90,15 +90,8 @@ class _Decoder:
     field needs besides waits in ``after``: it can follow only behind the one call that reads all.
     """
 
-    def __init__(
-        self,
-        cls: type[Message],
-        version: int,
-        elements_max: int | None,
-        elements_per_part: int | None,
-    ) -> None:
+    def __init__(self, cls: type[Message], version: int, elements_max: int | None) -> None:
         self.version = version
-        self.elements_per_part = elements_per_part
         self.elements_max = elements_max
         self.flexible = version in cls.flexible_versions
         self.source = Source(f"{cls.__name__} v{version} decode", _CONSTANTS)
@@ -300,7 +293,6 @@ class _Decoder:
             add(f"{seen} = set()", path)
         add(f"for _ in range({size}):", path)
         self.source.depth += 1
-        self.source.pause(self.elements_per_part, path)
         if counts_once:
             add(f"{start} = p", path)
         if spec.struct is not None:
@@ -341,29 +333,14 @@ def compile_decoder(
     return decoder_source(cls, version, elements_max).function("run")
 
 
-def compile_decoder_in_parts(
-    cls: type[Message], version: int, elements_max: int, elements_per_part: int
-) -> Callable[[bytes, int, int], Generator[None, None, tuple[Any, int]]]:
-    """The same as a generator, which yields after so many elements of arrays."""
-    return decoder_source(cls, version, elements_max, elements_per_part).function("run")
-
-
-def decoder_source(
-    cls: type[Message],
-    version: int,
-    elements_max: int | None = None,
-    elements_per_part: int | None = None,
-) -> Source:
-    """The source of these functions."""
-    decoder = _Decoder(cls, version, elements_max, elements_per_part)
+def decoder_source(cls: type[Message], version: int, elements_max: int | None = None) -> Source:
+    """The source of that function."""
+    decoder = _Decoder(cls, version, elements_max)
     source = decoder.source
     source.add("def run(b, p, e):")
     source.depth = 1
     if elements_max is not None:
         source.add("c = 0")
-    if elements_per_part is not None:
-        source.add("t = 0")
-        source.add("yield")  # a generator whether or not it has arrays
     decoder.struct(cls, "m", "")
     source.add("return m, p")
     return source

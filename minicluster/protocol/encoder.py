@@ -26,7 +26,7 @@ The last byte, ``c24``, says that there are no tagged fields. What a version can
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -84,11 +84,8 @@ class _Encoder:
     bytes: while a tagged field is written, whose size goes before it, that of a list of its own.
     """
 
-    def __init__(
-        self, cls: type[Message], version: int, elements_per_part: int | None = None
-    ) -> None:
+    def __init__(self, cls: type[Message], version: int) -> None:
         self.version = version
-        self.elements_per_part = elements_per_part
         self.flexible = version in cls.flexible_versions
         self.source = Source(f"{cls.__name__} v{version} encode", _CONSTANTS)
         self.run: list[Part] = []
@@ -286,7 +283,6 @@ class _Encoder:
                 add("pass", path)
         else:
             self.blob(spec.element, item, path, compact)
-        self.source.pause(self.elements_per_part, path)
         self.source.depth -= 1
 
 
@@ -295,26 +291,14 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any], bytes]:
     return encoder_source(cls, version).function("run")
 
 
-def compile_encoder_in_parts(
-    cls: type[Message], version: int, elements_per_part: int
-) -> Callable[[Any], Generator[None, None, bytes]]:
-    """The same as a generator, which yields after so many elements of arrays."""
-    return encoder_source(cls, version, elements_per_part).function("run")
-
-
-def encoder_source(
-    cls: type[Message], version: int, elements_per_part: int | None = None
-) -> Source:
-    """The source of these functions."""
-    encoder = _Encoder(cls, version, elements_per_part)
+def encoder_source(cls: type[Message], version: int) -> Source:
+    """The source of that function."""
+    encoder = _Encoder(cls, version)
     source = encoder.source
     source.add("def run(m):")
     source.depth = 1
     source.add("out = []")
     source.add("a = out.append")
-    if elements_per_part is not None:
-        source.add("t = 0")
-        source.add("yield")  # a generator whether or not it has arrays
     encoder.struct(cls, "m", "")
     encoder.flush()
     source.add("return b''.join(out)")

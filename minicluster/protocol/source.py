@@ -63,13 +63,6 @@ class Source:
         self.lines.append(" " * self.depth + text)
         self.parts.append(parts or ((path, "", ""),))
 
-    def pause(self, elements_per_part: int | None, path: str) -> None:
-        """End a part after so many elements, where it is made in parts."""
-        if elements_per_part is not None:
-            self.add("t += 1", path)
-            self.add(f"if t % {elements_per_part} == 0:", path)
-            self.add(" yield", path)
-
     def constant(self, value: Any) -> str:
         """The name or the text of a value that the function uses."""
         if value is None or isinstance(value, (bool, int, str, bytes)):

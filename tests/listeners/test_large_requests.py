@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import queue
 import threading
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +22,6 @@ from minicluster.actors.listeners.connection import (
     Deliver,
     Encode,
     Write,
-    read_in_parts,
     read_request,
 )
 from minicluster.actors.listeners.large_messages import LargeMessages
@@ -85,11 +82,12 @@ def test_others_are_served_while_a_large_request_is_read(
     begun, may_end = threading.Event(), threading.Event()
 
     def slowly(served: Any, data: bytes) -> Any:
-        begun.set()
-        assert may_end.wait(60)
-        return (yield from read_in_parts(served, data))
+        if len(data) > LARGE_BYTES:
+            begun.set()
+            assert may_end.wait(60)
+        return read_request(served, data)
 
-    monkeypatch.setattr(connection, "read_in_parts", slowly)
+    monkeypatch.setattr(connection, "read_request", slowly)
     with RawClient(cluster) as large, RawClient(cluster) as leaving, RawClient(cluster) as other:
         large.write(naming_nothing(LARGE_BYTES))
         assert begun.wait(60)
@@ -141,37 +139,14 @@ def test_a_large_response_is_written_apart_from_the_others() -> None:
     assert isinstance(result, Write) and machine.on_encoded(result) == [result]
 
 
-@dataclass
-class Parts:
-    """A large response of so many parts; the first one ends once the event is set."""
-
-    name: str
-    count: int
-    may_continue: threading.Event | None = None
-
-    def result(self) -> Generator[None, None, Any]:
-        assert self.may_continue is None or self.may_continue.wait(60)
-        yield from itertools.repeat(None, self.count - 1)
-        return self.name
-
-
-def test_a_large_message_does_not_wait_for_all_of_another() -> None:
-    """Each makes a part in turn, so the shorter one is done first; an error ends its own alone."""
-    ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    may_continue = threading.Event()
-    large = LargeMessages(lambda error: ended.put(type(error)))
-    works: list[Any] = [
-        Parts("long", 9, may_continue),
-        Parts("short", 3),
-        Encode(None, None),  # type: ignore[arg-type]
-        Parts("longer", 5),
-    ]
-    for work in works:
-        large.put(work, ended.put)
-    may_continue.set()
-    order = [ended.get(timeout=60) for _ in range(4)]
+def test_an_error_in_a_large_message_does_not_end_its_thread() -> None:
+    results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    large = LargeMessages(results.put)
+    large.put(Encode(None, None), results.put)  # type: ignore[arg-type]
+    large.put(Decode(SERVED, b""), results.put)
+    assert isinstance(results.get(timeout=60), AttributeError)
+    assert results.get(timeout=60) == Close("a header of 0 bytes")
     large.close(60)
-    assert order == [AttributeError, "short", "longer", "long"]
 
 
 # Every API.

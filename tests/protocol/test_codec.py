@@ -10,7 +10,6 @@ import pytest
 
 from minicluster.protocol import ProtocolError, UnsupportedVersion, decode, decoder, encode, encoder
 from minicluster.protocol import schema as s
-from minicluster.protocol.codec import decode_limited_in_parts, encode_in_parts
 from minicluster.protocol.messages import (
     AlterPartitionRequest,
     ApiVersionsResponse,
@@ -260,17 +259,3 @@ def test_a_message_prints_as_the_call_that_makes_it() -> None:
         "new_isr_with_epochs=(AlterPartitionRequest.BrokerState(broker_id=2),))"
     )
     assert eval(repr(partition)) == partition
-
-
-def test_a_message_in_parts_is_made_a_few_elements_at_a_time() -> None:
-    """Of all its arrays; what is wrong with a field is told as of a message at once."""
-    topic = MetadataRequest.MetadataRequestTopic
-    message = MetadataRequest(topics=tuple(topic(name=f"t{n}") for n in range(7)))
-    assert len(list(encode_in_parts(message, 12, 3))) == 1 + 7 // 3
-    data = encode(message, 12)
-    assert len(list(decode_limited_in_parts(MetadataRequest, data, 12, 0, 7, 3))) == 1 + 7 // 3
-    with pytest.raises(ProtocolError, match="7 elements or more; at most 6 are read"):
-        list(decode_limited_in_parts(MetadataRequest, data, 12, 0, 6, 3))
-    wrong = MetadataRequest(topics=(topic(name="t"), topic(name=7)))  # type: ignore[arg-type]
-    with pytest.raises(ProtocolError, match=r"MetadataRequest v12, field topics.name"):
-        list(encode_in_parts(wrong, 12, 3))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Generator
 from typing import Any, get_args
 
 import pytest
@@ -12,22 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from minicluster.protocol import Message, decode, decode_prefix, encode
-from minicluster.protocol.codec import decode_limited, decode_limited_in_parts, encode_in_parts
 from minicluster.protocol.json_form import from_json, to_json, to_json_text
 from minicluster.protocol.json_writer import RecordsForm
 from tests.protocol.values import class_name, every_class, versioned
 
 CLASSES = every_class()
 RECORDS_FORMS: tuple[RecordsForm, ...] = get_args(RecordsForm)
-
-
-def whole(parts: Generator[None, None, Any]) -> Any:
-    """The result of all parts."""
-    while True:
-        try:
-            next(parts)
-        except StopIteration as end:
-            return end.value
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=class_name)
@@ -47,9 +36,6 @@ def test_a_message_survives_bytes_and_json(cls: type[Message], data: Any) -> Non
     assert decode_prefix(cls, b"ab" + encoded + b"cd", version, 2) == (message, len(encoded) + 2)
     assert from_json(cls, to_json(message, version), version) == message
     assert from_json(cls, to_json(message, version, defaults=True), version) == message
-    assert whole(encode_in_parts(message, version, 2)) == encoded
-    limited = decode_limited(cls, encoded, version, 0, 1_000)
-    assert whole(decode_limited_in_parts(cls, encoded, version, 0, 1_000, 2)) == limited
     for records in RECORDS_FORMS:
         text = json.dumps(to_json(message, version, records=records), separators=(",", ":"))
         assert to_json_text(message, version, records=records) == text
