@@ -266,6 +266,14 @@ class Rules:
     # memory alone (GroupMetadataManager.classicGroupJoinToClassicGroup).
     refused_join_forgets_empty_group: bool = field(default=False, metadata={"bug": True})
 
+    # -- Bugs of the authorization that are fixed --
+    # An ACL whose name sorts before ``*`` and shares its first character with the resource's name
+    # makes the search for ``*`` start over for ever; two characters fail it with an exception
+    # (StandardAuthorizerData.checkSection). Whoever asks needs no right.
+    wildcard_search_starts_over: bool = field(default=False, metadata={"bug": True})
+    # An ACL for ``*`` leaves out longer names that begin with an asterisk (the same method).
+    wildcard_acl_skips_longer_names: bool = field(default=False, metadata={"bug": True})
+
     # -- Bugs of the quorum that are fixed --
     # An acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.
     late_begin_acknowledgement_is_fatal: bool = field(
