@@ -273,6 +273,9 @@ class Rules:
     wildcard_search_starts_over: bool = field(default=False, metadata={"bug": True})
     # An ACL for ``*`` leaves out longer names that begin with an asterisk (the same method).
     wildcard_acl_skips_longer_names: bool = field(default=False, metadata={"bug": True})
+    # A SCRAM proof of another length than the hash ends the connection without a response
+    # (ScramFormatter.xor throws what ScramSaslServer.evaluateResponse does not catch).
+    odd_scram_proof_has_no_response: bool = field(default=False, metadata={"bug": True})
 
     # -- Bugs of the quorum that are fixed --
     # An acknowledgement of BeginQuorumEpoch by a voter that was removed ends the leader.

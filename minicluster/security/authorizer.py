@@ -136,7 +136,8 @@ class StandardAuthorizer:
         # That is how super users get through, and everybody where no ACL names it.
         if self.authorizes(requester, operation, resource_type, "hardcode"):
             return True
-        allowed, denied = set(), set()
+        allowed: set[tuple[PatternType, str]] = set()
+        denied: set[tuple[PatternType, str]] = set()
         for acl in self._of_type(resource_type):
             if acl.operation in (operation, Operation.ALL) and _is_for(acl, requester):
                 names = denied if acl.permission is Permission.DENY else allowed
