@@ -88,7 +88,8 @@ class MiniCluster:
     What it shows is public, and stands in docs/reference/api.md; everything else is ``inside`` it.
 
     Shapes:  every action of a scenario is a method.
-    Units:   durations are text with a unit (``10s``); times are the cluster's, in milliseconds.
+    Units:   durations are text with a unit (``10s``) or seconds; times are milliseconds of the
+             cluster's clock.
     Errors:  UserError for invalid arguments; ActorCrashed and InvariantViolated from any wait.
     """
 
@@ -117,8 +118,8 @@ class MiniCluster:
     held = _face(network.held)
 
     respond = _face(answers.respond)
-    drop = _face(answers.drop)
-    close = _face(answers.close)
+    drop_responses = _face(answers.drop_responses)
+    close_connections = _face(answers.close_connections)
     intercept = _face(answers.intercept)
 
     kill = _face(processes.kill)
@@ -135,6 +136,7 @@ class MiniCluster:
 
     slow_disk = _face(disks.slow_disk)
     flush_off = _face(disks.flush_off)
+    flush_on = _face(disks.flush_on)
     fail_dir = _face(disks.fail_dir)
     repair_dir = _face(disks.repair_dir)
 

@@ -28,6 +28,7 @@ from minicluster.scenario.bounds import (
     PARTITIONS_MAX,
     REPLICAS_MAX,
     checked_text,
+    shown,
     whole_number,
 )
 
@@ -252,7 +253,7 @@ def _static(name: str, value: Any) -> str:
     except InvalidConfig as error:
         if not name.endswith(".ms"):
             raise UserError(f"config: {error}") from None
-        return str(parse_duration_ms(text, what=f"config: {name}"))
+        return str(_with_unit(text, f"config: {name}"))
     return text
 
 
@@ -263,8 +264,15 @@ def _milliseconds(name: str, value: Any) -> int:
         value = int(text)
     if isinstance(value, int) and not isinstance(value, bool):
         return whole_number(value, what, int(name in ABOVE_ZERO), LONGEST_MS)
-    duration_ms = parse_duration_ms(value, what=what)
-    return whole_number(duration_ms, what, int(name in ABOVE_ZERO), LONGEST_MS)
+    return whole_number(_with_unit(value, what), what, int(name in ABOVE_ZERO), LONGEST_MS)
+
+
+def _with_unit(value: object, what: str) -> int:
+    """A duration in place of milliseconds, which are what a number means in a config."""
+    if isinstance(value, str) and value.strip()[-1:].isalpha():
+        return parse_duration_ms(value, what=what)
+    example = "milliseconds, or text with a unit, such as '10s'"
+    raise UserError(f"{what}: {shown(value)} is not a duration; write {example}")
 
 
 def _count(name: str, value: Any) -> int:

@@ -15,7 +15,7 @@ from minicluster.protocol.api_keys import BY_NAME
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.protocol.versions import parse_versions
 from minicluster.scenario.actions.action import Action, arguments_of
-from minicluster.scenario.actions.answers import Close, Drop, Respond
+from minicluster.scenario.actions.answers import CloseConnections, DropResponses, Respond
 from minicluster.scenario.actions.arguments import Selector
 from minicluster.scenario.actions.network import Delay
 from minicluster.scenario.actions.nodes import (
@@ -71,16 +71,19 @@ def impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator[
         case SetConfig() as change:
             if (bad := _bad_change(change, others)) is not None:
                 yield ("key",), bad
-        case Respond() | Drop() | Close() | Delay(src=None) as answer:
+        case Respond() | DropResponses() | CloseConnections() | Delay(src=None) as answer:
             yield from _never_sent(answer)
         case AddVoter() | RemoveVoter():
             if not _voters_change(step, scenario):
                 yield ("do",), "voters change with kraft.version 1; upgrade_kraft_version before it"
         case FailDir() | RepairDir() as broken:
             count = len(str(scenario.config.get(_LOG_DIRS, "d0")).split(","))
-            if broken.dir >= count:
+            if broken.directory >= count:
                 has = "1 log directory" if count == 1 else f"{count} log directories"
-                yield ("dir",), f"each broker has {has}, counted from 0; not {broken.dir}"
+                yield (
+                    ("directory",),
+                    f"each broker has {has}, counted from 0; not {broken.directory}",
+                )
         case SlowDisk() as slow:
             yield from _never_slow(slow, scenario)
         case Action() as link if {"src", "dst"} <= set(arguments_of(type(link))):
@@ -149,7 +152,9 @@ def _bad_config(name: str, value: Any, others: OtherChecks) -> str | None:
     return None
 
 
-def _never_sent(answer: Respond | Drop | Close | Delay) -> Iterator[tuple[Path, str]]:
+def _never_sent(
+    answer: Respond | DropResponses | CloseConnections | Delay,
+) -> Iterator[tuple[Path, str]]:
     """Why no client sends a request that an answer is for."""
     for api in answer.api or ():
         if api not in BY_NAME:

@@ -49,7 +49,12 @@ from minicluster.scenario.vocabulary import ACTIONS
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": ["string", "integer"]}
-_DURATION: Schema = {"type": "string", "pattern": r"^([0-9.]+(ms|s|m|h))+$"}
+_DURATION: Schema = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^([0-9.]+(ms|s|m|h))+$"},
+    ]
+}
 _NODE: Schema = {"type": ["string", "integer"]}
 _SOME_NODES: Schema = {"anyOf": [_NODE, {"type": "array", "items": _NODE, "minItems": 1}]}
 _WORDS: Schema = {

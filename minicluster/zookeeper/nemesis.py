@@ -125,7 +125,7 @@ def _unclean(draws: Draws, name: str, world: World) -> Events:
     down = format_duration(draws.between(f"{name}/down", 8_000, 25_000))
     yield after_ms, {"do": "bounce", "node": leader, "down": down}
     if draws.flip(f"{name}/requested"):
-        step = {"do": "elect", "partitions": f"{UNCLEAN_TOPIC}-0", "type": "UNCLEAN"}
+        step = {"do": "elect", "partitions": f"{UNCLEAN_TOPIC}-0", "election_type": "UNCLEAN"}
         yield after_ms + 7_000, {**step, "may_fail": True, "within": "3s"}
 
 

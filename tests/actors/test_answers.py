@@ -227,7 +227,11 @@ def test_a_member_whose_join_got_no_response_joins_again(runtime: str) -> None:
     ) as cluster:
         cluster.create_topic("orders", replicas=1)
         cluster.produce("orders")
-        lost = cluster.close("JoinGroup") if runtime == "threaded" else cluster.drop("JoinGroup")
+        lost = (
+            cluster.close_connections("JoinGroup")
+            if runtime == "threaded"
+            else cluster.drop_responses("JoinGroup")
+        )
         found = cluster.consume("orders", count=1, within="3m")
         assert isinstance(found, list) and len(found) == 1 and lost.hits == 1
 
@@ -238,7 +242,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_commit_leaves_one_outcome(
     runtime: str, when: Any, tmp_path: Path
 ) -> None:
     with started(runtime) as cluster:
-        ended = cluster.close("EndTxn", when=when)
+        ended = cluster.close_connections("EndTxn", when=when)
         [transaction] = cluster.transaction("orders", count=2)
         assert transaction.outcome == "committed" and ended.hits == 1
         found = cluster.consume("orders", count=2, isolation="read_committed")
@@ -251,7 +255,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_commit_leaves_one_outcome(
 
 
 def test_a_request_that_is_dropped_before_it_arrives_has_no_effect(cluster: MiniCluster) -> None:
-    dropped = cluster.drop("Produce", when="before")
+    dropped = cluster.drop_responses("Produce", when="before")
     [outcome] = cluster.produce("orders", within="3s")
     assert outcome.failure == "timeout" and dropped.hits == 1 and not values(cluster)
 
@@ -417,16 +421,16 @@ def test_mistakes_are_told_in_one_line(cluster: MiniCluster) -> None:
     with pytest.raises(UserError, match=r"respond: error: unknown error 'REQUEST_TIMEDOUT'.*OUT"):
         cluster.respond("Produce", "REQUEST_TIMEDOUT")
     with pytest.raises(UserError, match=r"versions: Produce has versions \d+ to \d+, none of 99"):
-        cluster.drop("Produce", versions=99)
+        cluster.drop_responses("Produce", versions=99)
     with pytest.raises(UserError, match="no client sends ZooKeeperPing"):
-        cluster.close("ZooKeeperPing")
+        cluster.close_connections("ZooKeeperPing")
 
 
 def test_the_same_seed_gives_the_same_answers() -> None:
     def trace() -> str:
         with started() as cluster:
             cluster.respond("Produce", "REQUEST_TIMED_OUT", when="after", times=2)
-            cluster.drop("EndTxn")
+            cluster.drop_responses("EndTxn")
             cluster.produce("orders", count=3, idempotent=True)
             cluster.transaction("orders", within="3m")
             assert json.dumps([row["answer"] for row in answered(cluster)])

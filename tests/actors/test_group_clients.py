@@ -41,7 +41,9 @@ def test_transactions_in_a_long_run_keep_their_rate_and_the_latest_ones(
     cluster: MiniCluster,
 ) -> None:
     inside(cluster).recorder.own_records_max = 2
-    latest = cluster.transaction("alpha", id="t", count=1, rate=2, lasting="5s", abort_every=3)
+    latest = cluster.transaction(
+        "alpha", transactional_id="t", count=1, rate=2, lasting="5s", abort_every=3
+    )
     cluster.run_for("8s")
     [load] = inside(cluster).loads
     assert len(latest) == 2 and 5 < load.begun <= 10

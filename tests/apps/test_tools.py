@@ -201,7 +201,7 @@ def test_a_group_is_listed_described_reset_and_deleted(shell: Shell, protocol: s
 
 def test_transactions_are_listed_described_and_found_hanging(shell: Shell) -> None:
     topic = shell.topic("transacted")
-    shell.cluster.transaction(topic, id="shop", count=2)
+    shell.cluster.transaction(topic, transactional_id="shop", count=2)
     assert "shop" in shell.run(TRANSACTIONS, "list")
     described = shell.run(TRANSACTIONS, "describe", "--transactional-id", "shop")
     assert "CompleteCommit" in described

@@ -30,7 +30,7 @@ steps:
   - {do: produce, topic: orders, count: 3}
   - {do: kill, node: leader(orders-0)}
   - {until: leader(orders-0) != none, within: 30s}
-  - {do: elect, type: PREFERRED, partitions: orders-0}
+  - {do: elect, election_type: PREFERRED, partitions: orders-0}
 """
 LATE = STORY.replace("kill", "pause").replace("within: 30s", "within: 1s")
 WORDS = {str(verdict) for verdict in Verdict}

@@ -170,7 +170,7 @@ steps:
   - {do: create_topic, name: uneven, assignment: [[1, 2], [1]]}
   - {do: create_topic, name: nobody, assignment: [[]]}
   - {do: respond, api: Produce, error: REQUEST_TIMED_OUT, versions: 9-3}
-  - {do: drop, api: AlterReplicaState}
+  - {do: drop_responses, api: AlterReplicaState}
   - {do: kill, node: client(shop)}
   - {do: bounce, node: [clients, broker(1)]}
   - {do: transform, topic: orders, to: nowhere}
@@ -354,7 +354,7 @@ OF_BROKERS = "brokers are 1 to 3"
          f"52: replicas of reassign is of brokers, which node 103 is not; {OF_BROKERS}"),
         ("{do: produce, topic: orders, to: active_controller()}",
          f"38: to of produce is of brokers, which nodes 101, 102, 103 are not; {OF_BROKERS}"),
-        ("{do: fail_dir, broker: 1, dir: 1}",
+        ("{do: fail_dir, broker: 1, directory: 1}",
          "36: each broker has 1 log directory, counted from 0; not 1"),
         ("{until: leader(__consumer_offsets-50) == 1}",
          "13: there is no partition __consumer_offsets-50; those of __consumer_offsets are "

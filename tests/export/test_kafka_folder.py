@@ -64,8 +64,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("exported")
     with MiniCluster(brokers=3, controllers=3, seed=11, config=CONFIG) as cluster:
         orders = cluster.create_topic("orders", partitions=2, replicas=3)
-        cluster.transaction(orders, id="t", count=4)
-        cluster.transaction(orders, id="t", count=2, end="abort")
+        cluster.transaction(orders, transactional_id="t", count=4)
+        cluster.transaction(orders, transactional_id="t", count=2, end="abort")
         cluster.consume(orders, group="g", count=4, isolation="read_committed")
         cluster.snapshot(cluster.controllers)
         killed_epoch = cluster.node(3).broker_epoch

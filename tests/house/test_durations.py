@@ -12,16 +12,25 @@ from minicluster.errors import UserError
 
 @pytest.mark.parametrize(
     ("text", "duration_ms"),
-    [("10s", 10_000), ("250ms", 250), ("1.5s", 1_500), ("1m30s", 90_000), ("2h", 7_200_000)],
+    [
+        *(("10s", 10_000), ("250ms", 250), ("1.5s", 1_500), ("1m30s", 90_000), ("2h", 7_200_000)),
+        *((10, 10_000), (0, 0), (0.25, 250), ("10", 10_000), ("1.5", 1_500)),
+    ],
 )
-def test_a_duration_has_a_unit(text: str, duration_ms: int) -> None:
+def test_a_duration_has_units_or_is_in_seconds(text: object, duration_ms: int) -> None:
     assert parse_duration_ms(text) == duration_ms
 
 
-@pytest.mark.parametrize("text", [10, 1.5, "10", "", "-1s", "10 parsecs", None, True])
+@pytest.mark.parametrize("text", [-1, float("nan"), "", "-1", "-1s", "10 parsecs", None, True])
 def test_anything_else_is_refused_in_one_line(text: object) -> None:
-    with pytest.raises(UserError, match=r"not a duration; write a number with a unit"):
+    with pytest.raises(UserError, match=r"not a duration; write seconds, or a number with a unit"):
         parse_duration_ms(text)
+
+
+@pytest.mark.parametrize("value", [1e12, 10**400, float("inf"), "9000h"])
+def test_a_year_is_the_longest(value: object) -> None:
+    with pytest.raises(UserError, match="more than a year"):
+        parse_duration_ms(value)
 
 
 @given(st.integers(min_value=0, max_value=10**9))

@@ -44,8 +44,8 @@ class Story:
                 "orders", partitions=3, replicas=3, min_isr=2, configs={"retention.ms": "86400000"}
             )
             before = cluster.produce(orders, count=30)
-            cluster.transaction(orders, id="t", count=6)
-            cluster.transaction(orders, id="t", count=3, end="abort")
+            cluster.transaction(orders, transactional_id="t", count=6)
+            cluster.transaction(orders, transactional_id="t", count=3, end="abort")
             cluster.consume(orders, group="g", count=12)
             killed = cluster.brokers[0]
             cluster.kill(killed)

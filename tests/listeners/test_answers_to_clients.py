@@ -75,7 +75,7 @@ def test_a_producer_asks_again_for_the_leader(cluster: MiniCluster) -> None:
 def test_a_connection_that_ends_within_a_commit_leaves_the_transaction_committed(
     cluster: MiniCluster, connections: Any
 ) -> None:
-    ended = cluster.close("EndTxn", connections=connections)
+    ended = cluster.close_connections("EndTxn", connections=connections)
     transactional = producer(cluster, **{"transactional.id": "t1"})
     transactional.init_transactions(LIMIT_S)
     transactional.begin_transaction()
@@ -88,7 +88,7 @@ def test_a_connection_that_ends_within_a_commit_leaves_the_transaction_committed
 def test_a_response_that_never_comes_ends_with_the_clients_own_timeout(
     cluster: MiniCluster,
 ) -> None:
-    lost = cluster.drop("Produce", client="app-1")
+    lost = cluster.drop_responses("Produce", client="app-1")
     errors: list[object] = []
     impatient = producer(cluster, **{"enable.idempotence": True, "socket.timeout.ms": 1_000})
     impatient.produce("orders", "again", on_delivery=lambda error, _: errors.append(error))

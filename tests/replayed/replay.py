@@ -260,11 +260,11 @@ class Replay:
         names = set(re.findall(r"'(.+?)-(\d+)'", logs))
         places = {self.held_in[name, int(index), int(broker)] for name, index in names}
         [place] = places
-        self.cluster.fail_dir(int(broker), dir=place)
+        self.cluster.fail_dir(int(broker), directory=place)
 
     def _put_back(self, broker: str) -> None:
         for place in range(3):
-            self.cluster.repair_dir(int(broker), dir=place)
+            self.cluster.repair_dir(int(broker), directory=place)
 
     def _erase(self, broker: str) -> None:
         """A directory without meta.properties: the broker ends while it starts."""
@@ -338,7 +338,7 @@ class Replay:
 
     def _elect(self, kind: str, *places: str) -> None:
         named = [place.replace(":", "-") for place in places]
-        self.cluster.elect(named, type=kind.upper())
+        self.cluster.elect(named, election_type=kind.upper())
 
     def _produce(self, name: str, count: str) -> None:
         topic = self.cluster.topic(name)

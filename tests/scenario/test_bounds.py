@@ -45,7 +45,7 @@ TOO_MUCH = {
         step(f"{{expect: '{'(' * 400}fenced(brokers){')' * 400}'}}"),
         "parentheses and lists nest deeper than 32 levels",
     ),
-    "directory": (step("{do: fail_dir, broker: broker(1), dir: 100}"), "from 0 to 99"),
+    "directory": (step("{do: fail_dir, broker: broker(1), directory: 100}"), "from 0 to 99"),
 }
 
 

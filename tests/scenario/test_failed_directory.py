@@ -104,7 +104,7 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
         cluster.run_for("1s")
         cluster.fail_dir(1)
         cluster.kill(2)
-        cluster.fail_dir(2, dir=1)
+        cluster.fail_dir(2, directory=1)
         notes = [(r["action"], r["phase"]) for r in inside(cluster).recorder.table("fault")]
         assert notes == [
             ("repair_dir", "note"), ("fail_dir", "start"),
@@ -117,6 +117,6 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
             (-1, "dir: -1 is not a whole number"),
         ):
             with pytest.raises(UserError, match=expected):
-                cluster.fail_dir(1, dir=wrong)
+                cluster.fail_dir(1, directory=wrong)
         with pytest.raises(UserError, match="has 0 log directories"):
             cluster.fail_dir(101)

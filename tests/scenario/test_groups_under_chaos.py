@@ -53,7 +53,8 @@ def play(seed: int, disturbances: int) -> None:
         cluster.create_topic("alpha", partitions=2, replicas=3, min_isr=2)
         written: list[Transaction] = []
         loads = [
-            cluster.transaction("alpha", id=f"t{n}", count=2, rate=1, abort_every=3) for n in (1, 2)
+            cluster.transaction("alpha", transactional_id=f"t{n}", count=2, rate=1, abort_every=3)
+            for n in (1, 2)
         ]
         protocol = "classic" if draws.flip("protocol") else "consumer"
         cluster.consume("alpha", members=4, isolation="read_committed", protocol=protocol)

@@ -33,10 +33,10 @@ def test_a_broker_without_a_directory_halts_and_another_leads_when_its_session_e
 ) -> None:
     with started({"log.dirs": "d0,d1"}, rules=rules, wire=True) as cluster:
         orders = cluster.topic("orders")
-        cluster.fail_dir(1, dir=1)
+        cluster.fail_dir(1, directory=1)
         cluster.run_for("3s")
         assert inside(cluster).is_running(1)
-        cluster.fail_dir(1, dir=0)
+        cluster.fail_dir(1, directory=0)
         cluster.run_for("10ms")
         assert not inside(cluster).is_running(1)
         assert reported(cluster)[-1] == ("exit", "note", "all log directories have failed")
@@ -49,8 +49,8 @@ def test_a_broker_without_a_directory_halts_and_another_leads_when_its_session_e
 
 def test_a_broker_halts_with_the_directory_of_its_metadata_log_though_another_works() -> None:
     with started(TWO_ON_ONE) as cluster:
-        cluster.fail_dir(1, dir=0)
-        cluster.fail_dir(2, dir=1)
+        cluster.fail_dir(1, directory=0)
+        cluster.fail_dir(2, directory=1)
         cluster.run_for("1s")
         assert cluster.brokers[0].is_running and not cluster.brokers[1].is_running
         why = "the directory of the metadata log has failed"

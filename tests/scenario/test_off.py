@@ -1,4 +1,4 @@
-"""Steps that end what they have begun: ``off: true``, which YAML reads as a name and a flag."""
+"""Steps that end what others have begun: flush_on, and mutate with ``planted: false``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ steps:
   - {do: produce, topic: orders, count: 2}
   - {do: flush_off, node: 1}
   - {do: produce, topic: orders, count: 2}
-  - {do: flush_off, node: 1, off: true}
+  - {do: flush_on, node: 1}
   - {do: produce, topic: orders, count: 2}
   - {do: kill, node: 1, lose_tail: unflushed}
 """
 
 
 def test_a_disk_that_flushes_again_keeps_what_comes_then(tmp_path: Path) -> None:
-    for script, kept in ((STORY, 6), (STORY.replace(", off: true", ""), 2)):
+    for script, kept in ((STORY, 6), (STORY.replace("flush_on", "flush_off"), 2)):
         ends: list[int] = []
         played = play(
             parse_scenario(script),
@@ -36,6 +36,6 @@ def test_a_disk_that_flushes_again_keeps_what_comes_then(tmp_path: Path) -> None
 
 
 def test_a_fault_is_taken_out_again() -> None:
-    steps = "steps:\n  - {do: mutate, fault: Z18}\n  - {do: mutate, fault: Z18, off: true}\n"
+    steps = "steps:\n  - {do: mutate, fault: Z18}\n  - {do: mutate, fault: Z18, planted: false}\n"
     scenario = parse_scenario(f"name: a fault for a while\ncluster: {{seed: 3}}\n{steps}")
-    assert [step.action.off for step in scenario.steps] == [False, True]
+    assert [step.action.planted for step in scenario.steps] == [True, False]

@@ -43,7 +43,7 @@ def scenario_of(name: str, seed: int, world: World) -> Scenario:
     events.sort(key=lambda event: event[0])
     steps: list[Step] = [*replicated_load(draws)]
     if world.clients:
-        load = {"do": "transaction", "topic": "alpha", "id": "t0", "rate": 1}
+        load = {"do": "transaction", "topic": "alpha", "transactional_id": "t0", "rate": 1}
         steps.append({**load, "count": 2, "abort_every": 2})
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
     last_ms = events[-1][0] + 5_000

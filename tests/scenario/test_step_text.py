@@ -112,7 +112,7 @@ SLIPS = {
     "create_topic orders 5": "'5' has no name; write one, as in partitions=5; create_topic takes",
     "fail_over now": "'now' has no name; write one, as in within=now; fail_over takes within",
     "wait 5s": "'5s' has no name; wait takes nothing",
-    "pause broker(1) lasting=5": "lasting: 5 is not a duration; write a number with a unit",
+    "pause broker(1) lasting=5 parsecs": "'parsecs' has no name",
     "expect": "something is missing",
     "expect 1 == 1": "reads nothing of the cluster",
     "expect leader(orders-0)": "is nodes, not a condition",

@@ -299,7 +299,7 @@ cluster: {controllers: 1, brokers: 1, seed: 3}
 steps:
   - {do: create_topic, name: orders, replicas: 1}
   - {do: produce, topic: orders, count: 3}
-  - {do: drop, api: Produce, when: after, topic: orders}
+  - {do: drop_responses, api: Produce, when: after, topic: orders}
   - {do: produce, topic: orders, within: 2s}
   - {do: transaction, topic: orders, count: 2}
   - {do: consume, topic: orders, count: 5}

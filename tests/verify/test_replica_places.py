@@ -37,7 +37,7 @@ def test_a_failed_directory_of_a_real_run_leads_nothing(tmp_path: Path) -> None:
         cluster.produce("orders", count=4)
         cluster.run_for("2s")
         leader = orders[0].leader
-        cluster.fail_dir(leader, dir=0)
+        cluster.fail_dir(leader, directory=0)
         cluster.run_for("60s")
         run = cluster.save(tmp_path / "run")
     online = parquet.read_table(run / "trace" / "replica_log.parquet")["online"].to_pylist()

@@ -26,7 +26,13 @@ from minicluster.protocol.versions import parse_versions
 from minicluster.scenario.actions import answers as declared
 from minicluster.scenario.actions.network import Delay
 
-Declared = declared.Respond | declared.Drop | declared.Close | declared.Intercept | Delay
+Declared = (
+    declared.Respond
+    | declared.DropResponses
+    | declared.CloseConnections
+    | declared.Intercept
+    | Delay
+)
 
 
 @performs(declared.Respond)
@@ -37,16 +43,16 @@ def respond(cluster: ClusterRoles, do: declared.Respond) -> Answer:
     return _give(cluster, do, answer, " ".join(do.error))
 
 
-@performs(declared.Drop)
-def drop(cluster: ClusterRoles, do: declared.Drop) -> Answer:
-    answer = EndAnswer("drop", _requests(cluster, do), _times(do), End.DROP, do.when)
+@performs(declared.DropResponses)
+def drop_responses(cluster: ClusterRoles, do: declared.DropResponses) -> Answer:
+    answer = EndAnswer("drop_responses", _requests(cluster, do), _times(do), End.DROP, do.when)
     return _give(cluster, do, answer, End.DROP.value)
 
 
-@performs(declared.Close)
-def close(cluster: ClusterRoles, do: declared.Close) -> Answer:
+@performs(declared.CloseConnections)
+def close_connections(cluster: ClusterRoles, do: declared.CloseConnections) -> Answer:
     end = End.RESET if do.connections == "reset" else End.CLOSE
-    answer = EndAnswer("close", _requests(cluster, do), _times(do), end, do.when)
+    answer = EndAnswer("close_connections", _requests(cluster, do), _times(do), end, do.when)
     return _give(cluster, do, answer, end.value)
 
 
@@ -65,7 +71,7 @@ def delay_responses(cluster: ClusterRoles, do: Delay) -> Answer:
         src=0,
         dst=0,
         mean_ms=0 if do.mean is None else ms(do.mean),
-        min_ms=0 if do.min is None else ms(do.min),
+        min_ms=0 if do.minimum is None else ms(do.minimum),
         distribution=do.distribution,
     )
     key = chance.key(cluster.seed, f"answer/{cluster.network.answers.count_so_far}")

@@ -62,7 +62,7 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
 
     topic = str(do.topic)
     partitions = _partitions(cluster, topic, "transaction")
-    producer = transactional_producer(cluster, do.id, do.client)
+    producer = transactional_producer(cluster, do.transactional_id, do.client)
     if do.rate is not None:
         lasting_ms = LONGEST_MS if do.lasting is None else ms(do.lasting)
         load = TransactionLoad(
@@ -87,7 +87,7 @@ def transaction(cluster: ClusterRoles, do: declared.Transaction) -> list[Transac
     within_ms = ms(read_duration(do.within or WITHIN, "transaction: within"))
     if not cluster.run_until(lambda: delivered.outcome is not None, within_ms):
         within = format_duration(within_ms)
-        raise UserError(f"transaction: {do.id} has not ended within {within}")
+        raise UserError(f"transaction: {do.transactional_id} has not ended within {within}")
     return [delivered]
 
 

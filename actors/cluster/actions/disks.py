@@ -39,8 +39,15 @@ def _set_write_ms(cluster: ClusterRoles, node_and_ms: tuple[int, int]) -> None:
 @performs(declared.FlushOff)
 def flush_off(cluster: ClusterRoles, do: declared.FlushOff) -> None:
     for node_id in cluster.own_ids(do.node):
-        cluster.disks[node_id].lie(not do.off)
-        cluster.note("flush_off", [node_id], "stop" if do.off else "start")
+        cluster.disks[node_id].lie(True)
+        cluster.note("flush_off", [node_id], "start")
+
+
+@performs(declared.FlushOn)
+def flush_on(cluster: ClusterRoles, do: declared.FlushOn) -> None:
+    for node_id in cluster.own_ids(do.node):
+        cluster.disks[node_id].lie(False)
+        cluster.note("flush_off", [node_id], "stop")
 
 
 @performs(declared.FailDir)
@@ -48,26 +55,28 @@ def fail_dir(cluster: ClusterRoles, do: declared.FailDir) -> None:
     for node_id, store, directory in _directories(cluster, do):
         process = cluster.processes.get(node_id)
         if directory not in store.online_directories:
-            cluster.note("fail_dir", [node_id], "note", f"directory {do.dir} has failed already")
+            cluster.note(
+                "fail_dir", [node_id], "note", f"directory {do.directory} has failed already"
+            )
             continue
         offline: str | None = None  # where a process runs, its replica manager records it
         if process is None or process.replicas is None:
             store.fail_directory(directory)
             offline = format_uuid(directory)
         else:
-            process.replicas.deliver(FailDirectory(do.dir))
-        cluster.note("fail_dir", [node_id], "start", str(do.dir), directory=offline)
+            process.replicas.deliver(FailDirectory(do.directory))
+        cluster.note("fail_dir", [node_id], "start", str(do.directory), directory=offline)
 
 
 @performs(declared.RepairDir)
 def repair_dir(cluster: ClusterRoles, do: declared.RepairDir) -> None:
     for node_id, store, directory in _directories(cluster, do):
         if directory in store.online_directories:
-            cluster.note("repair_dir", [node_id], "note", f"directory {do.dir} works")
+            cluster.note("repair_dir", [node_id], "note", f"directory {do.directory} works")
             continue
         store.repair_directory(directory)
         directory_id = format_uuid(directory)
-        cluster.note("fail_dir", [node_id], "stop", str(do.dir), directory=directory_id)
+        cluster.note("fail_dir", [node_id], "stop", str(do.directory), directory=directory_id)
 
 
 def _directories(
@@ -75,11 +84,11 @@ def _directories(
 ) -> Iterator[tuple[int, ReplicaStore, uuid.UUID]]:
     for node_id in cluster.own_ids(do.broker):
         ids = cluster.disks[node_id].directory_ids if node_id in cluster.broker_ids else ()
-        if do.dir >= len(ids):
+        if do.directory >= len(ids):
             raise UserError(
-                f"{do.method}: node {node_id} has {len(ids)} log directories, not {do.dir}"
+                f"{do.method}: node {node_id} has {len(ids)} log directories, not {do.directory}"
             )
-        yield node_id, ReplicaStore(cluster.disks[node_id]), ids[do.dir]
+        yield node_id, ReplicaStore(cluster.disks[node_id]), ids[do.directory]
 
 
 # Repair.
@@ -90,7 +99,7 @@ def repair_disks(cluster: ClusterRoles) -> None:
     for node_id in cluster.node_ids:
         _set_write_ms(cluster, (node_id, 0))
         if cluster.disks[node_id].flushed_when_lying is not None:
-            flush_off(cluster, node_id, off=True)
+            flush_on(cluster, node_id)
 
 
 def repair_all_dirs(cluster: ClusterRoles) -> None:

@@ -68,7 +68,7 @@ def delay(cluster: ClusterRoles, do: declared.Delay) -> Answer | None:
         api=do.api,
         lasting=do.lasting,
         mean_ms=int(ms(do.mean)),
-        min_ms=0 if do.min is None else int(ms(do.min)),
+        min_ms=0 if do.minimum is None else int(ms(do.minimum)),
         distribution=do.distribution,
     )
     return None

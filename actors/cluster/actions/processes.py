@@ -193,5 +193,5 @@ def _set_publish_delay(cluster: ClusterRoles, node_and_ms: tuple[int, int]) -> N
 
 @performs(declared.Mutate)
 def mutate(cluster: ClusterRoles, do: declared.Mutate) -> None:
-    cluster.faults.plant(do.fault, not do.off)
-    cluster.note("mutate", [do.fault], "stop" if do.off else "start")
+    cluster.faults.plant(do.fault, do.planted)
+    cluster.note("mutate", [do.fault], "start" if do.planted else "stop")

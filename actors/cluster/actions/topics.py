@@ -196,7 +196,7 @@ def set_config(cluster: ClusterRoles, do: declared.SetConfig) -> None:
 @performs(declared.Elect)
 def elect(cluster: ClusterRoles, do: declared.Elect) -> dict[str, ErrorCode]:
     request = m.ElectLeadersRequest(
-        election_type=ELECTION_TYPES[do.type],
+        election_type=ELECTION_TYPES[do.election_type],
         topic_partitions=tuple(
             m.ElectLeadersRequest.TopicPartitions(topic=topic, partitions=tuple(indexes))
             for topic, indexes in _by_topic(do.partitions).items()

@@ -41,7 +41,7 @@ class Respond(OfClients):
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(OfClients):
+class DropResponses(OfClients):
     """Lose the responses to clients' requests, or before: the requests, while connections last.
 
     Shapes:  as in ``Respond``.
@@ -53,7 +53,7 @@ class Drop(OfClients):
 
 
 @dataclass(frozen=True, slots=True)
-class Close(OfClients):
+class CloseConnections(OfClients):
     """Close the connections of clients' requests, before or after they have taken effect.
 
     Shapes:  as in ``Respond``. connections: with FIN, or with reset by RST.

@@ -117,7 +117,7 @@ def _not(kind_text: str, value: object, where: str) -> UserError:
 
 
 def read_duration(value: object, where: str) -> Milliseconds:
-    """A duration as people write it, or a timedelta, in milliseconds."""
+    """A duration as people write it, seconds or a timedelta, in milliseconds."""
     if isinstance(value, Milliseconds):
         return value
     if not isinstance(value, str | int | float) and isinstance(value, Span):
@@ -375,7 +375,9 @@ def _fault(value: object, where: str) -> str:
 
 TEXT = Kind("text", "text", _text)
 NAMES = Kind("names", "text, or a list of texts", _names, _one_or_list)
-DURATION = Kind("duration", "a duration with its unit, such as 10s", read_duration, format_duration)
+DURATION = Kind(
+    "duration", "a duration such as 10s, or a number of seconds", read_duration, format_duration
+)
 NODES = Kind(
     "nodes", "a selector such as leader(orders-0), or a list of them", _nodes, _nodes_written
 )
@@ -424,7 +426,7 @@ KINDS = (
 
 # The types of arguments as a test writes them; the kind reads each.
 Node: TypeAlias = HasId | Selector | str | int
-Duration = Annotated[str | Span | Milliseconds, DURATION]
+Duration = Annotated[str | float | Span, DURATION]
 # None is what the leader of a partition is while there is none; reading it is an error in one line.
 Nodes = Annotated[Node | Iterable[Node | None] | None, NODES]
 Groups = Annotated[Sequence[Node | Iterable[Node]], GROUPS]

@@ -50,7 +50,7 @@ class Consume(Action):
 class Transaction(Action):
     """Produce records in a transaction and commit or abort it, or many in the background.
 
-    Shapes:  ``id`` is the transactional id. ``count`` records go to the partitions in turn; ``end``
+    Shapes:  ``count`` records go to the partitions in turn; ``end``
              "open" leaves the transaction as it is. With a rate: so many transactions per second,
              for ``lasting`` or until ``pause_load``, of which each ``abort_every``-th is aborted ->
              the transactions, with their outcomes. ``client`` names one of several producers of
@@ -60,7 +60,7 @@ class Transaction(Action):
 
     topic: TopicName
     _: KW_ONLY
-    id: Text = "transaction"
+    transactional_id: Text = "transaction"
     client: Text | None = None
     count: Records = 1
     end: End = "commit"

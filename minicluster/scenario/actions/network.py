@@ -77,7 +77,7 @@ class Heal(Action):
 
 @dataclass(frozen=True, slots=True)
 class Delay(OfClients):
-    """Deliver late what src sends to dst, or responses to clients: min plus a draw up to the mean.
+    """Deliver late what src sends to dst, or responses to clients: minimum plus a draw.
 
     Shapes:  with src and dst: all messages of the link, or those of ``api``, until it is healed.
              Without both: responses to clients' requests of ``api``, once, ``times`` times or all
@@ -88,14 +88,14 @@ class Delay(OfClients):
     dst: Nodes | None = None
     mean: Duration | None = None
     _: KW_ONLY
-    min: Duration | None = None
+    minimum: Duration | None = None
     distribution: Distribution = "exponential"
     api: Apis | None = None
 
     def __post_init__(self) -> None:
         Action.__post_init__(self)
         if self.mean is None:
-            raise UserError("delay: it needs 'mean': a duration with its unit, such as 10s")
+            raise UserError("delay: it needs 'mean': a duration such as 10s")
         if (self.src is None) != (self.dst is None):
             raise UserError("delay: a link has src and dst; responses to clients have neither")
         if self.src is None and self.api is None:

@@ -202,14 +202,19 @@ class SlowDisk(Action):
 
 @dataclass(frozen=True, slots=True)
 class FlushOff(Action):
-    """Let disks flush nothing and report that they did, or flush again with off.
+    """Let disks flush nothing and report that they did, until flush_on.
 
     A crash with ``lose_tail="unflushed"`` then takes what the node has promised to keep.
     """
 
     node: Nodes
-    _: KW_ONLY
-    off: Flag = False
+
+
+@dataclass(frozen=True, slots=True)
+class FlushOn(Action):
+    """Let disks flush again."""
+
+    node: Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,7 @@ class FailDir(Action):
     """
 
     broker: Nodes
-    dir: DirectoryIndex = 0
+    directory: DirectoryIndex = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +233,7 @@ class RepairDir(Action):
     """Repair a log directory of brokers; one that runs notices when it starts again."""
 
     broker: Nodes
-    dir: DirectoryIndex = 0
+    directory: DirectoryIndex = 0
 
 
 # The run.
@@ -236,11 +241,11 @@ class RepairDir(Action):
 
 @dataclass(frozen=True, slots=True)
 class Mutate(Action):
-    """Plant a fault from here on, or take it out again with off."""
+    """Plant a fault from here on, or take it out again: not planted."""
 
     fault: Fault
     _: KW_ONLY
-    off: Flag = False
+    planted: Flag = True
 
 
 @dataclass(frozen=True, slots=True)

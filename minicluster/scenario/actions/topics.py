@@ -160,7 +160,7 @@ class Elect(Action):
 
     refusable: ClassVar[bool] = True
     partitions: Partitions
-    type: ElectionType = "PREFERRED"
+    election_type: ElectionType = "PREFERRED"
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 

@@ -36,7 +36,7 @@ _OF_CLIENTS: Mapping[str, tuple[str, ...]] = {
     "ConsumerGroupHeartbeat": _OF_COORDINATORS,
 }
 _UNSURE = ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")  # of a Produce that is written
-_WAYS = ("respond", "respond", "respond", "drop", "close", "delay")
+_WAYS = ("respond", "respond", "respond", "drop_responses", "close_connections", "delay")
 
 
 def answer(draws: Draws, name: str, world: World) -> Step:
@@ -55,7 +55,7 @@ def answer(draws: Draws, name: str, world: World) -> Step:
         step["mean"] = format_duration(draws.between(f"{name}/mean", 100, 5_000))
     elif draws.flip(f"{name}/before", 0.3):
         step["when"] = "before"
-    if way == "close" and draws.flip(f"{name}/reset"):
+    if way == "close_connections" and draws.flip(f"{name}/reset"):
         step["connections"] = "reset"
     if api in ("Produce", "Fetch") and draws.flip(f"{name}/of one", 0.3):
         step["partitions"] = f"{TOPICS[draws.below(f'{name}/topic', len(TOPICS))]}-0"

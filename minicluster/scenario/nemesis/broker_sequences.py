@@ -127,7 +127,7 @@ def _eligible_replicas(draws: Draws, name: str, world: World) -> Events:
     if world.log_dirs > 1 and draws.flip(f"{name}/directory"):
         directory = {
             "broker": f"broker({first})",
-            "dir": draws.below(f"{name}/dir", world.log_dirs),
+            "directory": draws.below(f"{name}/dir", world.log_dirs),
         }
         yield back_ms + 3_000, {"do": "fail_dir", **directory}
         yield back_ms + 8_000, {"do": "repair_dir", **directory}
@@ -144,7 +144,7 @@ def _directories_fail(draws: Draws, name: str, world: World) -> Events:
     after_ms = 0
     for broker in some_brokers(draws, name, world, 2):
         place = draws.below(f"{name}/{broker}", world.log_dirs)
-        directory = {"broker": f"broker({broker})", "dir": place}
+        directory = {"broker": f"broker({broker})", "directory": place}
         yield after_ms, {"do": "fail_dir", **directory}
         back_ms = after_ms + draws.between(f"{name}/{broker}/for", 2_000, 8_000)
         yield back_ms, {"do": "repair_dir", **directory}

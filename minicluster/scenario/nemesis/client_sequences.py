@@ -42,7 +42,11 @@ def _fences_another(draws: Draws, name: str, world: World) -> Events:
     """Two producers of one transactional id, each in the middle of the other's transactions."""
     if not world.clients:
         return
-    load: Step = {"do": "transaction", "topic": topic_of(draws, name), "id": own_topic(name)}
+    load: Step = {
+        "do": "transaction",
+        "topic": topic_of(draws, name),
+        "transactional_id": own_topic(name),
+    }
     load |= {"count": 10 + draws.below(f"{name}/count", 30), "abort_every": 3}
     lasting_ms = draws.between(f"{name}/for", 3_000, 10_000)
     for n, client in enumerate("ab"):

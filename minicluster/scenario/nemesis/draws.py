@@ -203,7 +203,7 @@ def for_ms(milliseconds: int) -> Step:
 def fixed_delay(milliseconds: int) -> Step:
     """A delay that is the same for each message."""
     text = format_duration(milliseconds)
-    return {"mean": text, "min": text}
+    return {"mean": text, "minimum": text}
 
 
 def replicated_load(draws: Draws) -> Iterator[Step]:

@@ -205,7 +205,7 @@ def _clients(draws: Draws) -> Iterator[Step]:
     if not _has_clients(draws):
         return
     for n in range(1 + draws.below("clients/producers", 2)):
-        step = {"do": "transaction", "topic": TOPICS[n], "id": f"t{n}", "rate": 1}
+        step = {"do": "transaction", "topic": TOPICS[n], "transactional_id": f"t{n}", "rate": 1}
         yield {**step, "count": 2, "abort_every": 2 + draws.below(f"clients/aborts/{n}", 3)}
     isolation = "read_committed" if draws.flip("clients/isolation", 0.7) else "read_uncommitted"
     protocol = "consumer" if draws.flip("clients/protocol") else "classic"

@@ -124,7 +124,7 @@ def _members_fall(draws: Draws, name: str, world: World) -> Events:
     elect = {"do": "elect", "partitions": f"{topic}-0", **MAY_FAIL}
     yield out_ms + first_ms, elect
     if lossy and draws.flip(f"{name}/unclean", 0.6):
-        yield out_ms + first_ms + 500, {**elect, "type": "UNCLEAN"}
+        yield out_ms + first_ms + 500, {**elect, "election_type": "UNCLEAN"}
 
 
 def _slow_proposals(draws: Draws, name: str, world: World) -> Events:

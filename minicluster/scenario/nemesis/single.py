@@ -139,7 +139,7 @@ def _shut_down(draws: Draws, name: str, world: World) -> Events:
 def _fail_directory(draws: Draws, name: str, world: World) -> Events:
     if world.log_dirs > 1:
         broker = f"broker({1 + draws.below(f'{name}/broker', world.brokers)})"
-        directory = {"broker": broker, "dir": draws.below(f"{name}/dir", world.log_dirs)}
+        directory = {"broker": broker, "directory": draws.below(f"{name}/dir", world.log_dirs)}
         yield 0, {"do": "fail_dir", **directory}
         after_ms = draws.between(f"{name}/down", 5_000, 30_000)
         yield after_ms, {"do": "repair_dir", **directory}
