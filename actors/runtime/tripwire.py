@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -55,15 +56,13 @@ def standing() -> Iterator[None]:
     """Set the wire for a while; uses nest.
 
     It stands only while the runtime runs: in between, the test's own code takes the functions of
-    the standard library as they are. time-machine from 3.0 on takes them when it is first imported,
-    and as functions of C without a look at them, so it is imported before, where it is installed.
+    the standard library as they are.
     """
     global _standing
     with _lock:
         _standing += 1
         if _standing == 1:
-            with suppress(ImportError):
-                import_module("time_machine")
+            _load_what_takes_clocks()
             for module, names in GUARDED:
                 for name in names:
                     original = getattr(module, name)
@@ -78,6 +77,17 @@ def standing() -> Iterator[None]:
                 while _originals:
                     module, name, original = _originals.pop()
                     setattr(module, name, original)
+
+
+@cache
+def _load_what_takes_clocks() -> None:
+    """Load what takes clocks when it is first imported, before they are guarded.
+
+    time-machine's module in C, from 3.0 on, takes them for functions of C without a look at them:
+    a first import in a condition of a test, or beside a paced cluster, would end the process.
+    """
+    with suppress(ImportError):
+        import_module("_time_machine")
 
 
 def _guard(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

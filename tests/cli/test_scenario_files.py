@@ -28,7 +28,7 @@ steps:
   - {do: create_topic, name: orders, replicas: 200, partitions: x, unclaen: true}
   - {do: kil, node: broker(1)}
   - {do: kill}
-  - {at: 5, do: pause, node: "leader(orders)", lasting: 5}
+  - {at: x, do: pause, node: "leader(orders)", lasting: y}
   - {until: "fenced(broker(1)", within: soon}
   - {expect: isr(orders-0) = 2}
   - do: produce
@@ -200,7 +200,7 @@ def test_what_every_cluster_rejects_is_found_before_a_run(
         "8:50: step 6: every partition has as many replicas as the first, which is 2",
         "9:50: step 7: a partition needs a replica",
         "10:69: step 8: versions: Produce has versions 0 to 13, none of 9-3",
-        "11:21: step 9: no client sends AlterReplicaState",
+        "11:31: step 9: no client sends AlterReplicaState",
         "12:22: step 10: node of kill is of processes of the cluster, which clients are not",
         "13:24: step 11: node of bounce is of processes of the cluster, which clients are not",
         "14:40: step 12: there is no topic nowhere then; create it before",
@@ -355,7 +355,7 @@ OF_BROKERS = "brokers are 1 to 3"
         ("{do: produce, topic: orders, to: active_controller()}",
          f"38: to of produce is of brokers, which nodes 101, 102, 103 are not; {OF_BROKERS}"),
         ("{do: fail_dir, broker: 1, directory: 1}",
-         "36: each broker has 1 log directory, counted from 0; not 1"),
+         "42: each broker has 1 log directory, counted from 0; not 1"),
         ("{until: leader(__consumer_offsets-50) == 1}",
          "13: there is no partition __consumer_offsets-50; those of __consumer_offsets are "
          "0 to 49"),
