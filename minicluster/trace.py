@@ -318,6 +318,11 @@ def shown_fault(action: str, targets: str, detail: str | None) -> str:
     return " ".join(filter(None, [action, targets, *rest]))
 
 
+def own_value(topic: str, partition: int, number: int) -> str:
+    """The value that the cluster's own client gives its record of a number: no other one has it."""
+    return f"{topic}-{partition}/{number}"
+
+
 def row(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """One row with every column of its table, in order.
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
+from minicluster.actors.recording.values import value_text
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.clients.client import REQUEST_TIMEOUT_MS
 from minicluster.clients.produce import NUMBERLESS, produce_request
@@ -28,6 +29,7 @@ from minicluster.protocol.messages import (
     ProduceResponse,
 )
 from minicluster.scenario.actions.topics import AcksWord
+from minicluster.trace import own_value
 
 CLIENT_ID = -1
 BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
@@ -103,9 +105,11 @@ class ProduceOperation(Operation):
     id: int
     topic: str
     partition: int
-    value: str
+    value: bytes | None
     acks: AcksWord
-    key: str | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int | None = None  # milliseconds; None: the time at which it is sent
     to: int | None = None  # the node to send to in place of the leader
     invoke_seq: int = 0
     offset: int | None = None
@@ -126,7 +130,8 @@ class ProduceOperation(Operation):
         outcome = f"failed: {self.failure}" if self.done else "not done"
         if self.ok:
             outcome = "ok" if self.offset is None else f"ok at offset {self.offset}"
-        return f"<record {self.value!r} to {self.topic}-{self.partition}: {outcome}>"
+        value = None if self.value is None else value_text(self.value)
+        return f"<record {value!r} to {self.topic}-{self.partition}: {outcome}>"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,7 +148,7 @@ class Load:
     from_ms: int
     until_ms: int
     acks: AcksWord
-    key: str | None = None
+    content: Mapping[str, Any] = field(default_factory=dict)  # of every record
     batch: int = 1
     operations: list[ProduceOperation] = field(default_factory=list)
     operations_max: int | None = None
@@ -183,14 +188,17 @@ class Client(ClusterActor):
         self._ids = itertools.count(1)
 
     def new_batch(
-        self, topic: str, partition: int, size: int = 1, **how: Any
+        self, topic: str, partition: int, contents: Sequence[Mapping[str, Any]], **how: Any
     ) -> list[ProduceOperation]:
-        """Operations that each produce one record with a unique value; the first one sends all."""
+        """Operations that each produce one record; the first one sends all of them.
+
+        Shapes:  contents: the fields of each; the value of one that has none is unique.
+        """
         operations: list[ProduceOperation] = []
-        for number in itertools.islice(self._ids, size):
-            value = f"{topic}-{partition}/{number}"
+        for content, number in zip(contents, self._ids, strict=False):
+            record = {"value": own_value(topic, partition, number).encode(), **content, **how}
             operations.append(
-                ProduceOperation(id=number, topic=topic, partition=partition, value=value, **how)
+                ProduceOperation(id=number, topic=topic, partition=partition, **record)
             )
         operations[0].batch = tuple(operations[1:])
         return operations
@@ -264,10 +272,9 @@ class Client(ClusterActor):
             batch = self.new_batch(
                 load.topic,
                 load.partition,
-                load.batch,
+                [load.content] * load.batch,
                 acks=load.acks,
                 deadline_ms=now_ms + REQUEST_TIMEOUT_MS,
-                key=load.key,
             )
             load.add(batch)
             self._produce(batch[0])
@@ -281,7 +288,7 @@ class Client(ClusterActor):
         records = (operation, *operation.batch)
         if operation.invoke_seq == 0:
             for each in records:
-                each.invoke_seq = self.recorder.event("invoke", each.id, each.value)
+                each.invoke_seq = self.recorder.event("invoke", each.id, value_text(each.value))
         leader = operation.to
         if leader is None:
             leader = self.directory.leader(operation.topic, operation.partition)
@@ -296,12 +303,17 @@ class Client(ClusterActor):
         numbered = NUMBERLESS
         if producer is not None:
             numbered = producer.id, producer.epoch, producer.sequence
-        key = None if operation.key is None else operation.key.encode()
         acks, time_ms = _ACKS[operation.acks], self.rt.record_time_ms()
         request = produce_request(
             (operation.topic, operation.partition),
             *(
-                Record(place, time_ms, key, each.value.encode())
+                Record(
+                    offset=place,
+                    timestamp=time_ms if each.timestamp is None else each.timestamp,
+                    key=each.key,
+                    value=each.value,
+                    headers=each.headers,
+                )
                 for place, each in enumerate(records)
             ),
             acks=acks,
@@ -402,7 +414,7 @@ class Client(ClusterActor):
                 "part": operation.partition,
                 "acks": _ACKS[operation.acks],
                 "offset": None if is_misled else operation.offset,
-                "value": operation.value,
+                "value": value_text(operation.value),
                 "error": error,
                 "idempotent": operation.producer is not None,
             },

@@ -29,12 +29,18 @@ _ABORT = b"\0\0\0\0"
 
 @dataclass(frozen=True, slots=True)
 class ConsumedRecord:
-    """A record that a consumer has seen."""
+    """A record that a consumer has seen.
+
+    Units:   timestamp: milliseconds since 1970, or of a simulated cluster's clock.
+    """
 
     topic: str
     partition: int
     offset: int
-    value: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int = -1
 
 
 class Reader:
@@ -154,8 +160,14 @@ class Reader:
         for batch in visible_batches(batches, data.aborted_transactions):
             for record in batch.records:
                 if record.offset >= position:
-                    value = (record.value or b"").decode("utf-8", "backslashreplace")
-                    yield ConsumedRecord(*place, record.offset, value)
+                    yield ConsumedRecord(
+                        *place,
+                        offset=record.offset,
+                        value=record.value,
+                        key=record.key,
+                        headers=record.headers,
+                        timestamp=record.timestamp,
+                    )
         if batches:
             self.positions[place] = batches[-1].next_offset
 

@@ -108,4 +108,5 @@ class Transformer(Consumer):
 
 def written_value(record: ConsumedRecord) -> str:
     """The value that is written for a record: it names the record's place."""
-    return f"{record.topic}-{record.partition}@{record.offset} {record.value}"
+    value = (record.value or b"").decode("utf-8", "backslashreplace")
+    return f"{record.topic}-{record.partition}@{record.offset} {value}"

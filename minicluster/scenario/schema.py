@@ -31,6 +31,7 @@ from minicluster.scenario.actions.arguments import (
     VERSIONS,
     Kind,
 )
+from minicluster.scenario.actions.record_contents import HEADERS, KEYS, TIMESTAMPS, VALUES
 from minicluster.scenario.bounds import (
     BROKERS_MAX,
     CONTROLLERS_MAX,
@@ -61,6 +62,9 @@ _WORDS: Schema = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
 }
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
+_CONTENT: Schema = {"type": ["string", "number", "object", "null"]}
+_ONE_OR_LIST: Schema = {"anyOf": [_CONTENT, {"type": "array", "items": _CONTENT}]}
+_TIME: Schema = {"type": "integer", "minimum": 0}
 _KINDS: Mapping[str, Schema] = {
     TEXT.name: _TEXT,
     DURATION.name: _DURATION,
@@ -81,6 +85,10 @@ _KINDS: Mapping[str, Schema] = {
     VERSIONS.name: {"anyOf": [_TEXT, {"type": "integer", "minimum": 0}]},
     CLIENT.name: _TEXT,
     TOPIC_ID.name: _TEXT,
+    VALUES.name: _ONE_OR_LIST,
+    KEYS.name: _ONE_OR_LIST,
+    HEADERS.name: {"type": ["object", "array"]},
+    TIMESTAMPS.name: {"anyOf": [_TIME, {"type": "array", "items": _TIME}]},
     FUNCTION.name: {"not": {}},  # a test gives one; a file cannot
 }
 
@@ -184,8 +192,8 @@ def _step(action: type[Action]) -> Schema:
 
 def _argument(argument: Argument) -> Schema:
     schema = _of_kind(argument.kind)
-    if argument.may_be_none and "anyOf" not in schema:
-        schema = {"anyOf": [schema, {"type": "null"}]}
+    if argument.may_be_none:
+        schema = {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
     described = {**schema, "description": argument.kind.text}
     if argument.default is not None:
         described["default"] = argument.kind.written(argument.default)

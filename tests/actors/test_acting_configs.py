@@ -110,7 +110,7 @@ def test_logs_are_not_compacted_without_the_cleaner() -> None:
             }
             orders = cluster.create_topic("orders", replicas=1, configs=compacted)
             for _ in range(20):
-                cluster.produce(orders, count=1, key="one")
+                cluster.produce(orders, count=1, keys="one")
             cluster.run_for("60s")
             log = inside(cluster).disks[cluster.brokers[0].id].logs["orders-0"]
             ends.append(sum(len(batch.records) for batch in log.batches))

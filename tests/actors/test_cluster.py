@@ -55,7 +55,7 @@ def test_a_record_that_is_acknowledged_is_on_every_replica(cluster: MiniCluster)
 def test_a_compacted_topic_takes_records_with_a_key_alone(cluster: MiniCluster) -> None:
     latest = cluster.create_topic("latest", configs={"cleanup.policy": "compact"})
     [refused] = cluster.produce(latest)
-    [taken] = cluster.produce(latest, key="customer-1")
+    [taken] = cluster.produce(latest, keys="customer-1")
     assert (refused.failure, taken.offset) == ("INVALID_RECORD", 0)
 
 

@@ -11,6 +11,7 @@ from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.scenario.actions.action import Argument, arguments_of
 from minicluster.scenario.actions.arguments import KINDS
+from minicluster.scenario.actions.record_contents import HEADERS, KEYS, TIMESTAMPS, VALUES
 from minicluster.scenario.functions import TEXTS
 from minicluster.scenario.vocabulary import ACTIONS
 from tests.house.pages import table
@@ -38,7 +39,8 @@ def _actions() -> str:
 
 
 def _kinds() -> list[tuple[str, str]]:
-    return [(kind.name, kind.text) for kind in KINDS]
+    kinds = (*KINDS, VALUES, KEYS, HEADERS, TIMESTAMPS)
+    return [(kind.name, kind.text) for kind in kinds]
 
 
 def _argument(name: str, argument: Argument) -> str:

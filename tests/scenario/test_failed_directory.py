@@ -114,7 +114,7 @@ def test_a_directory_that_has_failed_already_gets_a_note_and_one_that_is_none_an
         ]  # fmt: skip
         for wrong, expected in (
             (2, "has 2 log directories"),
-            (-1, "dir: -1 is not a whole number"),
+            (-1, "directory: -1 is not a whole number"),
         ):
             with pytest.raises(UserError, match=expected):
                 cluster.fail_dir(1, directory=wrong)

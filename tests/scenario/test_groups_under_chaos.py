@@ -77,7 +77,7 @@ def play(seed: int, disturbances: int) -> None:
 
 def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
     group, *transforms = inside(cluster).groups
-    sure = {value for t in written if t.outcome == "committed" for _, value in t.records}
+    sure = {value.encode() for t in written if t.outcome == "committed" for _, value in t.records}
     cluster.consume("alpha", group="last", isolation="read_committed")
     last = inside(cluster).groups[-1]
     cluster.wait_until(lambda: {r.value for r in last.records} >= sure, within="120s")
@@ -86,18 +86,18 @@ def _judge(cluster: MiniCluster, written: list[Transaction]) -> None:
     seen = set(values)
     assert len(values) == len(seen), "a record is there twice"
     for transaction in written:
-        own = {value for _, value in transaction.records}
+        own = {value.encode() for _, value in transaction.records}
         if transaction.outcome == "aborted":
             assert not own & seen, f"aborted and seen: {transaction}"
         assert own <= seen or not own & seen, f"seen in part: {transaction}"
     cluster.wait_until(lambda: {r.value for r in group.records} >= seen, within="120s")
     assert {r.value for r in group.records} == seen, "seen, and not committed"
     if transforms:
-        places = sorted(written_value(record) for record in last.records)
+        places = sorted(written_value(record).encode() for record in last.records)
         _judge_transform(cluster, transforms[0], places)
 
 
-def _judge_transform(cluster: MiniCluster, transform: ConsumerGroup, places: list[str]) -> None:
+def _judge_transform(cluster: MiniCluster, transform: ConsumerGroup, places: list[bytes]) -> None:
     """Each committed record is in the other topic, once."""
     cluster.wait_until(lambda: len({*transform.records}) >= len(places), within="180s")
     cluster.consume("beta", group="of beta", isolation="read_committed")

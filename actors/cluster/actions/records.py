@@ -44,15 +44,15 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
     target = None if do.to is None else cluster.ids(do.to)[0]
     operations: list[ProduceOperation] = []
     producer = Producer() if do.idempotent else None
-    left, before = 1 if do.count is None else do.count, None
-    while left:
+    before = None
+    for first in range(0, do.records, do.batch):
+        places = range(first, min(first + do.batch, do.records))
         batch = cluster.own_client.new_batch(
             str(do.topic),
             do.partition,
-            min(left, do.batch),
+            [do.content(place) for place in places],
             acks=cast(declared.AcksWord, do.acks),
             deadline_ms=deadline_ms,
-            key=do.key,
             to=target,
             producer=producer,
         )
@@ -60,7 +60,6 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
             before.then = batch[0]
         before = batch[0]
         operations += batch
-        left -= len(batch)
     if operations:
         cluster.own_client.deliver(operations[0])
     finish(cluster, operations, deadline_ms + 60_000)
@@ -103,7 +102,7 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         from_ms=cluster.now_ms,
         until_ms=cluster.now_ms + lasting_ms,
         acks=cast(declared.AcksWord, do.acks),
-        key=do.key,
+        content=do.content(0),
         batch=do.batch,
         operations_max=cluster.own_client.recorder.own_records_max,
     )

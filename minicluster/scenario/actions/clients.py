@@ -22,9 +22,11 @@ EVERY = Annotated[int, whole(1, bounds.RECORDS_MAX)]
 class Consume(Action):
     """Consume a topic in a group: a count of records, or in the background.
 
-    Shapes:  -> the records that the members have seen. With a count: the members leave once they
-             have seen that many together. Without: they stay for ``lasting`` or to the end of the
-             run, and the list fills. Each commits what it has read.
+    With a count, the members leave once they have seen that many together. Without, they stay for
+    ``lasting`` or to the end of the run, and the list fills. Each commits what it has read.
+
+    Returns: the records that the members have seen, each with ``value``, ``key``, ``headers``,
+             ``timestamp``, ``offset``, ``partition`` and ``topic``.
     Errors:  UserError if fewer records came within the time.
     """
 
@@ -50,11 +52,13 @@ class Consume(Action):
 class Transaction(Action):
     """Produce records in a transaction and commit or abort it, or many in the background.
 
-    Shapes:  ``count`` records go to the partitions in turn; ``end``
-             "open" leaves the transaction as it is. With a rate: so many transactions per second,
-             for ``lasting`` or until ``pause_load``, of which each ``abort_every``-th is aborted ->
-             the transactions, with their outcomes. ``client`` names one of several producers of
-             the same id, of which each fences the ones before it.
+    Its records go to the partitions in turn. With a rate, so many transactions begin per second,
+    for ``lasting`` or to the end of the run.
+
+    Arguments: count: records of each transaction. end: "open" leaves it as it is. abort_every: each
+             so-manyth is aborted. client: names one of several producers of the same transactional
+             id, of which each fences the ones before it.
+    Returns: the transactions, with their outcomes.
     Errors:  UserError if the transaction has not ended within the time.
     """
 
@@ -84,10 +88,11 @@ class Transaction(Action):
 class Transform(Action):
     """Consume a topic in a group and write each record to another one, exactly once.
 
-    Shapes:  -> the records whose transactions are committed; the list fills. Each member writes
-             what it has read, with its offsets, in transactions of its own, of which each
-             ``abort_every``-th is aborted, for ``lasting`` or to the end of the run. It reads
-             with read_committed.
+    Each member writes what it has read, with its offsets, in transactions of its own, of which each
+    ``abort_every``-th is aborted, for ``lasting`` or to the end of the run. It reads with
+    read_committed.
+
+    Returns: the records whose transactions are committed; the list fills.
     """
 
     topic: TopicName

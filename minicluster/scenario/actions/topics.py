@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from minicluster.errors import UserError, counted
 from minicluster.scenario import bounds
@@ -24,6 +24,13 @@ from minicluster.scenario.actions.arguments import (
     TopicNames,
     Value,
     whole,
+)
+from minicluster.scenario.actions.record_contents import (
+    Headers,
+    Keys,
+    Timestamps,
+    Values,
+    is_list,
 )
 
 ElectionType = Literal["PREFERRED", "UNCLEAN"]
@@ -194,25 +201,32 @@ class Unregister(Action):
 
 @dataclass(frozen=True, slots=True)
 class Produce(Action):
-    """Produce a count of records and wait for the outcomes, or keep on at a rate per second.
+    """Produce records and wait for the outcomes, or keep on at a rate per second.
 
-    Shapes:  without a rate: one record, or count of them; the list holds an outcome
-             each. With a rate: records per second, for ``lasting`` or until ``pause_load``; the
-             list fills while they are sent. ``idempotent`` numbers the records of a count, so that
-             they can be sent again without coming twice (KIP-98). Each try has 30s; a record has as
-             long, or 2m if it is sent again, or ``within``. ``key`` is the key of every record,
-             which a compacted topic needs. ``to`` names a node to send to, leader or not.
-             ``batch``: so many of the records at a time, in one batch.
+    Without a rate: ``values``, or ``count`` records with values of their own; the list holds an
+    outcome for each. With a rate: records per second, for ``lasting`` or to the end of the run; the
+    list fills while they are sent.
+
+    Shapes:  values: text or bytes; None is a tombstone. keys, headers, timestamps: one of all
+             records, or a list with one for each; a compacted topic needs keys. idempotent: the
+             records are numbered, so that they can be sent again without coming twice (KIP-98).
+             to: a node to send to, leader or not. batch: how many of the records come in one batch.
+    Units:   timestamps: milliseconds since 1970, or of a simulated cluster's clock (``now_ms``),
+             which is their default. Each try has 30s; a record has as long, or 2m if it is sent
+             again, or ``within``.
     """
 
     topic: TopicName | OfTopic
     partition: PartitionIndex = 0
     _: KW_ONLY
+    values: Values | None = None
+    keys: Keys | None = None
+    headers: Headers | None = None
+    timestamps: Timestamps | None = None
     count: Records | None = None
     rate: Rate | None = None
     batch: BatchSize = 1
     acks: Acks = "all"
-    key: Text | None = None
     idempotent: Flag = False
     lasting: Duration | None = None
     to: Nodes | None = None
@@ -223,7 +237,12 @@ class Produce(Action):
             object.__setattr__(self, "partition", self.topic.index)
             object.__setattr__(self, "topic", self.topic.topic)
         Action.__post_init__(self)
-        of_a_count = {"count": self.count, "to": self.to, "within": self.within}
+        of_a_count = {
+            "count": self.count,
+            "to": self.to,
+            "within": self.within,
+            **{name: value for name, value in self._contents() if is_list(value)},
+        }
         if self.rate is None and self.lasting is not None:
             raise UserError("produce: lasting needs a rate: records per second")
         if self.rate is not None:
@@ -232,3 +251,39 @@ class Produce(Action):
             for name, value in of_a_count.items():
                 if value is not None:
                     raise UserError(f"produce: {name} does not go with a rate")
+        self._check_lengths()
+
+    def _contents(self) -> Iterator[tuple[str, Any]]:
+        yield "values", self.values
+        yield "keys", self.keys
+        yield "headers", self.headers
+        yield "timestamps", self.timestamps
+
+    def _check_lengths(self) -> None:
+        """Lists have an entry for each record.
+
+        Errors:  UserError that names the two that differ.
+        """
+        lengths = [("count", self.count)] if self.count is not None else []
+        lengths += [(name, len(value)) for name, value in self._contents() if is_list(value)]
+        for name, length in lengths[1:]:
+            first, others = lengths[0]
+            if length != others:
+                known = f"count is {others:,}" if first == "count" else f"{first} has {others:,}"
+                raise UserError(f"produce: {known}, and {name} has {length:,}")
+
+    @property
+    def records(self) -> int:
+        """How many records are produced: without any list and count, one."""
+        if self.count is not None:
+            return self.count
+        return next((len(value) for _, value in self._contents() if is_list(value)), 1)
+
+    def content(self, place: int) -> dict[str, Any]:
+        """The contents of one of the records; without values it has one of its own."""
+        fields = ("value", "key", "headers", "timestamp")
+        return {
+            field: given[place] if is_list(given) else given
+            for field, (_, given) in zip(fields, self._contents(), strict=True)
+            if given is not None
+        }

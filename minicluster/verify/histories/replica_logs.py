@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from minicluster.trace import own_value
 from minicluster.verify.histories.electable import Losses, losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -202,11 +203,14 @@ def held_records(run: TracedRun, judge: Judge) -> None:
 
 @history(IdempotentRecord, reads=("replica_log", "partition_event", "raft_event", "history"))
 def idempotent_records(run: TracedRun, judge: Judge) -> None:
-    """Each record that an idempotent producer has sent, in each log where that ends."""
+    """Each record that an idempotent producer has sent, in each log where that ends.
+
+    A value that a test has chosen may be that of several records.
+    """
     numbered = {
         (row["topic"], row["part"], row["value"])
         for row in run.rows("history")
-        if row["f"] == "send" and row["idempotent"] and row["value"] is not None
+        if row["f"] == "send" and row["idempotent"] and row["value"] == _own_value(row)
     }
     if not numbered:
         return
@@ -226,6 +230,10 @@ def idempotent_records(run: TracedRun, judge: Judge) -> None:
             excuse=_excuse(lost, row),
         )
         judge.take(step, -1, row["topic"], row["part"])
+
+
+def _own_value(row: Row) -> str:
+    return own_value(row["topic"], row["part"], row["op_id"])
 
 
 def _excuse(lost: Losses, row: Row) -> str | None:

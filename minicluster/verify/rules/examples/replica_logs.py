@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minicluster.trace import own_value
 from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 from minicluster.verify.rules.example import breaks, keeps
@@ -104,25 +105,37 @@ def f4_stopped() -> RunBuilder:
     return run.replica_log(1, (0, "a"), (2, "c")).replica_log(2, (0, "a"), (2, "c"))
 
 
-def _sent(run: RunBuilder, value: str, *, idempotent: bool) -> RunBuilder:
-    """The cluster's own client has sent a value."""
-    row = {"op_id": 1, "f": "send", "type": "ok", "topic": "orders", "part": 0}
+ONE, OTHER = (own_value("orders", 0, number) for number in (1, 2))
+
+
+def _sent(run: RunBuilder, number: int, *, idempotent: bool, value: str = "") -> RunBuilder:
+    """The cluster's own client has sent a record with its number for a value, or one of a test."""
+    row = {"op_id": number, "f": "send", "type": "ok", "topic": "orders", "part": 0}
+    value = value or own_value("orders", 0, number)
     return run.row("history", {**row, "value": value, "idempotent": idempotent})
 
 
 @breaks(a_retried_record_is_appended_once)
 def f11_bad() -> RunBuilder:
     """A record of an idempotent producer is at offsets 0 and 2."""
-    run = _sent(plain_run(), "a", idempotent=True)
-    return run.replica_log(1, (0, "a"), (0, "b"), (0, "a"))
+    run = _sent(plain_run(), 1, idempotent=True)
+    return run.replica_log(1, (0, ONE), (0, OTHER), (0, ONE))
 
 
 @keeps(a_retried_record_is_appended_once)
 def f11_near() -> RunBuilder:
     """A record of an idempotent producer is at offset 0, and one of another producer at 1 and 2."""
-    run = _sent(_sent(plain_run(), "a", idempotent=True), "b", idempotent=False)
-    records = (0, "a"), (0, "b"), (0, "b")
+    run = _sent(_sent(plain_run(), 1, idempotent=True), 2, idempotent=False)
+    records = (0, ONE), (0, OTHER), (0, OTHER)
     return run.replica_log(1, *records).replica_log(2, *records)
+
+
+@keeps(a_retried_record_is_appended_once)
+def f11_value_of_a_test() -> RunBuilder:
+    """An idempotent producer has sent two records to which the test gave the same value."""
+    run = _sent(plain_run(), 1, idempotent=True, value="a")
+    run = _sent(run, 2, idempotent=True, value="a")
+    return run.replica_log(1, (0, "a"), (0, "a"))
 
 
 @breaks(leader_epochs_do_not_decrease_along_a_log)
