@@ -231,7 +231,7 @@ class Rules:
     unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
     # A broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
-    # A config operation that there is not, or a list's without entries, brings the controller down
+    # An unknown config operation, or a list's without entries, brings the controller down
     # (ConfigurationControlManager.incrementalAlterConfigResource).
     malformed_config_change_is_fatal: bool = field(default=False, metadata={"bug": True})
     # An AlterPartition with a leader recovery state that there is not brings the controller down

@@ -70,6 +70,7 @@ REFUSED = [
         "Cannot set the log level of root to LOUD as it is not a supported log level. "
         "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN",
     ),
+    (resource(BROKER_LOGGER, "1", ("no.such.logger", 4, "INFO")), None),  # a null pointer
     (resource(BROKER, "1_0"), "Node id must be an integer, but it is: 1_0"),
     (
         resource(BROKER, "1", ("log.dir", 2, "/x"), ("log.dirs", 7, "/y")),
@@ -89,7 +90,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("refused", "message"), REFUSED)
 def test_the_first_check_that_fails_names_the_error(
-    refused: Request.AlterConfigsResource, message: str
+    refused: Request.AlterConfigsResource, message: str | None
 ) -> None:
     preprocessed = preprocess(state(), Request(resources=(refused,)))
     (result,) = preprocessed.whole_response(None).responses

@@ -109,7 +109,7 @@ def test_list_configs_can_be_added_to_and_taken_from() -> None:
         assert alter(cluster, operation, "cleanup.policy", value) == 0
         assert cluster.machine.image.configs.value(TOPIC, "foo", "cleanup.policy") == after
     assert alter(cluster, 2, MIN_ISR, "1") == ErrorCode.INVALID_CONFIG
-    assert alter(cluster, 9, MIN_ISR, "1") == ErrorCode.INVALID_REQUEST
+    assert alter(cluster, 9, MIN_ISR, "1") == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_alter_configs_replaces_all_that_a_resource_had() -> None:

@@ -12,6 +12,7 @@ from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
 from minicluster.controller.parts import whole
+from minicluster.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -365,9 +366,35 @@ def test_malformed_config_change_is_fatal(on: bool, operation: int, value: str |
     change = Request.AlterableConfig(name="cleanup.policy", config_operation=operation, value=value)
     resource = Request.AlterConfigsResource(resource_type=2, resource_name="foo", configs=(change,))
     (result,) = cluster.request(Request(resources=(resource,))).responses
-    fatal = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert result.error_code == (fatal if on else ErrorCode.INVALID_REQUEST)
+    assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert cluster.resigned == on
+
+
+@pytest.mark.parametrize("operation", [4, 9, -1])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TOPIC, "foo"), (GROUP, "team"), (CLIENT_METRICS, "all"), (BROKER, "1")]
+)
+def test_an_unknown_operation_fails_the_whole_request(kind: int, name: str, operation: int) -> None:
+    """Also the resources that are sound, and without a text (ApiError.fromThrowable)."""
+    cluster = Cluster()
+    cluster.start(1)
+    cluster.create("foo", (1,))
+    Request = m.IncrementalAlterConfigsRequest
+
+    def resource(kind: int, name: str, operation: int) -> Request.AlterConfigsResource:
+        change = Request.AlterableConfig(
+            name="segment.ms", config_operation=operation, value="900000"
+        )
+        return Request.AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=(change,)
+        )
+
+    resources = resource(TOPIC, "sound", 0), resource(kind, name, operation)
+    results = cluster.request(Request(resources=resources)).responses
+    assert {(r.resource_name, r.error_code, r.error_message) for r in results} == {
+        (n, ErrorCode.UNKNOWN_SERVER_ERROR, None) for n in ("sound", name)
+    }
+    assert not cluster.resigned
 
 
 @BOTH
@@ -407,6 +434,6 @@ def test_of_several_wrong_config_changes_the_first_counts(on: bool, malformed_fi
     )
     resource = Request.AlterConfigsResource(resource_type=2, resource_name="foo", configs=changes)
     (result,) = cluster.request(Request(resources=(resource,))).responses
-    malformed = ErrorCode.UNKNOWN_SERVER_ERROR if on else ErrorCode.INVALID_REQUEST
+    malformed = ErrorCode.UNKNOWN_SERVER_ERROR
     assert result.error_code == (malformed if malformed_first else ErrorCode.INVALID_CONFIG)
     assert cluster.resigned == (on and malformed_first)

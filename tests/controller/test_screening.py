@@ -193,7 +193,7 @@ LOGGER_CHANGES = [
     (1, "root", None, INVALID),
     (1, "kafka.Nowhere", None, ErrorCode.INVALID_CONFIG),
     (2, "root", "INFO", INVALID),
-    (9, "root", "INFO", INVALID),
+    (9, "kafka.Nowhere", "INFO", ErrorCode.UNKNOWN_SERVER_ERROR),
 ]
 
 

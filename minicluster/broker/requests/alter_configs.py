@@ -86,7 +86,7 @@ def preprocess(state: ApiState, request: Any) -> Preprocessed:
             _check(state, resource, incremental)
         except InvalidConfig as rejection:
             is_decided = True
-            error, message = rejection.error or ErrorCode.INVALID_REQUEST, rejection.message
+            error, message = rejection.error or ErrorCode.INVALID_REQUEST, rejection.message or None
         if not is_decided:
             to_forward.append(resource)
             continue

@@ -24,7 +24,7 @@ from minicluster.configs.validation import (
     validate_client_metrics_configs,
     validate_group_configs,
 )
-from minicluster.controller.errors import ApiError, ControllerFault
+from minicluster.controller.errors import ApiError, ControllerFault, Rejected
 from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
@@ -100,6 +100,9 @@ def alter_resource(
 
     A broker's config is written even when it does not change, so that the broker reads files
     again that it names (KAFKA-14136).
+
+    Errors:  Rejected with UNKNOWN_SERVER_ERROR for an unknown operation, or ControllerFault where
+             ``Rules.malformed_config_change_is_fatal``.
     """
     state = control.state
     current = state.image.configs.of(*resource)
@@ -111,7 +114,7 @@ def alter_resource(
         elif change.operation is ConfigOperation.DELETE:
             value = None
         elif change.operation is None:
-            return _malformed(state), []
+            raise _malformed(state)
         elif not _is_list(resource[0], change.name):
             verb = change.operation.name
             return ApiError(
@@ -119,7 +122,7 @@ def alter_resource(
                 f"Can't {verb} to key {change.name} because its type is not LIST.",
             ), []
         elif change.value is None:
-            return _malformed(state), []
+            raise _malformed(state)
         else:
             value = _changed_list(resource[0], old, change)
         if value != old or resource[0] == BROKER:
@@ -138,15 +141,15 @@ def alter_resource(
     ]
 
 
-def _malformed(state: ClusterState) -> ApiError:
-    """The error of an operation that there is not, or of a list's without entries.
+def _malformed(state: ClusterState) -> Exception:
+    """The end of a request with an unknown operation, or with a list's without entries.
 
-    Errors:  ControllerFault where ``Rules.malformed_config_change_is_fatal``.
+    Kafka runs into a null pointer, so the request fails as a whole and its client reads no text,
+    only UNKNOWN_SERVER_ERROR. That the controller resigns over it is the bug of the releases.
     """
     if state.rules.malformed_config_change_is_fatal:
-        raise ControllerFault("a config operation that there is not, or one without a value")
-    message = "Unknown config operation, or one without a value."
-    return ApiError(ErrorCode.INVALID_REQUEST, message)
+        return ControllerFault("an unknown config operation, or one without a value")
+    return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _definitions(resource_type: int) -> ConfigDef | None:

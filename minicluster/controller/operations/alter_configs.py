@@ -124,8 +124,9 @@ def incremental_alter_configs(
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
-    Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes. ControllerFault
-             where ``Rules.malformed_config_change_is_fatal``.
+    Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes, and with
+             UNKNOWN_SERVER_ERROR for an unknown operation (ControllerFault where
+             ``Rules.malformed_config_change_is_fatal``).
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
     control = ConfigurationControl(state)
@@ -152,7 +153,7 @@ def incremental_alter_configs(
 
 
 def _operation(number: int) -> ConfigOperation | None:
-    """The operation of a number; None where there is none (AlterConfigOp.OpType.forId)."""
+    """The operation of a number; None for an unknown one (AlterConfigOp.OpType.forId)."""
     try:
         return ConfigOperation(number)
     except ValueError:
@@ -196,7 +197,8 @@ def _logger_error(state: ClusterState, resource: Any) -> ApiError:
     try:
         check_logger_changes(state.settings.node_id, resource.resource_name, resource.configs)
     except InvalidConfig as refusal:
-        return ApiError(refusal.error or ErrorCode.INVALID_REQUEST, refusal.message)
+        error = refusal.error or ErrorCode.INVALID_REQUEST
+        return ApiError(error, refusal.message) if refusal.message else ApiError.of_code(error)
     return ApiError()
 
 

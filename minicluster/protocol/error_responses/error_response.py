@@ -115,8 +115,11 @@ def _copied(name: str, each: Each, chain: tuple[Any, ...], version: int) -> dict
 def _error_fields(kind: type[Struct], error: _Error, text: Text) -> dict[str, Any]:
     values: dict[str, Any] = {}
     of_code = TEXTS.get(error.code)  # NONE has none
+    # The text of an unexpected exception is for the node's log. A client could learn from it what
+    # it must not know (ApiError.fromThrowable).
+    is_generic = error.message == of_code or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
     texts = {
-        Text.GIVEN: None if error.message == of_code else error.message,
+        Text.GIVEN: None if is_generic else error.message,
         Text.OF_EXCEPTION: error.message or of_code,
         Text.OF_CODE: of_code,
     }
