@@ -3,19 +3,16 @@
 brokers, clients ──requests──▶ ControllerMachine ──Append──▶ QuorumMachine ──Fetch──▶ voters
                  ◀─responses, once committed─┘ ◀──commits, changes of leader──┘
 
-One event of the controller follows the other. While a large one is under way, part after part
-(``controller/parts.py``), requests to the controller and its periodic tasks wait, in order. The
-quorum's requests, and those that any controller answers by itself, do not: in Kafka they are
-handled by other threads than the one of its event queue.
+In Kafka the two have a thread each. Here one actor carries both, and an event of either is one
+step: an operation of Kafka's full size, 10,000 records, keeps the quorum waiting for less time than
+a voter's fetch may take (``python -m tests.load --topics 2000``).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from minicluster import effects as fx
@@ -57,7 +54,6 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
-    BrokerHeartbeatRequest,
     ControllerRegistrationRequest,
     EnvelopeRequest,
     EnvelopeResponse,
@@ -150,7 +146,6 @@ class QuorumController(QuorumShell):
             )
         )
         self._registration = self._registration_manager()
-        self._waiting: deque[Callable[[], None]] = deque()  # for a large event of the controller
         self._committed = Provenance()
         self._shown = MetadataImage.EMPTY
 
@@ -225,33 +220,12 @@ class QuorumController(QuorumShell):
         elif type(request) in RESPONDERS:
             self.respond(token, self._responded(request, version))
         else:
-            decide = partial(self._decide, token, request, version, client, forwarded, self.now())
-            if self._begin_or_wait(decide) and isinstance(request, BrokerHeartbeatRequest):
-                self.controller.on_heartbeat_waits(request, self.now())
-
-    def _decide(
-        self,
-        token: Packet | Forwarded,
-        request: Any,
-        version: int,
-        client: QuotaClient,
-        forwarded: bool,
-        arrived_ms: int,
-    ) -> None:
-        """Let the controller decide a request."""
-        now_ms = self.now()
-        if isinstance(request, UpdateFeaturesRequest):
-            self.controller.kraft_version_stays = self._why_kraft_version_stays()
-        effects = self.controller.on_request(
-            token,
-            request,
-            version,
-            now_ms,
-            forwarded=forwarded,
-            client=client,
-            waited_ms=now_ms - arrived_ms,
-        )
-        self._control(effects)
+            if isinstance(request, UpdateFeaturesRequest):
+                self.controller.kraft_version_stays = self._why_kraft_version_stays()
+            effects = self.controller.on_request(
+                token, request, version, self.now(), forwarded=forwarded, client=client
+            )
+            self._control(effects)
 
     def _responded(self, request: Any, version: int) -> Any:
         """The response to a request that needs no log."""
@@ -272,9 +246,6 @@ class QuorumController(QuorumShell):
 
     def on_machine_timer(self, name: str) -> None:
         self.perform(self._registration.on_timer(name, self.now()))
-        self._begin_or_wait(partial(self._run_task, name))
-
-    def _run_task(self, name: str) -> None:
         self._control(self.controller.on_timer(name, self.now()))
 
     def on_message(self, message: Any) -> None:
@@ -290,25 +261,6 @@ class QuorumController(QuorumShell):
                     self.log.info("log.not_compacted")
             case _:
                 super().on_message(message)
-
-    # The events of the controller.
-
-    def on_continue(self, work: fx.Continue) -> None:
-        self._control(work.next_part(self.now()))
-        self._handle_waiting()
-
-    def _begin_or_wait(self, event: Callable[[], None]) -> bool:
-        """Begin an event; -> True where it waits for a large one and for those that came before."""
-        if self._waiting or self.controller.is_deciding:
-            self._waiting.append(event)
-            return True
-        event()
-        return False
-
-    def _handle_waiting(self) -> None:
-        """Handle what has waited, up to the next large event."""
-        while self._waiting and not self.controller.is_deciding:
-            self._waiting.popleft()()
 
     def _control(self, effects: list[Any]) -> None:
         """Perform the controller's effects; the quorum machine then writes the appended records."""
@@ -338,9 +290,7 @@ class QuorumController(QuorumShell):
 
     def _append(self, append: Append) -> None:
         try:
-            last_offset = self.quorum.append(
-                append.epoch, append.records, self.now(), append.values
-            )
+            last_offset = self.quorum.append(append.epoch, append.records, self.now())
         except NotLeader as refusal:
             self.log.info("append.refused", reason=str(refusal))
             self._control(self.controller.on_renounce(self.now()))
@@ -503,8 +453,6 @@ class QuorumController(QuorumShell):
         if change.leader_id == self.node_id:
             if self.controller.is_active:
                 self._control(self.controller.on_renounce(now_ms))
-            # By the controller that it was: those events came before this change.
-            self._handle_waiting()
             next_offset = self.quorum.log.end_offset
             self._control(self.controller.on_claim(change.epoch, next_offset, now_ms))
         else:

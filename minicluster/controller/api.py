@@ -13,8 +13,6 @@ from uuid import UUID
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
 from minicluster.controller.mutation_quotas import MutationQuota
-from minicluster.controller.parts import Parts
-from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import Message
@@ -26,8 +24,7 @@ class Call:
     """A request with everything that its decision may need.
 
     Shapes:  state includes what is made and not yet committed; committed does not.
-    Units:   next_offset is the offset of the decision's first record; waited_ms is how long the
-             request has waited for its turn.
+    Units:   next_offset is the offset of the decision's first record.
     """
 
     state: ClusterState
@@ -41,7 +38,6 @@ class Call:
     committed: MetadataImage
     quota: MutationQuota
     now_ms: int
-    waited_ms: int = 0
 
     @property
     def plain(self) -> tuple[ClusterState, Any, int, int]:
@@ -60,38 +56,35 @@ class Screened:
     complete: Callable[[Any], Any]
 
 
-def is_late(call: Call) -> bool:
-    """True for a request whose own deadline has passed when its turn comes.
+def is_late(request: Any) -> bool:
+    """True for a request whose own deadline has passed when it comes.
 
     Source:  ControllerRequestContext.requestTimeoutMsToDeadlineNs, KafkaEventQueue.
     """
-    return bool(call.request.timeout_ms <= call.waited_ms)
+    return bool(request.timeout_ms <= 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
     """The way in which one request is served.
 
-    Shapes:  decide: in parts where it loops over what the request names.
-             cluster_action: only brokers and controllers are authorized. lowest_version: of those
+    Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
-             responds, at once, with ``nothing``. is_late: it has waited for too long to be decided
-             (REQUEST_TIMED_OUT). when_late: the soft changes of one that is late. reads: any
-             controller responds, from what is committed. quota_strict_since: the version from
-             which the quota on partitions rejects what exceeds it (KIP-599); before, it is only
-             reported.
+             responds, at once, with ``nothing``. has_deadline: its timeout_ms is a deadline, and
+             one that is late is not decided (REQUEST_TIMED_OUT). reads: any controller responds,
+             from what is committed. quota_strict_since: the version from which the quota on
+             partitions rejects what exceeds it (KIP-599); before, it is only reported.
     """
 
     request: type[Message]
-    decide: Callable[[Call], Decision | Parts[Decision]]
+    decide: Callable[[Call], Decision]
     cluster_action: bool = False
     lowest_version: Callable[[Rules], int] = lambda rules: 0
     screen: Callable[[Call], Screened] | None = None
     items: tuple[str, ...] = ()
     nothing: Any = None
-    is_late: Callable[[Call], bool] | None = None
-    when_late: Callable[[Call], tuple[SoftChange, ...]] = lambda call: ()
+    has_deadline: bool = False
     reads: bool = False
     quota_strict_since: int | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +16,11 @@ class Append(Effect):
 
     They are applied already, from base_offset on: if the log puts them elsewhere, or rejects them,
     the machine must renounce.
-    Shapes:  values: the bytes of each where there are many; else nobody has needed them yet.
     """
 
     epoch: int
     base_offset: int
     records: tuple[VersionedRecord, ...]
-    values: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)

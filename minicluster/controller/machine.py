@@ -24,12 +24,8 @@ What can go wrong, and what it ends:
 | the same while a periodic task decides | that run of the task (4.x), or the leadership (3.9) |
 | a batch that the quorum rejects, though it was decided | the request and the leadership |
 
-**Large events** (``parts.py``). Most events are one step. One that names more than some hundred
-partitions returns ``Continue`` instead of its effects, part after part, and all of them with
-the last: nothing of it is appended before. Until then whoever drives the machine keeps requests and
-timers back, in their order, as Kafka's event queue does. Commits and changes of the leader come
-between; with the leadership the event ends, as where Kafka's append meets a leader that is none any
-more (tests/controller/test_parts.py).
+Every event is one step, whatever its size. How much a user's request may write is limited where it
+is decided (``MAX_RECORDS_PER_USER_OP``).
 
 Source:  QuorumController (ControllerWriteEvent, claim, renounce), KafkaEventQueue.
 """
@@ -41,7 +37,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call, Screened
+from minicluster.controller.api import Api, Call, Screened, is_late
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.controller.deciding.decision import Decision, KRaftVersion
 from minicluster.controller.deciding.placement import Draw
@@ -67,7 +63,6 @@ from minicluster.controller.mutation_quotas import (
     MutationQuotas,
     QuotaClient,
 )
-from minicluster.controller.parts import ELEMENTS_PER_PART, Parts, gathered, whole
 from minicluster.controller.periodic_tasks import TaskTimers
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
@@ -78,9 +73,9 @@ from minicluster.controller.state.broker_heartbeat_manager import (
 )
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.offline_replicas import OfflineReplicas, ReplicaStateChange
-from minicluster.controller.state.offset_control import OffsetControl, Point
+from minicluster.controller.state.offset_control import OffsetControl
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr, PendingAlterIsrChange
-from minicluster.effects import Continue, Effect, FaultHit
+from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
@@ -91,7 +86,7 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
-from minicluster.protocol.records import VersionedRecord, encode_record
+from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 
 RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
@@ -105,19 +100,6 @@ class _Arrived:
     request: Any
     version: int
     registered_epoch: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """An event that is under way; a periodic task has no request."""
-
-    parts: Parts[list[Effect]]
-    arrived: _Arrived | None
-
-
-def _in_parts(decided: Decision | Parts[Decision]) -> Parts[Decision]:
-    """A decision that may be one already."""
-    return decided if isinstance(decided, Decision) else (yield from decided)
 
 
 class ControllerMachine:
@@ -136,7 +118,6 @@ class ControllerMachine:
         rules: Rules = Rules.KAFKA_4_3,
         faults: Faults = Faults.NONE,
         max_records_per_batch: int = MAX_RECORDS_PER_BATCH,
-        elements_per_part: int = ELEMENTS_PER_PART,
         folds: SharedFolds | None = None,
     ) -> None:
         self._folds = SharedFolds() if folds is None else folds
@@ -148,8 +129,6 @@ class ControllerMachine:
         self._bootstrap = tuple(bootstrap)
         self._draw, self._new_topic_id = draw, new_topic_id
         self._max_records = max_records_per_batch
-        self._elements_per_part = elements_per_part
-        self._event: _Event | None = None  # a large one, between two of its parts
         self._epoch: int | None = None
         self._timers = TaskTimers(rules, settings)
         self._offsets = OffsetControl(self.state.image)
@@ -220,7 +199,7 @@ class ControllerMachine:
         """
         if self.is_active:
             return self.on_committed(end_offset, now_ms)
-        whole(self._apply(records, base_offset, now_ms))
+        self._apply(records, base_offset, now_ms)
         self._offsets.replayed(end_offset, self.state.image)
         return []
 
@@ -286,7 +265,7 @@ class ControllerMachine:
         except ReplayError as fault:
             return self._fail(str(fault), now_ms)
         decision = Decision(records=first.records, atomic=first.atomic)
-        effects, _ = whole(self._carry_out(decision, now_ms))
+        effects, _ = self._carry_out(decision, now_ms)
         return effects + self._timers.start(self.state, now_ms)
 
     def on_renounce(self, now_ms: int) -> list[Effect]:
@@ -326,11 +305,6 @@ class ControllerMachine:
             # Without records, although they were appended. Otherwise, the trace would say that a
             # client was told of records that the next controller may cut off (E40).
             effects.append(self._response(entry.token, rejected, entry.registered_epoch))
-        # A large event in the midst: what it has applied is undone, and nothing of it is appended.
-        event, self._event = self._event, None
-        if event is not None and event.arrived is not None:
-            message = wrong_controller(self.latest_controller)
-            effects.append(self._reject(event.arrived, ErrorCode.NOT_CONTROLLER, message))
         return effects + self._timers.stop()
 
     def _fail(self, reason: str, now_ms: int) -> list[Effect]:
@@ -351,24 +325,21 @@ class ControllerMachine:
         authorized: bool = True,
         forwarded: bool = True,
         client: QuotaClient = ANONYMOUS,
-        waited_ms: int = 0,
     ) -> list[Effect]:
         """Decide a request; the response is among the effects of this event or of a later one.
 
         Shapes:  authorized: to act for the cluster. forwarded: by a broker, for a client.
-        Units:   waited_ms: since it arrived, for a large event to end.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
         api = CONTROLLER_APIS.get(type(request))
         registered = self._registered_epoch(request)
-
         arrived = _Arrived(token, request, version, registered)
         if api is None or version < api.lowest_version(self.rules):
             return [self._reject(arrived, ErrorCode.UNSUPPORTED_VERSION)]
         if api.cluster_action and not authorized:
             return [self._reject(arrived, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
         quota = self._quota(api, client, version, now_ms)
-        call = self._call(request, version, forwarded, quota, waited_ms, now_ms)
+        call = self._call(request, version, forwarded, quota, now_ms)
         screened = None
         if api.screen is not None:
             try:
@@ -379,40 +350,30 @@ class ControllerMachine:
         if api.is_empty(call.request):
             nothing = api.nothing if screened is None else screened.complete(api.nothing)
             return [self._response(token, nothing, registered)]
-        if api.is_late is not None and api.is_late(call):
-            if self.is_active:
-                late = Decision(soft=api.when_late(call))
-                self._apply_soft(late, -1, now_ms, after_records=False)
+        if api.has_deadline and is_late(call.request):
             return [self._reject(arrived, ErrorCode.REQUEST_TIMED_OUT)]
         # From what is committed, so at once and on any controller. What is not committed may be
         # lost, and the client would have seen a state that never was.
         if api.reads:
-            return [self._response(token, whole(_in_parts(api.decide(call))).response, registered)]
+            return [self._response(token, api.decide(call).response, registered)]
         if not self.is_active:
             message = wrong_controller(self.latest_controller)
             return [self._reject(arrived, ErrorCode.NOT_CONTROLLER, message)]
         if isinstance(request, BrokerHeartbeatRequest):
-            self.on_heartbeat_waits(request, now_ms)
-        return self._begin(self._write(api, call, arrived, screened), arrived)
-
-    def on_heartbeat_waits(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
-        """Let the contact count at once, before the heartbeat is decided.
-
-        Otherwise, a controller that is slow to decide, or that rejects, would let the session of a
-        live broker expire.
-        Source:  QuorumController.processBrokerHeartbeat (trackBrokerHeartbeat).
-        """
-        if self.is_active:
+            # The contact counts before the heartbeat is decided. A controller that rejects it would
+            # else let the session of a live broker expire (QuorumController.processBrokerHeartbeat,
+            # trackBrokerHeartbeat).
             self.state.active_heartbeats().contact(request.broker_id, request.broker_epoch, now_ms)
+        return self._write(api, call, arrived, screened)
 
     def _write(
         self, api: Api, call: Call, arrived: _Arrived, screened: Screened | None
-    ) -> Parts[list[Effect]]:
+    ) -> list[Effect]:
         """Decide a request and carry it out."""
         token, request, now_ms = arrived.token, arrived.request, call.now_ms
         try:
-            decision = yield from _in_parts(api.decide(call))
-            effects, offsets = yield from self._carry_out(decision, now_ms)
+            decision = api.decide(call)
+            effects, offsets = self._carry_out(decision, now_ms)
         except Rejected as rejected:
             return [
                 *report_rejected(token, request, rejected),
@@ -436,37 +397,6 @@ class ControllerMachine:
         )
         return effects + self._defer(entry) + self._timers.after_write(self.state, now_ms)
 
-    # Large events.
-
-    @property
-    def is_deciding(self) -> bool:
-        """True between two parts of an event: no other one may begin."""
-        return self._event is not None
-
-    def _on_next_part(self, now_ms: int) -> list[Effect]:
-        """Continue a large event; it may have ended with the leadership.
-
-        Its time is that of its first part, as a request has one.
-        """
-        event, self._event = self._event, None
-        return [] if event is None else self._take_part(event)
-
-    def _begin(self, parts: Parts[list[Effect]], arrived: _Arrived | None = None) -> list[Effect]:
-        assert self._event is None, "an event begins only after the one before"
-        return self._take_part(_Event(parts, arrived))
-
-    def _take_part(self, event: _Event) -> list[Effect]:
-        """One part of an event, which is whole for most; the last one has its effects."""
-        elements = 0
-        while elements < self._elements_per_part:
-            try:
-                elements += next(event.parts)
-            except StopIteration as end:
-                effects: list[Effect] = end.value
-                return effects
-        self._event = event
-        return [Continue(self._on_next_part)]
-
     def _quota(self, api: Api, client: QuotaClient, version: int, now_ms: int) -> MutationQuota:
         if api.quota_strict_since is None:
             return UNBOUNDED
@@ -480,7 +410,6 @@ class ControllerMachine:
         version: int,
         forwarded: bool,
         quota: MutationQuota,
-        waited_ms: int,
         now_ms: int,
     ) -> Call:
         return Call(
@@ -495,7 +424,6 @@ class ControllerMachine:
             committed=self.committed_image,
             quota=quota,
             now_ms=now_ms,
-            waited_ms=waited_ms,
         )
 
     def _registered_epoch(self, request: Any) -> int | None:
@@ -514,18 +442,14 @@ class ControllerMachine:
         """
         if not self.is_active or name not in self._timers:
             return []
-        return self._begin(self._task(name, now_ms))
-
-    def _task(self, name: str, now_ms: int) -> Parts[list[Effect]]:
-        """Run a periodic task and carry out what it decides."""
         try:
-            decision = yield from _in_parts(self._timers.run(name, self.state, now_ms))
+            decision = self._timers.run(name, self.state, now_ms)
         except (ControllerFault, ReplayError) as fault:
             if self.rules.failed_task_renounces:
                 return self._fail(str(fault), now_ms)
             return [TaskFailed(name, str(fault)), *self._timers.failed(name, now_ms)]
         try:
-            effects, _ = yield from self._carry_out(decision, now_ms)
+            effects, _ = self._carry_out(decision, now_ms)
         except (ControllerFault, ReplayError) as fault:
             return self._fail(str(fault), now_ms)
         effects += [ReportRefusal(None, None, refusal) for refusal in decision.refusals]
@@ -533,9 +457,7 @@ class ControllerMachine:
 
     # Carrying out.
 
-    def _carry_out(
-        self, decision: Decision, now_ms: int
-    ) -> Parts[tuple[list[Effect], tuple[int, ...]]]:
+    def _carry_out(self, decision: Decision, now_ms: int) -> tuple[list[Effect], tuple[int, ...]]:
         """Apply a decision's records and soft changes; the effects append them at these offsets.
 
         Errors:  ControllerFault for an atomic decision of more records than a batch holds, and
@@ -552,47 +474,25 @@ class ControllerMachine:
             raise ControllerFault("Append failed because there are no records")
         effects = self._fault_hits()
         assert self._epoch is not None
-        values: list[bytes] = []
-        if len(records) > self._elements_per_part:
-            values = yield from gathered(map(encode_record, records))
         if decision.kraft_version is not None:
             # The quorum writes two records of its own first. Otherwise, this decision would expect
             # their offsets, and a batch that lands elsewhere makes the machine resign.
             effects.append(RaiseKRaftVersion(self._epoch, decision.kraft_version))
             self._offsets.next_offset += RECORDS_OF_RAISED_KRAFT_VERSION
         self._apply_soft(decision, -1, now_ms, after_records=False)
-        base_offset, points = yield from self._apply_batches(records, now_ms)
-        for start, point in zip(range(0, len(records), size), points, strict=True):
-            self._offsets.appended(point)
-            batch = slice(start, start + size)
-            append = Append(self._epoch, base_offset + start, records[batch], values[batch])
-            effects.append(append)
+        base_offset = self.next_offset
+        for start in range(0, len(records), size):
+            batch = records[start : start + size]
+            self._apply(batch, base_offset + start, now_ms)
+            # A point to go back to after each batch, not only at the end: the quorum commits
+            # batches, so a deposed controller may have to return to the state between two of one
+            # decision.
+            end_offset = base_offset + start + len(batch)
+            self._offsets.appended(self._offsets.point(end_offset, self.state.image))
+            effects.append(Append(self._epoch, base_offset + start, batch))
         last_offset = base_offset + len(records) - 1
         self._apply_soft(decision, last_offset, now_ms, after_records=True)
         return effects, tuple(range(base_offset, base_offset + len(records)))
-
-    def _apply_batches(
-        self, records: Sequence[VersionedRecord], now_ms: int
-    ) -> Parts[tuple[int, list[Point]]]:
-        """Apply a decision's records; -> the offset of the first one, and the state per batch.
-
-        A point to go back to after each batch, not only at the end: the quorum commits batches, so
-        a deposed controller may have to return to the state between two of one decision.
-        """
-        size, before = self._max_records, self.state.image
-        while True:
-            base_offset = self.next_offset
-            points = []
-            for start in range(0, len(records), size):
-                batch = records[start : start + size]
-                yield from self._apply(batch, base_offset + start, now_ms)
-                end_offset = base_offset + start + len(batch)
-                points.append(self._offsets.point(end_offset, self.state.image))
-            if self.next_offset == base_offset:
-                return base_offset, points
-            # Between two parts the quorum has appended records of its own (voters), so that the
-            # offsets are others.
-            self.state.reset(before, base_offset - 1)
 
     def _apply_soft(
         self, decision: Decision, last_offset: int, now_ms: int, *, after_records: bool
@@ -609,9 +509,7 @@ class ControllerMachine:
             elif heartbeats is not None:
                 apply_soft(heartbeats, change, last_offset, now_ms)
 
-    def _apply(
-        self, records: Sequence[VersionedRecord], base_offset: int, now_ms: int
-    ) -> Parts[None]:
+    def _apply(self, records: Sequence[VersionedRecord], base_offset: int, now_ms: int) -> None:
         start = 0
         while start < len(records):
             offset = base_offset + start
@@ -619,12 +517,11 @@ class ControllerMachine:
             # An aborted transaction: what it changed is undone at once, indexes included.
             if before is not None:
                 self.state.reset(before, offset)
-            run = yield from self._folds.run_in_parts(self.state.image, records, start, offset)
+            run = self._folds.run(self.state.image, records, start, offset)
             self.state.apply(run)
             if self.state.heartbeats is not None:
                 replay_registration(self.state.heartbeats, run.message, self.state.image, now_ms)
             start += len(run.records)
-            yield run.size
 
     def _fault_hits(self) -> list[Effect]:
         return [FaultHit(zoo_id) for zoo_id in self.state.take_hits()]

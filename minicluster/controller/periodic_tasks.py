@@ -29,7 +29,6 @@ from minicluster.controller.operations.elect_leaders import (
 )
 from minicluster.controller.operations.kip_texts.alter_isr import decide_isr_proposal
 from minicluster.controller.operations.kip_texts.alter_replica_state import process_replica_state
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerIdAndEpoch,
@@ -58,7 +57,7 @@ FENCE_CHECKS_PER_SESSION = 8
 
 def maybe_fence_stale_broker(
     state: ClusterState, now_ms: int, *, first: BrokerIdAndEpoch | None = None
-) -> Parts[Decision]:
+) -> Decision:
     """Fence one broker whose session has run out; the response is True to run again at once.
 
     One at a time. Otherwise, of two brokers that expire together, the first one's leaderships would
@@ -69,7 +68,7 @@ def maybe_fence_stale_broker(
     if not state.rules.sessions_by_epoch:
         stale = heartbeats.stale_broker(now_ms) if first is None else first.broker_id
         broker = None if stale is None else state.image.cluster.broker(stale)
-        records = [] if broker is None else (yield from gathered(broker_fenced(state, broker)))
+        records = [] if broker is None else list(broker_fenced(state, broker))
         return Decision(records=tuple(records), response=bool(records))
     expired = heartbeats.expired_sessions(now_ms)
     if not expired:
@@ -81,7 +80,7 @@ def maybe_fence_stale_broker(
     if broker is None:
         soft.append(ForgetBroker(session.broker_id))
     else:
-        records = yield from gathered(fence_after_session(state, broker, session))
+        records = list(fence_after_session(state, broker, session))
     return Decision(records=tuple(records), response=True, soft=tuple(soft))
 
 
@@ -98,7 +97,7 @@ def fence_after_session(
     yield from broker_fenced(state, broker)
 
 
-def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Parts[Decision]:
+def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Decision:
     """Elect preferred replicas; the response is True when there is more to do."""
     limit = state.settings.elections_per_task_max
     records: list[VersionedRecord] = []
@@ -110,11 +109,10 @@ def maybe_balance_leaders(state: ClusterState, now_ms: int) -> Parts[Decision]:
         record = election_record(state, topic, index, partition, Election.PREFERRED)
         if record is not None:
             records.append(record)
-        yield 1
     return Decision(records=tuple(records), response=len(records) >= limit)
 
 
-def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Parts[Decision]:
+def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Decision:
     """Elect leaders where no clean candidate is left; the response is True when there is more.
 
     Only topics with unclean.leader.election.enable: their administrator has chosen a leader that
@@ -129,7 +127,6 @@ def maybe_elect_unclean_leaders(state: ClusterState, now_ms: int) -> Parts[Decis
         if state.unclean_election_allowed(topic.name):
             partition = topic.partitions[index]
             elect_leader(state, topic, index, partition, ElectionType.UNCLEAN, records)
-        yield 1
     return Decision(records=tuple(records), response=len(records) >= limit)
 
 
@@ -143,7 +140,7 @@ def write_no_op(state: ClusterState, now_ms: int) -> Decision:
     return Decision(records=_NO_OP, response=False)
 
 
-_RUN: dict[str, Callable[[ClusterState, int], Decision | Parts[Decision]]] = {
+_RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
     FENCE: maybe_fence_stale_broker,
     BALANCE: maybe_balance_leaders,
     ELECT_UNCLEAN: maybe_elect_unclean_leaders,
@@ -211,7 +208,7 @@ class TaskTimers:
                 effects.append(self._set(name, now_ms + self._periods_ms[name]))
         return effects
 
-    def run(self, name: str, state: ClusterState, now_ms: int) -> Decision | Parts[Decision]:
+    def run(self, name: str, state: ClusterState, now_ms: int) -> Decision:
         """Run a task; the response of its decision is True when there is more to do."""
         self._due_ms.pop(name, None)
         return _RUN[name](state, now_ms)

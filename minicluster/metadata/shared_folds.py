@@ -16,10 +16,9 @@ from itertools import islice
 from operator import is_
 from typing import Any
 
-from minicluster.effects import Parts, whole
 from minicluster.log.checkpoint import Snapshot, decode_snapshot
 from minicluster.metadata.image.delta import MetadataDelta
-from minicluster.metadata.image.folded_run import FoldedRun, fold_in_parts, run_length
+from minicluster.metadata.image.folded_run import FoldedRun, fold_run, run_length
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.records import VersionedRecord
@@ -51,15 +50,6 @@ class SharedFolds:
 
         Errors:  ReplayError where a record does not fit.
         """
-        return whole(self.run_in_parts(image, records, start, offset))
-
-    def run_in_parts(
-        self, image: MetadataImage, records: Sequence[VersionedRecord], start: int, offset: int
-    ) -> Parts[FoldedRun]:
-        """The same for who can wait for a record that changes thousands of partitions.
-
-        Errors:  ReplayError where a record does not fit.
-        """
         last = self._unchanged
         if (
             last is not None
@@ -73,7 +63,7 @@ class SharedFolds:
         if kept is not None and kept.before is image and _begins_with(records, start, kept):
             return kept
         length = run_length(records, start)
-        run = yield from fold_in_parts(image, tuple(records[start : start + length]), offset)
+        run = fold_run(image, tuple(records[start : start + length]), offset)
         if run.after is not image:
             self._keep(key, run)
         elif run.touched is None:  # of one record, whatever follows it

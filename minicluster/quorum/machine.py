@@ -154,13 +154,11 @@ class QuorumMachine:
         epoch: int,
         records: Sequence[VersionedRecord | bytes],
         now_ms: int,
-        values: Sequence[bytes] = (),
     ) -> int:
         """Append records as the leader of an epoch; they form one batch, whole or not at all.
 
-        Shapes:  values: the bytes of the records, where the caller has them. -> offset of the last
-                 record. They reach the log with the first poll after the linger time, together with
-                 what was appended meanwhile.
+        Shapes:  -> offset of the last record. They reach the log with the first poll after the
+                 linger time, together with what was appended meanwhile.
         Errors:  NotLeader if the epoch is past or another leads; IllegalArgument for none or too
                  many records, or an epoch that has not come.
         """
@@ -168,7 +166,7 @@ class QuorumMachine:
         if not isinstance(role, LeaderState):
             raise NotLeader(f"append rejected: node {self.node.key.id} is {role.name}")
         self.node.wake_ms = now_ms
-        return replication.append(self.node, role, epoch, records, now_ms, values)
+        return replication.append(self.node, role, epoch, records, now_ms)
 
     def resign(self, epoch: int) -> None:
         """Give up leadership of an epoch; of a past epoch, nothing happens.

@@ -224,13 +224,12 @@ def append(
     epoch: int,
     records: Sequence[VersionedRecord | bytes],
     now_ms: int,
-    values: Sequence[bytes],
 ) -> int:
     """Add records to the batch that the leader writes next; -> offset of the last one.
 
     Errors:  as ``BatchAccumulator.append``.
     """
-    return leader.accumulator.append(epoch, records, now_ms, values)
+    return leader.accumulator.append(epoch, records, now_ms)
 
 
 def on_append(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:

@@ -28,7 +28,6 @@ from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.delta import (
     NO_CHANGES,
     LocalChanges,
-    LocalComparison,
     MetadataDelta,
     TopicIdPartition,
 )
@@ -42,7 +41,6 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
 
-CHANGES_PER_PART = 200  # 10 to 30 ms of the processor
 LOGS_PER_PART = 2_000  # that may be strays: likewise
 
 
@@ -52,15 +50,13 @@ def begin_delta(
 ) -> Iterator[LocalChanges]:
     """The parts of what a delta changes, for ``apply_part``.
 
-    Shapes:  those that come first change nothing: the strays are removed, and the images compared.
+    Shapes:  those that come first change nothing: the strays are removed.
     """
     if first and state.config.removes_strays:
         for _ in _remove_strays(state):
             yield NO_CHANGES
-    comparison = LocalComparison(delta, state.broker_id)
-    for _ in comparison.compare():
-        yield NO_CHANGES
-    yield from comparison.changes().parts(CHANGES_PER_PART)
+    if changes := delta.local_changes(state.broker_id):
+        yield changes
 
 
 def _announce(state: ReplicaManagerState, deletes: Iterable[TopicIdPartition]) -> None:

@@ -28,7 +28,6 @@ from minicluster.controller.operations import (
     elect_leaders,
 )
 from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     BrokerIdAndEpoch,
@@ -414,10 +413,8 @@ def _s27(
 
 
 @plant(delete_topics.delete_topics, "z23_deletion_in_pieces")
-def _z23(
-    original: Callable[..., Parts[Decision]], state: ClusterState, *args: Any
-) -> Parts[Decision]:
-    decision = yield from original(state, *args)
+def _z23(original: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
+    decision = original(state, *args)
     if len(decision.records) < 2:
         return decision
     state.hit("Z23")

@@ -131,15 +131,14 @@ def _z23(
     epoch: int,
     records: Sequence[VersionedRecord | bytes],
     now_ms: int,
-    values: Sequence[bytes],
 ) -> int:
     """The controller counts the hit, where it decides the deletion."""
     if len(records) == 1 or not any(map(_is_deletion, records)):
-        return original(node, role, epoch, records, now_ms, values)
+        return original(node, role, epoch, records, now_ms)
     last_offset = role.accumulator.next_offset - 1
     for record in records:
         role.accumulator.complete_current_batch()
-        last_offset = original(node, role, epoch, [record], now_ms, ())
+        last_offset = original(node, role, epoch, [record], now_ms)
     return last_offset
 
 

@@ -18,16 +18,15 @@ from minicluster.controller.effects import (
 )
 from minicluster.controller.errors import Refusal
 from minicluster.controller.machine import ControllerMachine
-from minicluster.controller.parts import ELEMENTS_PER_PART
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import CancelTimer, Continue, Effect, FaultHit, SetTimer
+from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord, encode_record
+from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.rules import Rules
 
 CLUSTER_ID = "test"
@@ -77,10 +76,7 @@ def incarnation(broker_id: int, number: int = 0) -> UUID:
 
 @dataclass
 class Cluster:
-    """An active controller whose appends commit at once, unless they are held.
-
-    Shapes:  pauses: a large event waits for ``next_part``.
-    """
+    """An active controller whose appends commit at once, unless they are held."""
 
     rules: Rules = Rules.KAFKA_4_3
     faults: Faults = Faults.NONE
@@ -90,8 +86,6 @@ class Cluster:
     draw: Callable[[int], int] = field(default_factory=JavaRandom)
     now_ms: int = 0
     held: bool = False
-    elements_per_part: int = ELEMENTS_PER_PART
-    pauses: bool = False
     active: bool = True
     lowest_alter_partition: int = 0  # no release rejects a version where its order is tested
 
@@ -110,7 +104,6 @@ class Cluster:
             new_topic_id=lambda: next(self.topic_ids),
             rules=self.rules,
             faults=self.faults,
-            elements_per_part=self.elements_per_part,
         )
         self.log: dict[int, VersionedRecord] = {}
         self.end = 1  # the LeaderChange of epoch 1 is at offset 0
@@ -121,7 +114,6 @@ class Cluster:
         self.raised: list[tuple[int, int]] = []  # kraft.version, and the offset of its record
         self.resigned = False
         self.failed_tasks: list[str] = []
-        self.rest: Continue | None = None  # of a large event
         self._tokens = 0
         if self.active:
             self.take(self.machine.on_claim(1, self.end, self.now_ms))
@@ -131,9 +123,8 @@ class Cluster:
         appended = False
         for effect in effects:
             match effect:
-                case Append(epoch, base_offset, records, values):
+                case Append(epoch, base_offset, records):
                     assert base_offset == self.end and epoch == self.machine.epoch
-                    assert not values or list(values) == [*map(encode_record, records)]
                     self.log.update(enumerate(records, self.end))
                     self.end += len(records)
                     appended = True
@@ -153,22 +144,12 @@ class Cluster:
                     self.hits.append(fault)
                 case Resign():
                     self.resigned = True
-                case Continue():
-                    self.rest = effect
-                    if not self.pauses:
-                        self.next_part()
                 case TaskFailed(task, _):
                     self.failed_tasks.append(task)
                 case _:
                     raise AssertionError(effect)
         if appended and not self.held:
             self.commit()
-
-    def next_part(self) -> None:
-        """Continue a large event."""
-        rest, self.rest = self.rest, None
-        assert rest is not None
-        self.take(rest.next_part(self.now_ms))
 
     def commit(self, end: int | None = None) -> None:
         """Commit what was appended, or a part of it."""

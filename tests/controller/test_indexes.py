@@ -13,7 +13,6 @@ import pytest
 
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.operations.alter_partition import alter_partition
-from minicluster.controller.parts import whole
 from minicluster.controller.state import cluster_state
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import ElrIndex, Indexes, PartitionSet
@@ -184,7 +183,7 @@ def test_alter_partition_costs_the_same_in_a_cluster_a_hundred_times_as_large() 
         def once(
             state: ClusterState = state, requested: m.AlterPartitionRequest = requested
         ) -> None:
-            decision = whole(alter_partition(state, requested, 3, 0))
+            decision = alter_partition(state, requested, 3, 0)
             (record,) = decision.records
             apply_record(state, record, 1_000_000)
             assert state.indexes.in_isr(0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+from uuid import UUID
+
 import pytest
 
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault
-from minicluster.controller.parts import whole
 from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults
 from minicluster.metadata.errors import ReplayError
@@ -273,11 +275,39 @@ def test_decisions_larger_than_a_batch_are_split_unless_they_are_atomic() -> Non
     cluster = Cluster()
     cluster.machine._max_records = 2
     records = (VersionedRecord(NoOpRecord(), 0),) * 5
-    effects, offsets = whole(cluster.machine._carry_out(Decision(records=records), 0))
+    effects, offsets = cluster.machine._carry_out(Decision(records=records), 0)
     assert [len(effect.records) for effect in effects] == [2, 2, 1]  # type: ignore[attr-defined]
     assert offsets == tuple(range(cluster.end, cluster.end + 5))
     with pytest.raises(ControllerFault, match=r"commit 5 records, but maxRecordsPerBatch is 2"):
-        whole(cluster.machine._carry_out(Decision(records=records, atomic=True), 0))
+        cluster.machine._carry_out(Decision(records=records, atomic=True), 0)
+
+
+def test_a_decision_of_several_batches_goes_back_to_the_state_between_two() -> None:
+    """The quorum commits batches."""
+    cluster = Cluster(held=True)
+    cluster.commit()
+    cluster.machine._max_records = 5
+    end = cluster.end
+    cluster.machine._carry_out(Decision(records=(VersionedRecord(NoOpRecord(), 0),) * 12), 0)
+    cluster.take(cluster.machine.on_committed(end + 5, 0))
+    cluster.take(cluster.machine.on_renounce(0))
+    assert cluster.machine.next_offset == end + 5
+
+
+def test_a_fault_while_a_decision_is_applied_leaves_nothing_of_it() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    end, before = cluster.end, cluster.machine.image
+    cluster.topic_ids = repeat(UUID(int=7))  # which cannot be applied twice
+    Request = m.CreateTopicsRequest
+    topics = [
+        Request.CreatableTopic(name=name, num_partitions=8, replication_factor=3)
+        for name in ("a", "b", "c")
+    ]
+    created = cluster.request(Request(topics=tuple(topics)))
+    assert {topic.error_code for topic in created.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert cluster.resigned and not cluster.machine.is_active
+    assert cluster.end == end and cluster.machine.image.digest() == before.digest()
 
 
 def test_reads_see_only_what_is_committed() -> None:

@@ -11,7 +11,6 @@ from minicluster.controller import periodic_tasks as timers
 from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
-from minicluster.controller.parts import whole
 from minicluster.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode
@@ -76,7 +75,7 @@ def test_register_broker_is_atomic(on: bool) -> None:
             ),
         ),
     )
-    decision = whole(register_broker(cluster.machine.state, request, 4, 9, 0, 0))
+    decision = register_broker(cluster.machine.state, request, 4, 9, 0, 0)
     assert decision.atomic == on
 
 
@@ -161,7 +160,7 @@ def test_duplicate_registration_message_has_advice(on: bool) -> None:
         broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=incarnation(1, 1)
     )
     with pytest.raises(Rejected, match="Another broker is registered") as rejected:
-        whole(register_broker(cluster.machine.state, request, 4, 9, 0, 0))
+        register_broker(cluster.machine.state, request, 4, 9, 0, 0)
     assert ("self-resolve" in str(rejected.value)) == on
 
 
@@ -381,7 +380,7 @@ def test_an_unknown_operation_fails_the_whole_request(kind: int, name: str, oper
     cluster.create("foo", (1,))
     Request = m.IncrementalAlterConfigsRequest
 
-    def resource(kind: int, name: str, operation: int) -> Request.AlterConfigsResource:
+    def resource(kind: int, name: str, operation: int) -> Any:
         change = Request.AlterableConfig(
             name="segment.ms", config_operation=operation, value="900000"
         )

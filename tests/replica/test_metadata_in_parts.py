@@ -9,18 +9,13 @@ from typing import Any
 import pytest
 
 from minicluster.effects import Effect, Respond
-from minicluster.log import Record, RecordBatch, Records
-from minicluster.metadata.image import delta
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
-from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import ProduceRequest
 from minicluster.protocol.records import (
     ConfigRecord,
     FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
-    RemoveTopicRecord,
     TopicRecord,
 )
 from minicluster.replica import apply_delta, machine
@@ -31,12 +26,10 @@ from tests.replica.memory_disk import MemoryDisk
 FIRST, SECOND = uuid.UUID(int=0xA), uuid.UUID(int=0xB)
 DIRECTORY = uuid.UUID(int=0xD1)
 PARTITIONS = 20
-SIZE = 8  # of a part in these stories
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_delta, "CHANGES_PER_PART", SIZE)
     monkeypatch.setattr(machine, "RESOURCES_PER_PART", 2)
 
 
@@ -96,16 +89,6 @@ class Story:
             count += 1
         return count
 
-    def produce(self, name: str, index: int) -> ErrorCode:
-        batch = RecordBatch.of([Record(0, 0, None, b"x")], leader_epoch=-1)
-        data = ProduceRequest.PartitionProduceData(index=index, records=Records((batch,)))
-        named = ProduceRequest.TopicProduceData(name=name, partition_data=(data,))
-        request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(named,))
-        self.see(self.manager.on_request("token", request, 12, 0))
-        [response] = self.responses.pop().responses
-        error: ErrorCode = response.partition_responses[0].error_code
-        return error
-
     def see(self, effects: Iterable[Effect]) -> None:
         self.responses += [e.response for e in effects if isinstance(e, Respond)]
 
@@ -113,60 +96,6 @@ class Story:
     def replicas(self) -> dict[tuple[uuid.UUID, int], bool]:
         """Each replica here, and whether it leads."""
         return {key: each.is_leader for key, each in self.manager.state.partitions.items()}
-
-
-def test_a_request_between_two_parts_finds_what_is_there_by_then() -> None:
-    story = Story()
-    story.publish(apply_all(BASE, topic("orders", FIRST)))
-    assert story.manager.is_applying_metadata
-    assert sorted(index for _, index in story.replicas) == list(range(0, 2 * SIZE, 2))
-    assert story.produce("orders", 0) == ErrorCode.NONE
-    assert story.produce("orders", 18) == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it is in the metadata
-    assert story.produce("orders", 20) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    # The rest of the leaders, two parts of followers, and three of directories.
-    assert story.parts_left() == 6
-    assert story.replicas == {(FIRST, index): index % 2 == 0 for index in range(PARTITIONS)}
-    assert story.produce("orders", 18) == ErrorCode.NONE
-    [fetcher] = story.manager.state.fetchers.values()
-    assert len(fetcher.states) == PARTITIONS // 2
-
-
-def test_a_topic_that_is_deleted_and_created_again_has_its_new_logs_alone() -> None:
-    story = Story()
-    first = apply_all(BASE, topic("orders", FIRST))
-    story.publish(first)
-    story.parts_left()
-    assert story.produce("orders", 18) == ErrorCode.NONE
-    again = [RemoveTopicRecord(topic_id=FIRST), *topic("orders", SECOND)]
-    story.publish(apply_all(first, again))
-    assert story.produce("orders", 18) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert story.parts_left()
-    assert story.replicas == {(SECOND, index): index % 2 == 0 for index in range(PARTITIONS)}
-    assert not story.disk.logs["orders-18"].end_offset
-
-
-def test_metadata_waits_for_the_end_of_what_came_before_it() -> None:
-    """The machine carries the rest out first; on a broker the next image waits in its mailbox."""
-    story = Story()
-    first = apply_all(BASE, topic("orders", FIRST))
-    story.publish(first)
-    assert story.manager.is_applying_metadata
-    story.publish(apply_all(first, [RemoveTopicRecord(topic_id=FIRST)]))
-    assert len(story.replicas) == PARTITIONS - SIZE
-    story.parts_left()
-    assert not story.replicas and not story.disk.logs
-
-
-def test_what_changes_is_found_in_parts_before_anything_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(delta, "PARTITIONS_PER_PART", SIZE)
-    story = Story()
-    story.publish(apply_all(BASE, topic("orders", FIRST)))
-    assert story.manager.is_applying_metadata and not story.replicas
-    assert story.produce("orders", 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    story.parts_left()
-    assert story.replicas == {(FIRST, index): index % 2 == 0 for index in range(PARTITIONS)}
 
 
 def test_logs_that_were_deleted_elsewhere_are_removed_in_parts(

@@ -13,9 +13,8 @@ from uuid import UUID
 
 from minicluster.controller import effects as fx
 from minicluster.controller.machine import ControllerMachine
-from minicluster.controller.parts import ELEMENTS_PER_PART
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import CancelTimer, Continue, Effect, FaultHit, SetTimer
+from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.control import control_batch
@@ -88,14 +87,13 @@ def play(
     *,
     only: str | None = None,
     log_rules: bool = True,
-    elements_per_part: int = ELEMENTS_PER_PART,
 ) -> Played:
     """Play operations until the first finding.
 
     Shapes:  only: the one rule that counts; others are passed over, unless nothing can follow.
              log_rules: the log is judged as well.
     """
-    player = Player(case, log_rules=log_rules, elements_per_part=elements_per_part)
+    player = Player(case, log_rules=log_rules)
     done = 0
     for operation in operations:
         done += 1
@@ -124,10 +122,8 @@ class _Request:
 class Player:
     """The controllers, their log, their brokers."""
 
-    def __init__(
-        self, case: Case, *, log_rules: bool = True, elements_per_part: int = ELEMENTS_PER_PART
-    ) -> None:
-        self.case, self._elements_per_part = case, elements_per_part
+    def __init__(self, case: Case, *, log_rules: bool = True) -> None:
+        self.case = case
         self.now_ms = 0
         self.held = False
         self.broken = False
@@ -163,7 +159,6 @@ class Player:
             new_topic_id=self._new_topic_id,
             rules=self.case.rules,
             faults=self.case.faults,
-            elements_per_part=self._elements_per_part,
         )
 
     def _new_topic_id(self) -> UUID:
@@ -229,8 +224,6 @@ class Player:
                     self._respond(effect)
                 case SetTimer(name, at_ms):
                     self.timers[name] = at_ms
-                case Continue(next_part):
-                    self._call(next_part, self.now_ms)
                 case fx.TaskFailed(task, reason):
                     self._find("E42", f"the task {task} failed: {reason}")
                     raise _Broken
@@ -321,8 +314,6 @@ class Player:
 
         def handle() -> list[Effect]:
             effects = self.active.on_request(token, request, version, self.now_ms)
-            while effects and isinstance(effects[0], Continue):
-                effects = effects[0].next_part(self.now_ms)
             requested.expected = changed_partitions(request, self.active.image)
             return effects
 

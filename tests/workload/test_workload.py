@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from minicluster.metadata.image import folded_run
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.rules import Rules
 from tests.workload.__main__ import main
@@ -32,7 +31,7 @@ CASES = [
     Case(rules=KIP_589, metadata_version=MetadataVersion.V3_6_IV2),
     Case(rules=KIP_589, elr=True),
 ]
-QUICK, IN_PARTS, FULL = 500, 200, 100_000
+QUICK, FULL = 500, 100_000
 SLOW = pytest.mark.slow
 
 
@@ -51,16 +50,6 @@ def test_no_promise_is_broken(case: Case) -> None:
     played = play(case, generate(case.seed, QUICK))
     assert texts(played.findings) == []
     assert played.operations == QUICK and played.records > QUICK // 3
-
-
-@pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_events_in_parts_are_what_they_are_in_one_step(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operations = list(generate(case.seed, IN_PARTS))
-    whole = play(case, operations)
-    monkeypatch.setattr(folded_run, "RECORDS_MAX", 1)
-    assert play(case, operations, elements_per_part=1) == whole
 
 
 @pytest.mark.slow

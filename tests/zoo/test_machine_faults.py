@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.controller.parts import whole
 from minicluster.controller.periodic_tasks import maybe_fence_stale_broker
 from minicluster.controller.state.broker_heartbeat_manager import BrokerIdAndEpoch
 from minicluster.faults import Faults
@@ -35,9 +34,7 @@ def test_s16_a_session_that_is_over_fences_nobody_else(fault: str | None) -> Non
     cluster.now_ms += 9_001
     assert cluster.register(1, number=1).error_code == 0
     state = cluster.machine.state
-    decided = whole(
-        maybe_fence_stale_broker(state, cluster.now_ms, first=BrokerIdAndEpoch(1, old_epoch))
-    )
+    decided = maybe_fence_stale_broker(state, cluster.now_ms, first=BrokerIdAndEpoch(1, old_epoch))
 
     assert state.take_hits() == ([fault] if fault else [])
     assert len(decided.records) == (1 if fault else 0)
@@ -51,7 +48,7 @@ def test_s16_what_it_writes_is_refused_where_it_is_applied() -> None:
     cluster.start(1)
     cluster.now_ms += 9_001
     assert cluster.register(1, number=1).error_code == 0
-    expired = whole(maybe_fence_stale_broker(cluster.machine.state, cluster.now_ms))
+    expired = maybe_fence_stale_broker(cluster.machine.state, cluster.now_ms)
     before = cluster.end
     cluster.run(cluster.now_ms + 2_000)
 

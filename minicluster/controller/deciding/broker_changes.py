@@ -54,7 +54,7 @@ from minicluster.protocol.records import (
 from minicluster.protocol.schema import Message
 
 Records = Iterator[VersionedRecord]
-"""One after the other, since there may be ten thousand (``controller/parts.py``)."""
+"""In the order in which they are written; the caller makes one decision of them."""
 
 
 def partition_updates(

@@ -25,7 +25,6 @@ from minicluster.configs.validation import (
     validate_group_configs,
 )
 from minicluster.controller.errors import ApiError, ControllerFault, Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import (
@@ -51,7 +50,6 @@ from minicluster.protocol.topics import invalid_name_reason
 Resource = tuple[int, str]
 
 RESOURCE_TYPES = (TOPIC, BROKER, CLIENT_METRICS, GROUP)
-SEEN_PER_ELEMENT = 10  # partitions that are looked at, of which a part has many more
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -333,7 +331,7 @@ def _existence(state: ClusterState, resource: Resource) -> ApiError:
 
 def clear_elr_records(
     state: ClusterState, records: Iterable[VersionedRecord]
-) -> Parts[list[VersionedRecord]]:
+) -> list[VersionedRecord]:
     """Forget the ELRs that another min.insync.replicas puts in doubt (KIP-966).
 
     A replica is eligible because nothing could be committed without it while the ISR was below the
@@ -351,26 +349,19 @@ def clear_elr_records(
         if not isinstance(config, ConfigRecord) or config.name != MIN_ISR:
             continue
         name = config.resource_name if config.resource_type == TOPIC else ""
-        spares = False
-        if not state.rules.clear_elr_ignores_empty_isr:
-            spares = yield from _has_elr_without_isr(state, name)
-        if spares:
-            out += yield from gathered(_clear_one_by_one(state, name))
+        if not state.rules.clear_elr_ignores_empty_isr and _has_elr_without_isr(state, name):
+            out += _clear_one_by_one(state, name)
         else:
             out.append(VersionedRecord(ClearElrRecord(topic_name=name), 0))
     return out
 
 
-def _has_elr_without_isr(state: ClusterState, topic_name: str) -> Parts[bool]:
-    seen = 0
-    for topic in state.image.topics.chosen(topic_name):
-        for partition in topic.partitions.values():
-            if not partition.isr and (partition.elr or partition.last_known_elr):
-                return True
-            seen += 1
-            if seen % SEEN_PER_ELEMENT == 0:
-                yield 1
-    return False
+def _has_elr_without_isr(state: ClusterState, topic_name: str) -> bool:
+    return any(
+        not partition.isr and (partition.elr or partition.last_known_elr)
+        for topic in state.image.topics.chosen(topic_name)
+        for partition in topic.partitions.values()
+    )
 
 
 def _clear_one_by_one(state: ClusterState, topic_name: str) -> Iterator[VersionedRecord]:

@@ -11,7 +11,6 @@ from functools import cached_property
 
 from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
 from minicluster.controller.errors import Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.planting import step
@@ -75,9 +74,7 @@ class NewPartitions:
     def _usable(self) -> tuple[UsableBroker, ...]:
         return tuple(usable_brokers(self._state))
 
-    def place(
-        self, partitions: int, replication_factor: int, draw: Draw
-    ) -> Parts[list[tuple[int, ...]]]:
+    def place(self, partitions: int, replication_factor: int, draw: Draw) -> list[tuple[int, ...]]:
         """Place new partitions of a topic on the usable brokers.
 
         Errors:  PlacementError.
@@ -89,7 +86,7 @@ class NewPartitions:
             draw=draw,
             cordoned_in_messages=self._state.rules.placement_errors_mention_cordoned,
         )
-        return (yield from gathered(placed))
+        return list(placed)
 
     def with_replicas(self, replicas: tuple[int, ...]) -> PartitionRegistration | None:
         """The state of a partition; None where no replica could lead."""

@@ -13,12 +13,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.protocol import ErrorCode
@@ -44,7 +44,7 @@ Response = AlterClientQuotasResponse
 
 def alter_client_quotas(
     state: ClusterState, request: AlterClientQuotasRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Set and remove quotas; an entity changes as a whole or not at all, all records are one batch.
 
     An entity that comes twice is rejected, and yet its first changes are made. So is one with a key
@@ -55,7 +55,6 @@ def alter_client_quotas(
     records: list[VersionedRecord] = []
     results: dict[QuotaEntity, ApiError] = {}
     for entry in request.entries:
-        yield 1
         entity = QuotaEntity.of(entry.entity)
         keys = [operation.key for operation in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
@@ -64,16 +63,10 @@ def alter_client_quotas(
         results[entity], new = _alter(state, entity, entry.ops)
         records += new
     reject_too_many_records(len(records))
-    hashes = {}
-    for entity in results:
-        hashes[entity] = entity.java_hash
-        yield 1
-    entries = yield from gathered(
-        _result(entity, results[entity]) for entity in hash_map_order(results, hashes.__getitem__)
-    )
+    in_order = hash_map_order(results, attrgetter("java_hash"))
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=Response(entries=tuple(entries)),
+        response=Response(entries=tuple(_result(entity, results[entity]) for entity in in_order)),
         atomic=True,
     )
 

@@ -28,7 +28,6 @@ from minicluster.controller.deciding.config_changes import (
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.configs import (
@@ -62,7 +61,7 @@ def screen_alter_configs(state: ClusterState, request: Any) -> Screened:
 
 def alter_configs(
     state: ClusterState, request: AlterConfigsRequest, version: int, forwarded: bool, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Replace all configs of resources: what the request does not name is deleted.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
@@ -85,8 +84,7 @@ def alter_configs(
         error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
-        yield 1 + len(new)
-    records += yield from clear_elr_records(state, records)
+    records += clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
@@ -120,7 +118,7 @@ def incremental_alter_configs(
     version: int,
     forwarded: bool,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Change single configs; a resource is changed as a whole or not at all.
 
     Shapes:  forwarded: a broker passed the request on, and has checked its own directories.
@@ -142,8 +140,7 @@ def incremental_alter_configs(
         error, new = alter_resource(control, key, changes, forwarded=forwarded)
         records += new
         responses.append(_result(item, resource, error))
-        yield 1 + len(new)
-    records += yield from clear_elr_records(state, records)
+    records += clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),

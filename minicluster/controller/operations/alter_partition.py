@@ -41,7 +41,6 @@ from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ControllerFault, Reason, Refusal
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.partition import (
@@ -67,7 +66,7 @@ ANY_EPOCH = -1
 
 def alter_partition(
     state: ClusterState, request: AlterPartitionRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Decide one AlterPartition: each partition is changed or rejected by itself.
 
     Shapes:  ClusterState, AlterPartitionRequest -> Decision of 0..n records and one response.
@@ -86,7 +85,6 @@ def alter_partition(
         outcomes.append([])
         for data in topic.partitions:
             outcomes[-1].append(_alter(state, request, version, topic, data, records))
-            yield 2
     refusals = tuple(o for of_topic in outcomes for o in of_topic if isinstance(o, Refusal))
     error = _ineligible_error(version)
     # KIP-841's text; as shipped, an ineligible replica rejects its own partition only.

@@ -5,7 +5,7 @@ Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api, is_late
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import validate_assignment
 from minicluster.controller.deciding.leader_election import Election
@@ -17,7 +17,6 @@ from minicluster.controller.deciding.reassignment import (
     without,
 )
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -38,7 +37,7 @@ def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest,
     version: int,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Start, replace or (replicas null) cancel reassignments; all records are one batch.
 
     Errors:  per partition; UNKNOWN_SERVER_ERROR for those that the batch has no room for.
@@ -66,7 +65,6 @@ def alter_partition_reassignments(
                     error_message=error.message,
                 )
             )
-            yield 2
         topics.append(TopicResponse(name=topic.name, partitions=tuple(results)))
     return Decision(
         records=tuple(records),
@@ -187,6 +185,6 @@ API = Api(
     AlterPartitionReassignmentsRequest,
     lambda call: alter_partition_reassignments(*call.plain),
     items=("topics",),
-    is_late=is_late,
+    has_deadline=True,
     nothing=AlterPartitionReassignmentsResponse(),
 )

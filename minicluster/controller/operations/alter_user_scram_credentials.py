@@ -12,7 +12,6 @@ from typing import Any
 from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ApiError
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.protocol import ErrorCode
@@ -39,7 +38,7 @@ Result = Response.AlterUserScramCredentialsResult
 
 def alter_user_scram_credentials(
     state: ClusterState, request: AlterUserScramCredentialsRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Delete, then add or replace credentials; each user once, all records are one batch.
 
     Errors:  per user DUPLICATE_RESOURCE, UNSUPPORTED_VERSION (the metadata.version has no SCRAM),
@@ -52,7 +51,6 @@ def alter_user_scram_credentials(
     changes: list[tuple[bool, Any]] = [(False, deletion) for deletion in request.deletions]
     changes += [(True, upsertion) for upsertion in request.upsertions]
     for is_upsertion, change in changes:
-        yield 1
         user = change.name
         if user in errors:
             continue
@@ -69,18 +67,15 @@ def alter_user_scram_credentials(
             errors[user] = error
         else:
             accepted[is_upsertion, user] = change
-    return (yield from _decision(accepted, errors))
+    return _decision(accepted, errors)
 
 
-def _decision(
-    accepted: dict[tuple[bool, str], Any], errors: dict[str, ApiError]
-) -> Parts[Decision]:
+def _decision(accepted: dict[tuple[bool, str], Any], errors: dict[str, ApiError]) -> Decision:
     """Deletions, upsertions and refusals, each in the order of a hash map."""
     records, results = [], []
     for kind, make in ((False, _deletion), (True, _upsertion)):
         of_kind = {user: change for (k, user), change in accepted.items() if k is kind}
         for user in hash_map_order(of_kind, string_hash):
-            yield 1
             if kind and not of_kind[user].salted_password:
                 # Java makes no key of no bytes (ScramFormatter.hmac), found after all other checks.
                 errors[user] = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)

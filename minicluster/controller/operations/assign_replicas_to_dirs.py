@@ -17,7 +17,6 @@ from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import Reason, Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -30,7 +29,7 @@ from minicluster.protocol.records import VersionedRecord
 
 def assign_replicas_to_dirs(
     state: ClusterState, request: AssignReplicasToDirsRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Write directories; replicas in one that is not online leave ISRs and leaderships as well.
 
     Records: all directories first, then the ISR changes, which are computed from the state before.
@@ -62,7 +61,6 @@ def assign_replicas_to_dirs(
                         partition_index=requested.partition_index, error_code=error
                     )
                 )
-                yield 1
             topics.append(
                 AssignReplicasToDirsResponse.TopicData(
                     topic_id=topic.topic_id, partitions=tuple(results)
@@ -72,7 +70,7 @@ def assign_replicas_to_dirs(
             AssignReplicasToDirsResponse.DirectoryData(id=directory.id, topics=tuple(topics))
         )
     # Computed from the state before, so a partition gets two records: its directory, then its ISR.
-    records += yield from gathered(partition_updates(state, offline, to_remove=broker.id))
+    records += partition_updates(state, offline, to_remove=broker.id)
     return Decision(
         records=tuple(records),
         response=AssignReplicasToDirsResponse(directories=tuple(directories)),

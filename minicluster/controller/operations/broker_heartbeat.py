@@ -36,7 +36,6 @@ from minicluster.controller.deciding.broker_changes import (
 )
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     SetShutdownOffset,
@@ -62,7 +61,7 @@ class BrokerHeartbeatReply:
 
 def broker_heartbeat(
     state: ClusterState, request: BrokerHeartbeatRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Decide one heartbeat; its arrival has counted for the session already.
 
     Units:   offsets are those of the metadata log; a broker is caught up once it has read the
@@ -84,7 +83,7 @@ def broker_heartbeat(
     # heartbeat, nobody would ever have read that far.
     if following.in_controlled_shutdown:
         soft.append(SetShutdownOffset(broker.id))
-    records = yield from gathered(heartbeat_records(state, broker, request, current, following))
+    records = list(heartbeat_records(state, broker, request, current, following))
     return Decision(
         records=tuple(records),
         response=BrokerHeartbeatReply(
@@ -170,8 +169,8 @@ def _lost_last_directory(
     return all(directory in request.offline_log_dirs for directory in broker.log_dirs)
 
 
-def _decide(call: Call) -> Parts[Decision]:
-    decision = yield from broker_heartbeat(*call.plain)
+def _decide(call: Call) -> Decision:
+    decision = broker_heartbeat(*call.plain)
     reply: BrokerHeartbeatReply = decision.response
     response = BrokerHeartbeatResponse(
         is_caught_up=reply.is_caught_up,
@@ -181,32 +180,8 @@ def _decide(call: Call) -> Parts[Decision]:
     return replace(decision, response=response)
 
 
-def _is_late(call: Call) -> bool:
-    """True for a heartbeat that has waited for half of the time to the next one.
-
-    Source:  ControllerApis.handleBrokerHeartBeatRequest.
-    """
-    return call.waited_ms >= max(1, call.state.settings.broker_heartbeat_interval_ms // 2)
-
-
-def _when_late(call: Call) -> tuple[SoftChange, ...]:
-    """The contact and the offset of a heartbeat count that is late; the state stays.
-
-    Otherwise, a controller that is busy would fence live brokers.
-
-    Source:  ReplicationControlManager.processExpiredBrokerHeartbeat.
-    """
-    request = call.request
-    broker = call.state.image.cluster.broker(request.broker_id)
-    if broker is None or broker.epoch != request.broker_epoch:
-        return ()
-    return (Touch(broker.id, broker.fenced, request.current_metadata_offset),)
-
-
 API = Api(
     BrokerHeartbeatRequest,
     _decide,
     cluster_action=True,
-    is_late=_is_late,
-    when_late=_when_late,
 )

@@ -31,7 +31,6 @@ from minicluster.controller.api import Api, Call
 from minicluster.controller.deciding.broker_changes import broker_restarted
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.directory_id import is_reserved
@@ -68,7 +67,7 @@ def register_broker(
     next_offset: int,
     kraft_version: int,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Decide one registration: reject it, renew it, or replace the incarnation before.
 
     Units:   next_offset is the offset of the first record of this decision, and the epoch of a new
@@ -112,7 +111,7 @@ def register_broker(
         # Before the registration. Otherwise, a prefix of the log would have the new incarnation in
         # ISRs that the old one was in, with a log that may be gone.
         is_clean = is_clean_restart(state, existing, request, version)
-        records = yield from gathered(broker_restarted(state, request.broker_id, is_clean))
+        records = list(broker_restarted(state, request.broker_id, is_clean))
     record = registration_record(state, request, features, existing, next_offset)
     records.append(record)
     assert isinstance(record.record, RegisterBrokerRecord)
@@ -266,8 +265,8 @@ def _check_feature(level: int, offer: Feature) -> None:
         )
 
 
-def _decide(call: Call) -> Parts[Decision]:
-    decision = yield from register_broker(
+def _decide(call: Call) -> Decision:
+    decision = register_broker(
         call.state, call.request, call.version, call.next_offset, call.kraft.level, call.now_ms
     )
     reply: BrokerRegistrationReply = decision.response

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minicluster.controller.api import Api, Screened, is_late
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.initial_assignment import (
     NewPartitions,
@@ -19,7 +19,6 @@ from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.operations.create_topics import DUPLICATE_TOPIC, duplicate_names
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.topics import TopicImage
@@ -54,7 +53,7 @@ def create_partitions(
     draw: Draw,
     quota: MutationQuota,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Add partitions; each topic succeeds or fails by itself, all records are one batch.
 
     Chance:  placement draws.
@@ -68,7 +67,7 @@ def create_partitions(
         added: list[VersionedRecord] = []
         error = ApiError()
         try:
-            yield from _add_partitions(state, topic, new, added, draw, quota)
+            _add_partitions(state, topic, new, added, draw, quota)
         except Rejected as rejected:
             error = ApiError.of(rejected)
         room = MAX_RECORDS_PER_USER_OP - len(records)
@@ -79,7 +78,6 @@ def create_partitions(
         results.append(
             TopicResult(name=topic.name, error_code=error.error, error_message=error.message)
         )
-        yield 1
     return Decision(
         records=() if request.validate_only else tuple(records),
         response=CreatePartitionsResponse(results=tuple(results)),
@@ -94,7 +92,7 @@ def _add_partitions(
     records: list[VersionedRecord],
     draw: Draw,
     quota: MutationQuota,
-) -> Parts[None]:
+) -> None:
     topic = state.image.topics.named(requested.name)
     if topic is None:
         raise Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -111,7 +109,7 @@ def _add_partitions(
     quota.record(requested.count - start)
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
     factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
-    chosen = yield from _chosen_replicas(state, topic, requested, new, factor, draw)
+    chosen = _chosen_replicas(state, topic, requested, new, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):
         partition = new.with_replicas(replicas)
@@ -126,7 +124,6 @@ def _add_partitions(
                 topic.id, index, gates.metadata_version, gates.elr_enabled, gates.rules
             )
         )
-        yield 1
 
 
 def _check_assignments(
@@ -147,14 +144,14 @@ def _chosen_replicas(
     new: NewPartitions,
     factor: int,
     draw: Draw,
-) -> Parts[Sequence[tuple[int, ...]]]:
+) -> Sequence[tuple[int, ...]]:
     start = len(topic)
     additional = requested.count - start
     if requested.assignments is None:
         try:
             # One more than a batch holds is rejected; Kafka would place all of them before that.
             count = min(additional, MAX_RECORDS_PER_USER_OP + 1)
-            return (yield from new.place(count, factor, draw))
+            return new.place(count, factor, draw)
         except PlacementError as error:
             raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     for index, assignment in enumerate(requested.assignments, start):
@@ -165,7 +162,6 @@ def _chosen_replicas(
                 "All brokers specified in the manual partition assignment for partition "
                 f"{index} are fenced or in controlled shutdown.",
             )
-        yield 1
     return [assignment.broker_ids for assignment in requested.assignments]
 
 
@@ -176,7 +172,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_partitions(call.request),
     items=("topics",),
-    is_late=is_late,
+    has_deadline=True,
     nothing=CreatePartitionsResponse(),
     quota_strict_since=3,
 )

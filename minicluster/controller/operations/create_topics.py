@@ -11,7 +11,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
-from minicluster.controller.api import Api, Screened, is_late
+from minicluster.controller.api import Api, Screened
 from minicluster.controller.deciding.config_changes import (
     ConfigChange,
     ConfigOperation,
@@ -28,7 +28,6 @@ from minicluster.controller.deciding.initial_assignment import (
 from minicluster.controller.deciding.placement import Draw, PlacementError
 from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
 from minicluster.controller.mutation_quotas import MutationQuota
-from minicluster.controller.parts import Parts, whole
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
@@ -86,7 +85,7 @@ def create_topics(
     new_topic_id: Callable[[], UUID],
     quota: MutationQuota,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Create topics; each succeeds or fails by itself, all records are one batch.
 
     Records: per topic TopicRecord, its configs, its partitions in ascending order.
@@ -100,7 +99,7 @@ def create_topics(
         by_name.setdefault(topic.name, topic)
     topics = list(by_name.values())
     _reject_too_many_partitions(state, topics)
-    errors = yield from _name_errors(state, topics)
+    errors = _name_errors(state, topics)
     creation = _Creation(state, draw, new_topic_id, quota)
     records: list[VersionedRecord] = []
     results = []
@@ -109,7 +108,7 @@ def create_topics(
         result = None
         if not error:
             try:
-                result = yield from _create_topic(creation, topic, records)
+                result = _create_topic(creation, topic, records)
             except Rejected as refusal:
                 if isinstance(refusal, TooLarge):
                     raise
@@ -119,7 +118,6 @@ def create_topics(
                 name=topic.name, error_code=error.error, error_message=error.message
             )
         results.append(result)
-        yield 1
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
@@ -148,9 +146,7 @@ def _reject_too_many_partitions(state: ClusterState, topics: Sequence[CreatableT
         )
 
 
-def _name_errors(
-    state: ClusterState, topics: Sequence[CreatableTopic]
-) -> Parts[dict[str, ApiError]]:
+def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
     """Invalid names, names that differ from a live one only in '.' and '_', names that live.
 
     Source:  ReplicationControlManager.validateNewTopicNames, computeConfigChanges.
@@ -179,7 +175,6 @@ def _name_errors(
                 ErrorCode.INVALID_CONFIG,
                 f"Null value not supported for topic configs: {','.join(nulls)}",
             )
-        yield 1
     return errors
 
 
@@ -218,11 +213,11 @@ class _Creation:
 
 def _create_topic(
     creation: _Creation, topic: CreatableTopic, records: list[VersionedRecord]
-) -> Parts[TopicResult]:
+) -> TopicResult:
     state = creation.state
     configs = _config_records(creation.control, topic)
     replicas = _assigned if topic.assignments else _placed
-    partitions = yield from replicas(creation, topic)
+    partitions = replicas(creation, topic)
     policy = state.settings.topic_policy
     named = {config.name: config.value or "" for config in topic.configs}
     refusal = policy(topic.name, len(partitions), named) if policy is not None else None
@@ -240,7 +235,6 @@ def _create_topic(
                 topic_id, index, gates.metadata_version, gates.elr_enabled, gates.rules
             )
         )
-        yield 1
     return TopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -264,7 +258,7 @@ def _config_records(control: ConfigurationControl, topic: CreatableTopic) -> lis
     error, records = alter_resource(control, (TOPIC, topic.name), changes, newly_created=True)
     if error:
         raise Rejected(error.error, error.message or "")
-    return records + whole(clear_elr_records(control.state, records))  # of no partition yet
+    return records + clear_elr_records(control.state, records)  # of no partition yet
 
 
 @step
@@ -273,9 +267,7 @@ def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], U
     return new_topic_id()
 
 
-def _assigned(
-    creation: _Creation, topic: CreatableTopic
-) -> Parts[dict[int, PartitionRegistration]]:
+def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor != -1:
         raise Rejected(
             ErrorCode.INVALID_REQUEST,
@@ -306,7 +298,6 @@ def _assigned(
                 f"{index} are fenced or in controlled shutdown.",
             )
         partitions[index] = partition
-        yield 1
     if sorted(partitions) != list(range(len(partitions))):
         raise Rejected(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -315,7 +306,7 @@ def _assigned(
     return partitions
 
 
-def _placed(creation: _Creation, topic: CreatableTopic) -> Parts[dict[int, PartitionRegistration]]:
+def _placed(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise Rejected(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -333,7 +324,7 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> Parts[dict[int, Parti
     reject_too_many_records(count)
     prefix = f"Unable to replicate the partition {factor} time(s): "
     try:
-        placed = yield from creation.partitions.place(count, factor, creation.draw)
+        placed = creation.partitions.place(count, factor, creation.draw)
     except PlacementError as error:
         raise Rejected(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + str(error)) from error
     partitions = {}
@@ -361,7 +352,7 @@ API = Api(
     ),
     screen=lambda call: screen_create_topics(call.request),
     items=("topics",),
-    is_late=is_late,
+    has_deadline=True,
     nothing=CreateTopicsResponse(),
     quota_strict_since=6,
 )

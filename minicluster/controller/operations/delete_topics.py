@@ -15,7 +15,6 @@ from minicluster.controller.api import Api, Call, Screened, is_late
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, uuid_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -60,7 +59,7 @@ def screen_delete_topics(call: Call) -> Screened:
         else:
             none = _invalid("Neither topic name nor id were specified.")
             rejected.append(_result(None, ZERO_UUID, none))
-    if is_late(call) and 1 in (*names.values(), *ids.values()):
+    if is_late(call.request) and 1 in (*names.values(), *ids.values()):
         raise Rejected(ErrorCode.REQUEST_TIMED_OUT)  # the look-up has the deadline as well
     names_by_id = _names_by_id(ids, committed, rejected)
     _add_by_name(names, ids, committed, names_by_id, rejected)
@@ -141,7 +140,7 @@ def delete_topics(
     version: int,
     quota: MutationQuota,
     now_ms: int,
-) -> Parts[Decision]:
+) -> Decision:
     """Delete topics; each succeeds or fails by itself, all records are one batch.
 
     Errors:  per topic: UNKNOWN_TOPIC_ID, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SERVER_ERROR for those
@@ -159,7 +158,6 @@ def delete_topics(
         results.append(
             Result(name=topic.name, topic_id=topic.topic_id, error_code=error, error_message=None)
         )
-        yield 1
     return Decision(
         records=tuple(
             VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in deleted

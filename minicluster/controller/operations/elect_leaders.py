@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from minicluster.controller.api import Api, is_late
+from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ApiError, Rejected, reject_too_many_records
-from minicluster.controller.parts import Parts
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -34,7 +33,7 @@ class ElectionType(IntEnum):
 
 def elect_leaders(
     state: ClusterState, request: ElectLeadersRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Hold elections; without a list, for every partition that needs one.
 
     An unclean election by request is held even where the topic's config forbids it.
@@ -58,7 +57,6 @@ def elect_leaders(
             for index, partition in topic.items():
                 error = elect_leader(state, topic, index, partition, election_type, records)
                 tried.append((index, error))
-                yield 1
             needed = [(i, e) for i, e in tried if e.error is not ErrorCode.ELECTION_NOT_NEEDED]
             results.append(_topic_result(topic.name, needed))
     else:
@@ -67,7 +65,6 @@ def elect_leaders(
             for index in wanted.partitions:
                 error = _elect_named(state, wanted.topic, index, election_type, records)
                 results_by_index.append((index, error))
-                yield 1
             results.append(_topic_result(wanted.topic, results_by_index))
     reject_too_many_records(len(records))
     return Decision(
@@ -171,6 +168,6 @@ API = Api(
     ElectLeadersRequest,
     lambda call: elect_leaders(*call.plain),
     items=("topic_partitions",),
-    is_late=is_late,
+    has_deadline=True,
     nothing=ElectLeadersResponse(),
 )

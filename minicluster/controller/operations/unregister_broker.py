@@ -6,7 +6,6 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import broker_unregistered
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Rejected, reject_too_many_records
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -14,7 +13,7 @@ from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBro
 
 def unregister_broker(
     state: ClusterState, request: UnregisterBrokerRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Remove a registration, alive or not.
 
     Errors:  Rejected with BROKER_ID_NOT_REGISTERED; with POLICY_VIOLATION where it changes too many
@@ -28,7 +27,7 @@ def unregister_broker(
             f"Broker ID {request.broker_id} is not currently registered",
             Reason.NOT_REGISTERED,
         )
-    records = yield from gathered(broker_unregistered(state, broker))
+    records = list(broker_unregistered(state, broker))
     reject_too_many_records(len(records))
     return Decision(records=tuple(records), response=UnregisterBrokerResponse())
 

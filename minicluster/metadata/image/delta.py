@@ -13,8 +13,8 @@ Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -38,7 +38,6 @@ from minicluster.protocol.records import (
     UnregisterBrokerRecord,
 )
 
-PARTITIONS_PER_PART = 1_000  # to be compared: some 10 ms of the processor
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -68,31 +67,8 @@ class LocalChanges:
     def __bool__(self) -> bool:
         return bool(self.deletes or self.leaders or self.followers or self.directories)
 
-    def parts(self, size: int) -> Iterator[LocalChanges]:
-        """The same in parts of at most so many changes, in the order in which they are made.
-
-        Few changes are one part.
-        """
-        if len(self.deletes) + len(self.leaders) + len(self.followers) <= size:
-            if self:
-                yield self
-            return
-        for deletes in _cut(self.deletes, size):
-            yield replace(NO_CHANGES, deletes=deletes)
-        for leaders in _cut(tuple(self.leaders.items()), size):
-            elected = {key: new for key, new in leaders if key in self.elected_leaders}
-            yield replace(NO_CHANGES, leaders=dict(leaders), elected_leaders=elected)
-        for followers in _cut(tuple(self.followers.items()), size):
-            yield replace(NO_CHANGES, followers=dict(followers))
-        for directories in _cut(tuple(self.directories.items()), size):
-            yield replace(NO_CHANGES, directories=dict(directories))
-
 
 NO_CHANGES = LocalChanges(deletes=(), elected_leaders={}, leaders={}, followers={}, directories={})
-
-
-def _cut(items: tuple[V, ...], size: int) -> Iterator[tuple[V, ...]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,35 +92,27 @@ class TopicDelta:
 
     def changed_on(self, broker_id: int) -> Iterable[int]:
         """The partitions that are new or differ and have a replica on the broker, or had one."""
-        for _ in self.compare():
-            pass
+        # Compared once for all brokers; nodes that compare at the same time keep the same.
+        if not self._on_brokers:
+            self._on_brokers.append(self._changed())
         return self._on_brokers[0].get(broker_id, ())
 
-    def compare(self) -> Iterator[None]:
-        """Compare the partitions, a part of them with each next().
-
-        What they change is kept once all are compared; nodes that compare at the same time keep
-        the same.
-        """
-        if self._on_brokers:
-            return
+    def _changed(self) -> dict[int, list[int]]:
         on_brokers: dict[int, list[int]] = {}
-        if self.after is not None:
-            old = {} if self.before is None else self.before.partitions
-            rows = self.after.partitions
-            indexes = sorted(rows if self.touched is None else self.touched)
-            for number, index in enumerate(indexes):
-                if number and number % PARTITIONS_PER_PART == 0:
-                    yield
-                old_partition, new = old.get(index), rows[index]
-                if not _differ(old_partition, new):
-                    continue
-                replicas: Iterable[int] = new.replicas
-                if old_partition is not None and old_partition.replicas != replicas:
-                    replicas = {*old_partition.replicas, *replicas}
-                for replica in replicas:
-                    on_brokers.setdefault(replica, []).append(index)
-        self._on_brokers.append(on_brokers)
+        if self.after is None:
+            return on_brokers
+        old = {} if self.before is None else self.before.partitions
+        rows = self.after.partitions
+        for index in sorted(rows if self.touched is None else self.touched):
+            old_partition, new = old.get(index), rows[index]
+            if not _differ(old_partition, new):
+                continue
+            replicas: Iterable[int] = new.replicas
+            if old_partition is not None and old_partition.replicas != replicas:
+                replicas = {*old_partition.replicas, *replicas}
+            for replica in replicas:
+                on_brokers.setdefault(replica, []).append(index)
+        return on_brokers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,73 +236,39 @@ class MetadataDelta:
 
         Source:  TopicsDelta.localChanges, TopicDelta.localChanges.
         """
-        comparison = LocalComparison(self, broker_id)
-        for _ in comparison.compare():
-            pass
-        return comparison.changes()
-
-
-class LocalComparison:
-    """Compares what a delta changes of one broker's replicas, some partitions at a time."""
-
-    def __init__(self, delta: MetadataDelta, broker_id: int) -> None:
-        self._delta = delta
-        self._broker_id = broker_id
-        self._deletes: list[TopicIdPartition] = []
-        self._elected_leaders: dict[TopicIdPartition, PartitionRegistration] = {}
-        self._leaders: dict[TopicIdPartition, PartitionRegistration] = {}
-        self._followers: dict[TopicIdPartition, PartitionRegistration] = {}
-        self._directories: dict[TopicIdPartition, UUID] = {}
-
-    def compare(self) -> Iterator[None]:
-        """Compare all of it, a part with each next()."""
-        count = 0
-        for topic in self._delta.topics().values():
-            yield from topic.compare()
-            indexes: Iterable[int] = topic.topic.partitions
-            if topic.after is not None:
-                indexes = topic.changed_on(self._broker_id)
+        deletes: list[TopicIdPartition] = []
+        elected: dict[TopicIdPartition, PartitionRegistration] = {}
+        leaders: dict[TopicIdPartition, PartitionRegistration] = {}
+        followers: dict[TopicIdPartition, PartitionRegistration] = {}
+        directories: dict[TopicIdPartition, UUID] = {}
+        for delta in self.topics().values():
+            topic, before, after = delta.topic, delta.before, delta.after
+            indexes = topic.partitions if after is None else delta.changed_on(broker_id)
             for index in sorted(indexes):
-                count += 1
-                if count % PARTITIONS_PER_PART == 0:
-                    yield
-                self._add(topic, index)
-
-    def changes(self) -> LocalChanges:
-        """The changes, once all is compared."""
+                key = TopicIdPartition(topic.name, index, topic.id)
+                old = None if before is None else before.partitions.get(index)
+                if old is not None and broker_id not in old.replicas:
+                    old = None
+                new = None if after is None else after.partitions[index]
+                if new is None or broker_id not in new.replicas:
+                    if old is not None:
+                        deletes.append(key)
+                    continue
+                leads = new.leader == broker_id
+                if old is None or old.partition_epoch != new.partition_epoch:
+                    (leaders if leads else followers)[key] = new
+                if leads and (old is None or old.leader_epoch != new.leader_epoch):
+                    elected[key] = new
+                # Kafka compares ids by identity: those of a record are new for all its replicas.
+                if old is None or old.directories != new.directories:
+                    directories[key] = new.directory_of(broker_id)
         return LocalChanges(
-            deletes=tuple(self._deletes),
-            elected_leaders=self._elected_leaders,
-            leaders=self._leaders,
-            followers=self._followers,
-            directories=self._directories,
+            deletes=tuple(deletes),
+            elected_leaders=elected,
+            leaders=leaders,
+            followers=followers,
+            directories=directories,
         )
-
-    def _add(self, delta: TopicDelta, index: int) -> None:
-        broker_id, topic = self._broker_id, delta.topic
-        old = None if delta.before is None else delta.before.partitions.get(index)
-        if old is not None and broker_id not in old.replicas:
-            old = None
-        new = None if delta.after is None else delta.after.partitions[index]
-        if new is not None and broker_id in new.replicas:
-            self._assigned(TopicIdPartition(topic.name, index, topic.id), old, new)
-        elif old is not None:
-            self._deletes.append(TopicIdPartition(topic.name, index, topic.id))
-
-    def _assigned(
-        self,
-        key: TopicIdPartition,
-        old: PartitionRegistration | None,
-        new: PartitionRegistration,
-    ) -> None:
-        leads = new.leader == self._broker_id
-        if old is None or old.partition_epoch != new.partition_epoch:
-            (self._leaders if leads else self._followers)[key] = new
-        if leads and (old is None or old.leader_epoch != new.leader_epoch):
-            self._elected_leaders[key] = new
-        # Kafka compares ids by identity: those of a record are new for all of its replicas.
-        if old is None or old.directories != new.directories:
-            self._directories[key] = new.directory_of(self._broker_id)
 
 
 class DeltaBuilder:

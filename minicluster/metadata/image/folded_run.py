@@ -15,22 +15,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.effects import Parts
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder, clear_elr_in_parts
+from minicluster.metadata.image.topics import PartitionStep, TopicsBuilder
 from minicluster.protocol.records import (
-    ClearElrRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    RemoveTopicRecord,
     TopicRecord,
     VersionedRecord,
 )
 
 Records = Sequence[VersionedRecord]
 
-RECORDS_MAX = 500  # the active controller applies one run after the other, in parts of its event
+RECORDS_MAX = 500  # of a run, which is what the nodes of a process share (``shared_folds.py``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +51,6 @@ class FoldedRun:
     def last_offset(self) -> int:
         """The offset of the last record."""
         return self.base_offset + len(self.records) - 1
-
-    @property
-    def size(self) -> int:
-        """The number of its records, and of partitions where it removes their topic."""
-        message = self.message
-        if isinstance(message, RemoveTopicRecord):
-            return 1 + len(self.before.topics.by_id[message.topic_id])
-        return len(self.records)
 
     @property
     def message(self) -> Any:
@@ -115,24 +104,6 @@ def fold_run(
     return FoldedRun(
         records, base_offset, image, after, tuple(steps), touched, created=tuple(created)
     )
-
-
-def fold_in_parts(
-    image: MetadataImage, records: tuple[VersionedRecord, ...], base_offset: int
-) -> Parts[FoldedRun]:
-    """The same; the one record that changes any number of partitions is folded in parts.
-
-    Images are immutable, so all that is seen meanwhile is the one before.
-    """
-    first: Any = records[0].record
-    if type(first) is not ClearElrRecord:
-        return fold_run(image, records, base_offset)
-    try:
-        topics = yield from clear_elr_in_parts(image.topics, first)
-    except ReplayError as error:
-        raise ReplayError(f"offset {base_offset}: {type(first).__name__}: {error}") from error
-    after = image if topics is image.topics else replace(image, topics=topics)
-    return FoldedRun(records, base_offset, image, after)
 
 
 _OF_TOPICS = frozenset({TopicRecord, PartitionRecord, PartitionChangeRecord})

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from rpds import HashTrieMap
 
-from minicluster.effects import Parts, whole
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.tables import (
@@ -29,8 +28,6 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.protocol.uuids import format_uuid
-
-CLEARED_PER_PART = 500  # some 10 ms of the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,26 +261,17 @@ def remove_topic(topics: TopicsImage, record: RemoveTopicRecord, _: int) -> Topi
 
 
 def clear_elr(topics: TopicsImage, record: ClearElrRecord, _: int) -> TopicsImage:
-    """Apply a ClearElrRecord."""
-    return whole(clear_elr_in_parts(topics, record))
-
-
-def clear_elr_in_parts(topics: TopicsImage, record: ClearElrRecord) -> Parts[TopicsImage]:
     """Apply a ClearElrRecord: each partition that has an ELR, or remembers one, loses both.
 
     An empty name means every topic: one record for as many partitions as there are.
     """
     if record.topic_name and record.topic_name not in topics.ids_by_name:
         raise ReplayError(f"topic {record.topic_name} does not exist")
-    builder, seen = TopicsBuilder(topics), 0
+    builder = TopicsBuilder(topics)
     for topic in topics.chosen(record.topic_name):
         for index, partition in topic.partitions.items():
             if partition.elr or partition.last_known_elr:
                 builder.clear_elr(topic.id, index, partition)
-            seen += 1
-            if seen % CLEARED_PER_PART == 0:
-                builder = TopicsBuilder(builder.build())
-                yield CLEARED_PER_PART
     return builder.build()
 
 

@@ -18,10 +18,6 @@ from minicluster.log.format.limits import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH
 from minicluster.protocol.records import VersionedRecord, encode_record
 from minicluster.quorum.errors import IllegalArgument, NotLeader, RecordBatchTooLarge
 
-# No metadata record is larger than a config's longest value; so few of them fit in any case, and
-# are not encoded before their bytes are needed.
-FEW_RECORDS = 200
-
 
 class BatchAccumulator:
     """The unwritten batches of one leader epoch."""
@@ -33,7 +29,7 @@ class BatchAccumulator:
         self._done: list[RecordBatch] = []
         self._done_ms: int | None = None  # the time of control records among what is done
         self._open: list[VersionedRecord | bytes] = []
-        self._open_values: list[bytes] = []  # of those that are encoded already
+        self._open_values: list[bytes] = []
         self._open_base = next_offset
         self._open_ms = 0
         self._due_ms: int | None = None
@@ -43,16 +39,9 @@ class BatchAccumulator:
         """The time at which the batches are to be written; None if there are none."""
         return self._due_ms if self._done_ms is None else self._done_ms
 
-    def append(
-        self,
-        epoch: int,
-        records: Sequence[VersionedRecord | bytes],
-        now_ms: int,
-        values: Sequence[bytes] = (),
-    ) -> int:
+    def append(self, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int) -> int:
         """Add records; -> offset of the last one.
 
-        Shapes:  values: their bytes, where the caller has them.
         Errors:  NotLeader below the leader's epoch; IllegalArgument above it, and for no or too
                  many records; RecordBatchTooLarge for more than MAX_BATCH_BYTES.
         """
@@ -63,18 +52,16 @@ class BatchAccumulator:
         if not 0 < len(records) <= MAX_RECORDS_PER_BATCH:
             raise IllegalArgument(f"append of {len(records)} records at once")
         # The whole append or nothing. Otherwise a change of leader could commit half of a decision.
-        if not values and (self._open_values or not _are_few(records)):
-            values = _encoded(records)
+        values = [
+            encode_record(record) if isinstance(record, VersionedRecord) else record
+            for record in records
+        ]
         if (size := sum(map(len, values))) > MAX_BATCH_BYTES:
             raise RecordBatchTooLarge(f"append of {size} bytes: a batch holds {MAX_BATCH_BYTES}")
         if self._open and len(self._open) + len(records) > MAX_RECORDS_PER_BATCH:
             self.complete_current_batch()
         if not self._open:
             self._open_base, self._open_ms = self.next_offset, now_ms
-        # Those of all or of none. Otherwise, a NoOp before ten thousand records would let each of
-        # them be encoded once more.
-        if values and not self._open_values:
-            self._open_values = _encoded(self._open)
         self._open.extend(records)
         self._open_values.extend(values)
         self.next_offset += len(records)
@@ -118,20 +105,5 @@ class BatchAccumulator:
             self._done.append(RecordBatch.of(raw, leader_epoch=self.epoch))
         else:
             typed = [record for record in records if isinstance(record, VersionedRecord)]
-            batch = metadata_batch(
-                self._open_base, self.epoch, self._open_ms, typed, values or None
-            )
+            batch = metadata_batch(self._open_base, self.epoch, self._open_ms, typed, values)
             self._done.append(batch)
-
-
-def _are_few(records: Sequence[VersionedRecord | bytes]) -> bool:
-    """True for metadata records that fit into a batch in any case."""
-    return isinstance(records[0], VersionedRecord) and len(records) <= FEW_RECORDS
-
-
-def _encoded(records: Sequence[VersionedRecord | bytes]) -> list[bytes]:
-    """The bytes of the records, without what a batch adds."""
-    return [
-        encode_record(record) if isinstance(record, VersionedRecord) else record
-        for record in records
-    ]

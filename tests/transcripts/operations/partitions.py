@@ -12,7 +12,6 @@ from minicluster.controller.operations.elect_leaders import elect_leaders
 from minicluster.controller.operations.list_partition_reassignments import (
     list_partition_reassignments,
 )
-from minicluster.controller.parts import whole
 from minicluster.controller.periodic_tasks import (
     maybe_balance_leaders,
     maybe_elect_unclean_leaders,
@@ -49,22 +48,20 @@ def on_alter_partition(controller: ReplayedController, line: Json) -> Result:
                 else (),
             )
         )
-    decision = whole(
-        alter_partition(
-            controller.state,
-            Request(
-                broker_id=request["broker_id"],
-                broker_epoch=request["broker_epoch"],
-                topics=tuple(
-                    Request.TopicData(topic_id=parse_uuid(key), partitions=tuple(parts))
-                    if version >= 2
-                    else Request.TopicData(topic_name=key, partitions=tuple(parts))
-                    for key, parts in topics.items()
-                ),
+    decision = alter_partition(
+        controller.state,
+        Request(
+            broker_id=request["broker_id"],
+            broker_epoch=request["broker_epoch"],
+            topics=tuple(
+                Request.TopicData(topic_id=parse_uuid(key), partitions=tuple(parts))
+                if version >= 2
+                else Request.TopicData(topic_name=key, partitions=tuple(parts))
+                for key, parts in topics.items()
             ),
-            version,
-            line["now_ms"],
-        )
+        ),
+        version,
+        line["now_ms"],
     )
     responses = []
     for topic in decision.response.topics:
@@ -98,21 +95,19 @@ def on_elect_leaders(controller: ReplayedController, line: Json) -> Result:
         len(t["partitions"]) for t in wanted
     ):
         wanted = [entry for i, entry in enumerate(wanted) if entry not in wanted[:i]]
-    decision = whole(
-        elect_leaders(
-            controller.state,
-            Request(
-                election_type=request["election_type"],
-                topic_partitions=None
-                if wanted is None
-                else tuple(
-                    Request.TopicPartitions(topic=t["topic"], partitions=tuple(t["partitions"]))
-                    for t in wanted
-                ),
+    decision = elect_leaders(
+        controller.state,
+        Request(
+            election_type=request["election_type"],
+            topic_partitions=None
+            if wanted is None
+            else tuple(
+                Request.TopicPartitions(topic=t["topic"], partitions=tuple(t["partitions"]))
+                for t in wanted
             ),
-            2,
-            line["now_ms"],
-        )
+        ),
+        2,
+        line["now_ms"],
     )
     return result_of(
         decision,
@@ -129,42 +124,38 @@ def on_elect_leaders(controller: ReplayedController, line: Json) -> Result:
 
 
 def on_maybe_balance_partition_leaders(controller: ReplayedController, line: Json) -> Result:
-    decision = whole(maybe_balance_leaders(controller.state, line["now_ms"]))
+    decision = maybe_balance_leaders(controller.state, line["now_ms"])
     return result_of(decision, decision.response)
 
 
 def on_maybe_elect_unclean_leaders(controller: ReplayedController, line: Json) -> Result:
-    decision = whole(maybe_elect_unclean_leaders(controller.state, line["now_ms"]))
+    decision = maybe_elect_unclean_leaders(controller.state, line["now_ms"])
     return result_of(decision, decision.response)
 
 
 def on_alter_partition_reassignments(controller: ReplayedController, line: Json) -> Result:
     request = line["request"]
     Request = m.AlterPartitionReassignmentsRequest
-    decision = whole(
-        alter_partition_reassignments(
-            controller.state,
-            Request(
-                allow_replication_factor_change=request.get(
-                    "allow_replication_factor_change", True
-                ),
-                topics=tuple(
-                    Request.ReassignableTopic(
-                        name=topic["name"],
-                        partitions=tuple(
-                            Request.ReassignablePartition(
-                                partition_index=p["partition_index"],
-                                replicas=None if p["replicas"] is None else tuple(p["replicas"]),
-                            )
-                            for p in topic["partitions"]
-                        ),
-                    )
-                    for topic in request["topics"]
-                ),
+    decision = alter_partition_reassignments(
+        controller.state,
+        Request(
+            allow_replication_factor_change=request.get("allow_replication_factor_change", True),
+            topics=tuple(
+                Request.ReassignableTopic(
+                    name=topic["name"],
+                    partitions=tuple(
+                        Request.ReassignablePartition(
+                            partition_index=p["partition_index"],
+                            replicas=None if p["replicas"] is None else tuple(p["replicas"]),
+                        )
+                        for p in topic["partitions"]
+                    ),
+                )
+                for topic in request["topics"]
             ),
-            1,
-            line["now_ms"],
-        )
+        ),
+        1,
+        line["now_ms"],
     )
     return result_of(
         decision,

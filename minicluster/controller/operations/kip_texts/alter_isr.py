@@ -13,7 +13,6 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Refusal, Rejected
 from minicluster.controller.operations.alter_partition import alter_partition
-from minicluster.controller.parts import Parts, whole
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.pending_alter_isr import AlterIsrDecided, AlterIsrReceived
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
@@ -92,7 +91,7 @@ def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
     )
     decided = AlterIsrDecided(proposal)
     try:
-        decision = whole(alter_partition(state, request, 0, now_ms))
+        decision = alter_partition(state, request, 0, now_ms)
     except Rejected:
         return Decision(response=False, soft=(decided,))
     return Decision(
@@ -105,7 +104,7 @@ def decide_isr_proposal(state: ClusterState, now_ms: int) -> Decision:
 
 def alter_isr_of_kip_704(
     state: ClusterState, request: kip_704.AlterIsrRequest, version: int, now_ms: int
-) -> Parts[Decision]:
+) -> Decision:
     """Decide proposals with an unclean flag; the flag can be cleared, never set.
 
     Errors:  as AlterPartition v0 and v1 have them.
@@ -134,7 +133,7 @@ def alter_isr_of_kip_704(
     translated = shipped(
         broker_id=request.broker_id, broker_epoch=request.broker_epoch, topics=topics
     )
-    decision = yield from alter_partition(state, translated, version, now_ms)
+    decision = alter_partition(state, translated, version, now_ms)
     return Decision(
         records=decision.records,
         response=_as_alter_isr(decision.response, version),

@@ -11,7 +11,6 @@ from minicluster.controller.api import Api
 from minicluster.controller.deciding.broker_changes import partition_updates
 from minicluster.controller.deciding.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
-from minicluster.controller.parts import Parts, gathered
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.controller.state.offline_replicas import ReplicasReported, ReportHandled
@@ -61,7 +60,7 @@ def alter_replica_state(
     return Decision(response=kind(topics=tuple(topics)), soft=(report,) if taken else ())
 
 
-def process_replica_state(state: ClusterState, now_ms: int) -> Parts[Decision]:
+def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
     """Act on the oldest report: its replicas leave ISRs and leaderships, and cannot lead again.
 
     A report of an incarnation that is gone by now changes nothing.
@@ -77,7 +76,7 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Parts[Decision]:
             partition = state.image.topics.partition(*key)
             if partition is not None and broker.id in partition.replicas:
                 lost.append(key)
-        records = yield from gathered(partition_updates(state, lost, to_remove=broker.id))
+        records = list(partition_updates(state, lost, to_remove=broker.id))
     return Decision(records=tuple(records), response=False, soft=(ReportHandled(report),))
 
 
