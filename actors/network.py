@@ -10,6 +10,11 @@ packet of a link is a function of the seed, the link and n (``chance``).
 
 A link of one of Kafka's clients is a connection of TCP: what a ``cut`` stops arrives after it, and
 a lost packet ends the connection.
+
+A request belongs to the process that ran when it was sent. When that process has ended, so has the
+connection, and the caller is disconnected: at once where the links carry what tells it (a FIN, or
+the RST by which a host answers what is sent to a process that is gone), else as soon as they do. A
+paused process has not ended; requests to it wait.
 """
 
 from __future__ import annotations
@@ -107,7 +112,10 @@ class Network:
         self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
         self._next_id = 0
-        self._unreset: list[Exchange] = []  # of clients that a fault keeps from seeing their end
+        self._ended: set[int] = set()  # nodes whose process has ended, until the next one starts
+        # Requests to processes that have ended, which their callers do not know behind a cut, by
+        # id, and what tells them when the links carry again.
+        self._unreset: dict[int, tuple[Callable[[Exchange], None], Exchange]] = {}
 
     # Processes that start and end.
 
@@ -121,6 +129,7 @@ class Network:
         image: Callable[[], tuple[int, MetadataImage]] | None = None,
     ) -> None:
         """Open a node for connections; its process has started."""
+        self._ended.discard(node)
         self.endpoints[node] = Endpoint(
             incarnation=incarnation, route=route, topic_ids=topic_ids, fetched=fetched, image=image
         )
@@ -144,6 +153,7 @@ class Network:
         Shapes:  reset: the connections of clients end with RST, whatever was read.
         """
         endpoint = self.endpoints.pop(node, None)
+        self._ended.add(node)
         if self.on_node is not None:
             self.on_node(node, False, reset)
         for link in self.links.to(node):
@@ -171,10 +181,14 @@ class Network:
         timeout_ms: int | None = None,
         client_id: str = "",
         connection: int | None = None,
+        crosses_socket: bool = False,
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
         There is none when a link loses a packet of a request without a timeout.
+
+        Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.
+                 crosses_socket: a real socket carries it besides; its packets take no time here.
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
@@ -191,6 +205,7 @@ class Network:
             home.incarnation if home is not None else None,
             client_id,
             connection,
+            crosses_socket,
             self.rt.now_ms,
         )
         target = self.endpoints.get(dst)
@@ -321,9 +336,8 @@ class Network:
         for condition in conditions:
             if condition.kind != "record":
                 self.release(condition)
-        ended, self._unreset = self._unreset, []
-        for exchange in ended:
-            self._later(self._disconnected, exchange)
+        for call, exchange in self._unreset.values():
+            self._later(call, exchange)
         if self.on_lift is not None:
             self.on_lift()
 
@@ -367,8 +381,8 @@ class Network:
         packet.epoch = link.epoch
         link.count += 1
         delay_ms, spread_ms = self.base_delay_ms
-        if exchange.over_tcp:
-            delay_ms = 0  # its packets have crossed a real socket
+        if exchange.crosses_socket:
+            delay_ms = 0
         elif spread_ms > delay_ms:
             delay_ms += next(link.latencies) % (spread_ms - delay_ms + 1)
         now_ms = self.rt.now_ms
@@ -389,6 +403,8 @@ class Network:
                 case "cut":
                     if packet.exchange.over_tcp:
                         condition.held.append(packet)  # TCP retransmits until it is acknowledged
+                    else:
+                        self._lost(packet)
                     return "cut"
                 case "hold":
                     condition.held.append(packet)
@@ -402,6 +418,8 @@ class Network:
                     if chance.fraction(link.key, luck) < condition.probability:
                         if packet.exchange.over_tcp:
                             self.rt.post(now_ms, self._reset, packet.exchange)
+                        else:
+                            self._lost(packet)
                         return "lost"
                 case "duplicate":
                     if chance.fraction(link.key, luck) < condition.probability:
@@ -462,12 +480,18 @@ class Network:
             for condition in link.conditions
         ):
             self.recorder.event("lost", exchange, "on the way")
+            self._lost(packet)
             return
         if packet.is_response:
             if exchange.open:
                 self._close(exchange, packet.body, None, is_own=packet.is_own)
             return
         endpoint = self.endpoints.get(exchange.dst)
+        if endpoint is not None and exchange.open and exchange.id not in endpoint.exchanges:
+            if exchange.over_tcp:  # of a connection to the process before
+                self._later(self._disconnected, exchange)
+                return
+            endpoint.exchanges[exchange.id] = exchange  # sent before this process has started
         if self.answers.present and endpoint is not None and self._is_answered(packet, endpoint):
             return
         if endpoint is None and self.send_outside is not None and self.send_outside(packet):
@@ -486,6 +510,7 @@ class Network:
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
+        self._unreset.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
         number = self.recorder.event("closed", exchange, failure)
         exchange.received_seq = number if failure is None and is_own else None
@@ -500,14 +525,29 @@ class Network:
         if exchange.open:  # most are closed
             self._close(exchange, None, "timeout")
 
-    def _disconnected(self, exchange: Exchange) -> None:
-        """Fail an exchange as disconnected, unless a ``cut`` stops the packet that resets it."""
+    def _lost(self, packet: Packet) -> None:
+        """A node's packet is lost. That to a process that has ended is sent until it is reset."""
+        exchange = packet.exchange
+        if not packet.is_response and exchange.dst in self._ended:
+            self._later(self._refused, exchange)
+
+    def _refused(self, exchange: Exchange) -> None:
+        """Disconnect the sender of a request to no process, once no ``cut`` stops the request."""
         if not exchange.open:
             return
-        if not self.blocked(exchange.dst, exchange.src, exchange.api):
+        if self.blocked(exchange.src, exchange.dst, exchange.api):
+            self._unreset[exchange.id] = self._refused, exchange
+        else:
+            self._disconnected(exchange)
+
+    def _disconnected(self, exchange: Exchange) -> None:
+        """Fail an exchange as disconnected, once no ``cut`` stops the packet that tells it."""
+        if not exchange.open:
+            return
+        if self.blocked(exchange.dst, exchange.src, exchange.api):
+            self._unreset[exchange.id] = self._disconnected, exchange
+        else:
             self._close(exchange, None, "disconnected")
-        elif exchange.over_tcp:
-            self._unreset.append(exchange)
 
     def _reset(self, exchange: Exchange) -> None:
         """End an exchange of a client whose connection lost a packet for good."""
@@ -549,6 +589,7 @@ class ThreadedNetwork(Network):
     release = one_at_a_time(Network.release)
     _deliver = one_at_a_time(Network._deliver)
     _timed_out = one_at_a_time(Network._timed_out)
+    _refused = one_at_a_time(Network._refused)
     _disconnected = one_at_a_time(Network._disconnected)
     _reset = one_at_a_time(Network._reset)
 

@@ -208,6 +208,7 @@ class ServedConnection:
             correlation_id=deliver.correlation_id,
             client_id=deliver.client_id,
             connection=self.number,
+            crosses_socket=True,
         )
 
     def _source(self, deliver: Deliver) -> int:

@@ -64,6 +64,7 @@ class Exchange:
         "connection",
         "context",
         "correlation_id",
+        "crosses_socket",
         "dst",
         "handle_seq",
         "handled_ms",
@@ -104,6 +105,7 @@ class Exchange:
         src_incarnation: str | None,
         client_id: str = "",
         connection: int | None = None,
+        crosses_socket: bool = False,
         sent_ms: int = 0,
     ) -> None:
         self.id = id
@@ -135,7 +137,8 @@ class Exchange:
         self.topic_ids: Mapping[str, UUID] = {}
         self.answer: Substitute | None = None  # what the client got in place of what its node said
         self.change: Any = None  # of the response that will come, by an answer
-        self.over_tcp = is_client(src)
+        self.over_tcp = is_client(src)  # as TCP has it: a cut delays, a loss ends the connection
+        self.crosses_socket = crosses_socket  # a real one, whose time is not to be drawn
         self.open = True
         self.timer: Timer | None = None  # of its timeout
         self.weight = 0  # bytes of its bodies in memory, about

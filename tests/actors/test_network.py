@@ -249,6 +249,80 @@ def test_behind_a_cut_nobody_notices_that_a_node_died(world: World) -> None:
     assert world.one.responses == [(7, None, "timeout")]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_caller_knows_that_a_node_died_as_soon_as_the_cut_ends(
+    world: World, restarts: bool
+) -> None:
+    """The host repeats its FIN, or answers what is sent again with RST."""
+    world.two.silent = True
+    world.one.request(2, 7, timeout_ms=30_000)
+    world.rt.run_for(10)
+    cut = world.add("cut", 2, 1)
+    world.network.detach(2)
+    if restarts:
+        world.rt.kill("node-2")
+        world.two = world.start(2)
+    world.rt.run_for(1_000)
+    world.network.lift([cut])
+    world.rt.run_for(10)
+    assert world.one.responses == [(7, None, "disconnected")]
+
+
+def test_a_cut_of_the_way_there_does_not_hide_that_a_node_died(world: World) -> None:
+    world.two.silent = True
+    world.one.request(2, 7, timeout_ms=30_000)
+    world.rt.run_for(10)
+    world.add("cut", 1, 2)
+    world.network.detach(2)
+    world.rt.run_for(10)
+    assert world.one.responses == [(7, None, "disconnected")]
+
+
+def test_a_request_to_a_dead_node_behind_a_cut_is_reset_when_both_ways_carry(world: World) -> None:
+    world.network.detach(2)
+    there, back = world.add("cut", 1, 2), world.add("cut", 2, 1)
+    world.one.request(2, 7, timeout_ms=30_000)
+    world.rt.run_for(1_000)
+    for cut, responses in ((there, []), (back, [(7, None, "disconnected")])):
+        world.network.lift([cut])
+        world.rt.run_for(1_000)
+        assert world.one.responses == responses
+
+
+def test_a_request_to_a_dead_node_is_reset_though_a_link_loses_it(world: World) -> None:
+    world.network.detach(2)
+    world.add("loss", 1, 2)
+    world.one.request(2, 7, timeout_ms=30_000)
+    world.rt.run_for(10)
+    assert world.one.responses == [(7, None, "disconnected")]
+
+
+def test_a_lost_request_to_a_living_node_waits_for_its_timeout(world: World) -> None:
+    """Also where the node is paused: its host acknowledges what is sent to it."""
+    cut = world.add("cut", 1, 2)
+    world.one.request(2, 7, timeout_ms=5_000)
+    world.rt.run_for(1_000)
+    world.network.lift([cut])
+    world.rt.run_for(3_000)
+    assert world.one.responses == []
+    world.rt.run_for(1_000)
+    assert world.one.responses == [(7, None, "timeout")]
+
+
+def test_a_request_from_before_a_node_started_ends_with_its_process(world: World) -> None:
+    world.network.detach(2)
+    world.add("delay", mean_ms=100)
+    world.one.request(2, 7, timeout_ms=30_000)
+    world.rt.kill("node-2")
+    world.two = world.start(2)
+    world.two.silent = True
+    world.rt.run_for(1_000)
+    assert world.received() == [7]
+    world.network.detach(2)
+    world.rt.run_for(10)
+    assert world.one.responses == [(7, None, "disconnected")]
+
+
 def test_a_request_to_a_dead_incarnation_does_not_reach_the_next_one(world: World) -> None:
     world.add("delay", mean_ms=100)
     world.one.request(2, 7, timeout_ms=5_000)

@@ -199,6 +199,24 @@ def test_the_end_of_a_broker_is_not_seen_behind_a_cut(cluster: MiniCluster) -> N
             app.receive()
 
 
+def test_a_request_to_a_broker_that_died_does_not_reach_the_next_process(
+    cluster: MiniCluster,
+) -> None:
+    """It is sent again when the cut ends, and the restarted host answers it with RST."""
+    orders = cluster.create_topic("orders", replicas=1)
+    with RawClient(cluster, 1, "app-1") as app:
+        assert has_response(app)
+        cluster.cut("client(app-1)", cluster.brokers, both=True)
+        app.send(produce_one("orders", b"late"), VERSION)
+        assert app.is_silent()
+        cluster.bounce(1, down="100ms")
+        cluster.wait_until(lambda: orders[0].high_watermark == 0)
+        cluster.heal()
+        with pytest.raises(OSError):
+            app.receive()
+        assert orders[0].high_watermark == 0
+
+
 def test_a_client_is_no_process_and_its_connections_keep_their_order(cluster: MiniCluster) -> None:
     app = cluster.client("app-1")
     for action in (cluster.kill, cluster.restart, cluster.wipe):
