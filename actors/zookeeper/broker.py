@@ -143,7 +143,7 @@ class ZkBroker(Shell):
             new_topic_id=new_id,
             faults=context.faults,
         )
-        self.channels = ControllerChannels()
+        self.channels = ControllerChannels(config.request_timeout_ms)
         self.metadata = ControllerMetadata(
             self.node_id,
             protocol,
@@ -174,6 +174,7 @@ class ZkBroker(Shell):
             self.node_id,
             config.controlled_shutdown_attempts,
             config.controlled_shutdown_backoff_ms,
+            config.request_timeout_ms,
         )
 
     def interpreters(self) -> Mapping[type, Callable[[Any], None]]:

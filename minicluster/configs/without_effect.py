@@ -11,7 +11,7 @@ from minicluster.configs.views import broker_default
 
 # Of these the default acts, though a value that is given does not.
 CONTROLLER_SOCKET_TIMEOUT_MS: int = broker_default("controller.socket.timeout.ms")
-"""How long a request to the controller has, or on ZooKeeper one of the controller."""
+"""How long a request has that a broker sends to the controller."""
 LOAD_BUFFER_BYTES: int = broker_default("offsets.load.buffer.size")
 """How much of its log a coordinator reads at once."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
@@ -34,9 +33,12 @@ class ControlledShutdown:
              one that no UpdateMetadata has named yet.
     """
 
-    def __init__(self, broker: int, max_attempts: int, backoff_ms: int) -> None:
+    def __init__(
+        self, broker: int, max_attempts: int, backoff_ms: int, request_timeout_ms: int
+    ) -> None:
         self._broker = broker
         self._attempts_left, self._backoff_ms = max_attempts, backoff_ms
+        self._request_timeout_ms = request_timeout_ms
         self.controller: int | None = None
         self.broker_epoch = -1
 
@@ -52,9 +54,8 @@ class ControlledShutdown:
             return self._back_off(now_ms)
         request = ControlledShutdownRequest(broker_id=self._broker, broker_epoch=self.broker_epoch)
         version = ControlledShutdownRequest.latest_version
-        return [
-            Send(self.controller, request, version, CORRELATION_ID, CONTROLLER_SOCKET_TIMEOUT_MS)
-        ]
+        timeout_ms = self._request_timeout_ms
+        return [Send(self.controller, request, version, CORRELATION_ID, timeout_ms)]
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """End, if the controller has moved every leadership."""

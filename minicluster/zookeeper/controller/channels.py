@@ -9,7 +9,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.zookeeper.controller.effects import CloseChannel, ControlRequest, OpenChannel
 
@@ -25,9 +24,14 @@ class _Channel:
 
 
 class ControllerChannels:
-    """The channels of one broker, while it is the controller."""
+    """The channels of one broker, while it is the controller.
 
-    def __init__(self) -> None:
+    Units:   request_timeout_ms: of the config request.timeout.ms; controller.socket.timeout.ms is
+             that of a connection attempt.
+    """
+
+    def __init__(self, request_timeout_ms: int) -> None:
+        self._request_timeout_ms = request_timeout_ms
         self._channels: dict[int, _Channel] = {}
         self._in_flight: dict[int, ControlRequest] = {}
         self._next_id = FIRST_CORRELATION_ID
@@ -85,6 +89,6 @@ class ControllerChannels:
                 request.request,
                 request.version,
                 self._next_id,
-                CONTROLLER_SOCKET_TIMEOUT_MS,
+                self._request_timeout_ms,
             )
         ]

@@ -14,7 +14,7 @@ from minicluster.zookeeper.broker.controlled_shutdown import (
     LeadershipsMoved,
 )
 
-MAX_ATTEMPTS, BACKOFF_MS = 3, 5_000
+MAX_ATTEMPTS, BACKOFF_MS, REQUEST_TIMEOUT_MS = 3, 5_000, 20_000
 
 STILL_LED = ControlledShutdownResponse(
     remaining_partitions=(
@@ -24,7 +24,7 @@ STILL_LED = ControlledShutdownResponse(
 
 
 def broker_of(controller: int | None) -> ControlledShutdown:
-    machine = ControlledShutdown(1, MAX_ATTEMPTS, BACKOFF_MS)
+    machine = ControlledShutdown(1, MAX_ATTEMPTS, BACKOFF_MS, REQUEST_TIMEOUT_MS)
     machine.controller, machine.broker_epoch = controller, 40
     return machine
 
@@ -34,6 +34,7 @@ def test_a_broker_stops_when_its_leaderships_have_moved() -> None:
     [sent] = machine.attempt(now_ms=0)
     assert isinstance(sent, Send)
     assert (sent.to, sent.request.broker_id, sent.request.broker_epoch) == (2, 1, 40)
+    assert sent.timeout_ms == REQUEST_TIMEOUT_MS
     response = ControlledShutdownResponse()
     assert machine.on_response(CORRELATION_ID, response, now_ms=5) == [LeadershipsMoved()]
 
@@ -69,4 +70,6 @@ def test_a_broker_stops_after_its_last_attempt(controller: int | None) -> None:
 
 def test_without_an_attempt_the_broker_stops_at_once() -> None:
     """controlled.shutdown.max.retries is 0. Source:  KafkaServer.doControlledShutdown."""
-    assert ControlledShutdown(1, 0, BACKOFF_MS).attempt(now_ms=0) == [LeadershipsMoved()]
+    assert ControlledShutdown(1, 0, BACKOFF_MS, REQUEST_TIMEOUT_MS).attempt(now_ms=0) == [
+        LeadershipsMoved()
+    ]
