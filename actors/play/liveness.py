@@ -134,10 +134,10 @@ def unfinished(cluster: Cluster) -> list[str]:
     for group in cluster.groups:
         if group.is_stopped:
             continue
-        committed: dict[tuple[str, int], int] = {}
+        reached: dict[tuple[str, int], int] = {}
         for actor in group.actors:
-            for place, offset in actor.client.committed.items():
-                committed[place] = max(offset, committed.get(place, 0))
+            for place, offset in actor.client.reached.items():
+                reached[place] = max(offset, reached.get(place, 0))
         config = group.actors[0].client.config
         for topic in config.topics:
             existing = cluster.image.topics.named(topic)
@@ -148,8 +148,8 @@ def unfinished(cluster: Cluster) -> list[str]:
                 end = partition.high_watermark
                 if config.read_committed:
                     end = partition.last_stable_offset
-                if committed.get((topic, index), 0) < end:
-                    at = committed.get((topic, index), 0)
+                at = reached.get((topic, index), 0)
+                if at < end:
                     stuck.append(f"group {config.group} is at {at} of {end} in {topic}-{index}")
     return stuck
 

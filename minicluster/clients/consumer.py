@@ -5,7 +5,7 @@ member ──assignment──▶ committed offsets ──▶ reads ──records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,7 +45,8 @@ class Consumer(Client):
 
     Inputs:  as ``Client``, and ``start``, ``stop``.
     Shapes:  records: what it has seen, in their order; seen: how many those are, with what it
-             does not keep. is_done: it has left its group.
+             does not keep. reached: how far it was in each partition, in all of its assignments:
+             what its group had committed, and what it has read. is_done: it has left its group.
     """
 
     def __init__(self, name: str, brokers: Sequence[int], config: ConsumerConfig) -> None:
@@ -55,8 +56,10 @@ class Consumer(Client):
         self.seen = 0
         self.is_done = False
         self.committed: dict[TopicPartition, int] = {}
+        self.reached: dict[TopicPartition, int] = {}
         self._is_stopping = False
         self._turn = 0  # of a beginning: what an earlier one still waits for is ignored
+        self._commit_number = 0  # of the commit that is waited for, or that an assignment has ended
         self._is_committing = False
         self._after_commit: Callable[[int], None] | None = None
         self._reader = Reader(
@@ -104,6 +107,7 @@ class Consumer(Client):
         if self._is_stopping:
             self._leave(now_ms)
             return
+        self._commit_number += 1
         self._is_committing, self._after_commit = False, None
         self._reader.positions, self.committed = {}, {}
         self._turn += 1
@@ -126,6 +130,7 @@ class Consumer(Client):
                 self._member.on_rejected(ErrorCode.UNKNOWN_MEMBER_ID, at_ms)
                 return
             self.committed = offsets
+            self.reach(offsets)
             self.find_leaders(self.config.topics, lambda _: start(offsets), at_ms)
 
         fetch_offsets(self, member, places, begin, now_ms)
@@ -139,7 +144,13 @@ class Consumer(Client):
 
     def _on_records(self, records: Sequence[ConsumedRecord], now_ms: int) -> None:
         self.see(records)
+        self.reach(self._reader.positions)
         self._commit(now_ms)
+
+    def reach(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Take offsets into how far it was."""
+        for place, offset in offsets.items():
+            self.reached[place] = max(offset, self.reached.get(place, 0))
 
     def see(self, records: Sequence[ConsumedRecord]) -> None:
         """Take records into what it has seen."""
@@ -157,12 +168,16 @@ class Consumer(Client):
         if self._is_committing:
             return
         positions = dict(self._reader.positions)
-        if positions == self.committed:
+        if not positions or positions == self.committed:
             self._committed_all(now_ms)
             return
         self._is_committing = True
+        self._commit_number += 1
+        number = self._commit_number
 
         def on_end(error: ErrorCode, at_ms: int) -> None:
+            if number != self._commit_number:  # of the assignment before
+                return
             self._is_committing = False
             if error == ErrorCode.NONE:
                 self.committed = positions

@@ -216,7 +216,9 @@ class Reader:
                 self._look_for_leaders(at_ms)
                 return
             self.positions[place] = listed.offset
-            self._fetch_all(turn)
+            self._on_records((), at_ms)  # its new position
+            if turn == self._turn:
+                self._fetch_all(turn)
 
         self._client.send(node, request, _LIST_OFFSETS_VERSION, on_end)
 

@@ -89,6 +89,7 @@ class Transformer(Consumer):
             is_committed = transaction.outcome == "committed"
             if is_committed:
                 self.see(self._records)
+                self.reach(transaction.offsets)
             then, self._then = self._then, None
             if then is not None:
                 then(now_ms)

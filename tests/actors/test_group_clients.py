@@ -8,6 +8,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.play.liveness import unfinished
 from minicluster.clients.client import GROUP, Client
 from minicluster.clients.consumer import GroupProtocol
 from minicluster.effects import Send, SetTimer
@@ -110,3 +111,48 @@ def test_several_searches_for_a_coordinator_do_not_end_each_other() -> None:
         timers = [effect for effect in ended if isinstance(effect, SetTimer)]
         effects = [e for timer in timers for e in client.on_timer(timer.name, timer.at_ms)]
     assert found == ["heartbeat", "commit"]
+
+
+def test_a_commit_that_ends_after_the_next_assignment_takes_nothing_back(
+    cluster: MiniCluster,
+) -> None:
+    """A member of a consumer group gets one more partition while its commit is on its way."""
+    cluster.consume("alpha", protocol="consumer")
+    (group,) = inside(cluster).groups
+    (member,) = group.actors
+    cluster.produce("alpha", 0, count=5)
+    cluster.wait_until(lambda: member.client.committed.get(("alpha", 0)) == 5, within="30s")
+    late = {"client": member.client.name, "distribution": "fixed", "times": 1}
+    cluster.delay(api="OffsetCommit", mean="20s", **late)
+    cluster.produce("alpha", 0, count=1)
+    cluster.wait_until(lambda: group.count == 6, within="10s")
+    cluster.delay(api="OffsetFetch", mean="1s", **late)
+    cluster.add_partitions("alpha", 4)
+    cluster.wait_until(lambda: not member.client.committed, within="15s")  # it is assigned again
+    cluster.delay(api="Metadata", mean="20s", **late)  # and looks for the leaders
+    cluster.run_for("40s")
+    assert member.client.committed == {("alpha", 0): 6, **{("alpha", n): 0 for n in (1, 2, 3)}}
+    assert unfinished(inside(cluster)) == []
+
+
+def test_what_a_group_has_read_stays_read_while_nobody_owns_it(cluster: MiniCluster) -> None:
+    """Its member joins again and again."""
+    cluster.consume("alpha", members=1)
+    (group,) = inside(cluster).groups
+    cluster.produce("alpha", 0, count=5)
+    cluster.wait_until(lambda: group.actors[0].client.reached.get(("alpha", 0)) == 5, within="30s")
+    cluster.respond("Heartbeat", "UNKNOWN_MEMBER_ID", client=group.actors[0].client.name, times=99)
+    cluster.run_for("10s")
+    assert unfinished(inside(cluster)) == []
+
+
+def test_deleted_records_are_not_waited_for(cluster: MiniCluster) -> None:
+    """A consumer whose offset is out of range commits its new position, as Kafka's do."""
+    cluster.produce("alpha", 0, count=5)
+    cluster.delete_records("alpha-0", before=5)
+    cluster.consume("alpha")
+    (group,) = inside(cluster).groups
+    cluster.wait_until(
+        lambda: group.actors[0].client.committed.get(("alpha", 0)) == 5, within="30s"
+    )
+    assert group.count == 0 and unfinished(inside(cluster)) == []
