@@ -24,7 +24,11 @@ _UNITS = ("ms", "s", "m", "h")
 @click.argument("run", type=path_type)
 @click.option("--around", metavar="OFFSET|MS", help="Show what is near: 47, or 10230ms, 10s.")
 @click.option("--node", type=int, help="Only events of this node.")
-@click.option("--api", metavar="NAME", help="Only requests of this API, such as AlterPartition.")
+@click.option(
+    "--api",
+    metavar="NAME",
+    help="Only requests of this API, such as AlterPartition.",
+)
 @click.option("--all", "every", is_flag=True, help="Fetches, heartbeats and appends as well.")
 def show_trace(
     run: Path, around: str | None, node: int | None, api: str | None, every: bool

@@ -11,6 +11,8 @@ import pytest
 from minicluster.cli import run
 from minicluster.verify import Finding, Report, Verdict
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify.handwritten.log import cluster
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.rules.every import BY_ID, RULES
 from minicluster.verify.rules.example import examples_of
@@ -66,6 +68,26 @@ def test_the_trace_is_narrowed_to_a_node_an_api_and_a_place(
     place = next(n for n, line in enumerate(near) if "----" in line)
     assert any(" CreateTopics#" in line for line in near[:place]), "what wrote it comes before"
     assert trace(folder, capsys, "--around", "1s") != near
+
+
+def test_the_trace_has_the_errors_of_partitions_and_what_a_controller_rejects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = (
+        RunBuilder(cluster())
+        .committed()
+        .alter_partition(1, (1, 2, 3), error_code=107, sent_ms=1, handled_ms=2, completed_ms=3)
+    )
+    refusal = {"node": 101, "rpc": 1, "api": "AlterPartition", "broker": 1, "topic": "orders"}
+    said = {"error": "INELIGIBLE_REPLICA", "reason": "fenced", "message": f"Rejecting {'x' * 300}"}
+    folder = built.row("refusal", {**refusal, "part": 0, **said}).write(tmp_path / "run")
+
+    request, rejected = trace(folder, capsys, "--api", "AlterPartition")
+
+    assert "INELIGIBLE_REPLICA" in request and "NONE" not in request
+    assert "refusal   node 101 broker 1 orders-0" in rejected
+    assert rejected.endswith(f"reason=fenced message={said['message']}"), "whole"
+    assert trace(folder, capsys, "--node", "101")[-1] == rejected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import as_of, sql_rule, views
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.handwritten.log import change, cluster
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.rules.examples.clients import f1_bad
 from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.shown.declared import SHOWN_VIEWS
@@ -128,6 +130,35 @@ def test_lost_records_are_a_question_that_can_be_asked(tmp_path: Path, spark: An
     rows = spark.sql("select topic, partition, offset from client_operations where lost").collect()
 
     assert [tuple(row) for row in rows] == [("orders", 0, 1)]
+
+
+def test_requests_have_the_errors_of_their_partitions_and_refusals_kafkas_sentence(
+    tmp_path: Path, spark: Any
+) -> None:
+    """An AlterPartition whose partition is rejected has no error of the whole response."""
+    codes = (
+        '{"errorCode":0,"topics":[{"errorCode":107},{"partitionErrorCode":6},{"errorCode":107}]}'
+    )
+    built = RunBuilder(cluster()).committed().alter_partition(1, (1, 2))
+    built.rpc("AlterPartition", 1, response=codes)
+    built.rpc("Fetch", 1, response='{"errorCode":999}', error="UNKNOWN_CODE_999")
+    built.rpc("Vote", 101, response=None, error=None)
+    refusal = {"node": 101, "api": "AlterPartition", "broker": 1, "topic": "orders", "part": 0}
+    said = {"error": "INELIGIBLE_REPLICA", "reason": "fenced", "message": "Rejecting …"}
+    folder = built.row("refusal", {**refusal, **said}).write(tmp_path / "run")
+    frames = named_views(spark, [folder], ["requests", "refusals"], DEFAULT_LIMITS)
+
+    errors = [(row.error, row.errors) for row in frames["requests"].orderBy("id").collect()]
+    (rejected,) = frames["refusals"].collect()
+
+    assert errors == [
+        ("NONE", []),
+        ("INELIGIBLE_REPLICA", ["INELIGIBLE_REPLICA", "NOT_LEADER_OR_FOLLOWER"]),
+        ("UNKNOWN_CODE_999", ["UNKNOWN_CODE_999"]),
+        (None, None),
+    ]
+    assert response_errors(codes) == errors[1][1]
+    assert (rejected.controller, rejected.broker, rejected.message) == (101, 1, "Rejecting …")
 
 
 # --- rules in SQL ---------------------------------------------------------------------------------

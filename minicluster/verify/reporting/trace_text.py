@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from minicluster.errors import UserError
+from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock
 
@@ -34,7 +35,7 @@ _OMITTED = frozenset(
 class Event:
     """One event of the trace.
 
-    Shapes:  nodes: those that it is about; api: of a request.
+    Shapes:  nodes: those that it is about; api: of a request, or of its rejection.
     """
 
     seq: int
@@ -124,7 +125,8 @@ def _request(row: Mapping[str, Any]) -> Event:
         arrived = f"handled {row['handled_ms'] / 1000:.3f}s"
     ended = "no response"
     if row["completed_ms"] is not None and row["response"] is not None:
-        ended = f"{row['error'] or 'NONE'} {row['completed_ms'] / 1000:.3f}s"
+        error = ", ".join(response_errors(row["response"])) or row["error"] or "NONE"
+        ended = f"{error} {row['completed_ms'] / 1000:.3f}s"
     written = row["records_written"] or ()
     wrote = f"  wrote {', '.join(map(str, written))}" if written else ""
     src = "client" if row["src"] == -1 else str(row["src"])
@@ -139,10 +141,12 @@ def _request(row: Mapping[str, Any]) -> Event:
 
 def event_of(table: str, row: Mapping[str, Any]) -> Event:
     """A row of the trace as an event, in words."""
-    node = row.get("broker", row.get("node"))
+    # A rejection has both: the controller that rejects, and the broker that has asked.
+    nodes = tuple(row[name] for name in ("node", "broker") if row.get(name) is not None)
     words = [f"{_NAMES[table]:<9}"]
-    if node is not None:
-        words.append(f"node {node:<3}")
+    if nodes:
+        words.append(f"node {nodes[0]:<3}")
+        words += [f"broker {broker}" for broker in nodes[1:]]
     if row.get("topic"):
         words.append(f"{row['topic']}-{row['part']}")
     if row.get("kind"):
@@ -151,13 +155,13 @@ def event_of(table: str, row: Mapping[str, Any]) -> Event:
     if epochs:
         words.append(f"epochs {'/'.join(epochs)}")
     words += [
-        f"{name}={_short(value)}"
+        f"{name}={value if name == 'message' else _short(value)}"
         for name, value in row.items()
         if value is not None and value != [] and name not in _OMITTED
     ]
     steady = row.get("kind") in _STEADY or table == "publish"
-    nodes = () if node is None else (node,)
-    return Event(row["seq"], row["vt"], " ".join(words), nodes, "", steady)
+    api = row.get("api") or ""
+    return Event(row["seq"], row["vt"], " ".join(words), nodes, api, steady)
 
 
 _NAMES: Mapping[str, str] = {

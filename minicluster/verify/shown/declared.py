@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minicluster.errors import UserError, instead
+from minicluster.verify.evidence.response_errors import errors_in_sql
 from minicluster.verify.spark.rows import COLUMNS
 
 Column = tuple[str, str, str]  # name, type, meaning
@@ -367,15 +368,38 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
             ("sent", "timestamp", "when it was sent"),
             ("handled", "timestamp", "when it was handled; null: it was lost"),
             ("completed", "timestamp", "when the response came; null: none came"),
-            ("error", "string", "the response's error"),
+            ("error", "string", "the first error in the response, at any depth, or NONE"),
+            ("errors", "array<string>", "all errors in it, each once"),
             ("records_written", "array<bigint>", "offsets of the records that it wrote"),
             ("request", "string", "Kafka's JSON form"),
             ("response", "string", "Kafka's JSON form"),
             ("time", "timestamp", "as `sent`"),
         ),
-        sql="""select run, id, api, version, src, dst, timestamp_millis(sent_ms),
-          timestamp_millis(handled_ms), timestamp_millis(completed_ms), error, records_written,
-          request, response, timestamp_millis(sent_ms) from minicluster_rpc""",
+        sql=f"""select run, id, api, version, src, dst, timestamp_millis(sent_ms),
+          timestamp_millis(handled_ms), timestamp_millis(completed_ms),
+          coalesce(nullif(error, 'NONE'), get(errors, 0), error), errors, records_written,
+          request, response, timestamp_millis(sent_ms)
+          from (select *, {errors_in_sql("response")} as errors from minicluster_rpc)""",
+    ),
+    ShownView(
+        name="refusals",
+        about="each time that a controller of a run rejected a request of a broker, or one "
+        "partition of it (needs its trace)",
+        columns=(
+            ("run", "string", "name of the run"),
+            ("time", "timestamp", "when it was rejected"),
+            ("controller", "bigint", "the active controller that did"),
+            ("api", "string", "name of the API"),
+            ("broker", "bigint", "broker that sent the request, where that names it"),
+            *_PARTITION[:1],
+            ("partition", "bigint", "number of the partition; null: the whole request"),
+            ("error", "string", "the error in the response"),
+            ("reason", "string", "why, in two or three words: one error has several reasons"),
+            ("message", "string", "the sentence that Kafka logs"),
+            ("request", "bigint", "`id` of the request; null: its response had left"),
+        ),
+        sql="""select run, timestamp_millis(vt), node, api, broker, topic, part, error, reason,
+          message, rpc from minicluster_refusal""",
     ),
     ShownView(
         name="disturbances",
