@@ -6,6 +6,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 RUNS   ?= runs
 EXAMPLE ?= examples/fenced_follower.yaml
+# A fault that this example finds; another example has to name its own.
+FAULT   ?= $(if $(filter examples/fenced_follower.yaml,$(EXAMPLE)),Z01)
 
 # Where it is set, each process that a test starts compiles the package once more.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,7 +33,7 @@ $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
 	@touch $@
 
 demo: $(VENV)/.installed  ## play an example scenario, let Spark judge it, show the report
-	@$(BIN)/minicluster demo $(EXAMPLE) --runs $(RUNS)
+	@$(BIN)/minicluster demo $(EXAMPLE) --runs $(RUNS) $(if $(FAULT),--fault $(FAULT))
 
 test: $(VENV)/.installed-dev  ## the test suite
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --benchmark-skip

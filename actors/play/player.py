@@ -104,6 +104,8 @@ def play(
             second = ends.enter_context(SecondPlay(scenario))
         cluster, failure = play_once(scenario, on_step, at_end=at_end)
         if second is not None and cluster.is_repeatable:
+            if on_step is not None:
+                on_step(len(scenario.steps), "ended; the second play goes on", cluster.now_ms)
             repeat = second.trace_hash()
     path = write_run(cluster, place, repeat=repeat, failure=failure)
     usual = runs / run_name(scenario)

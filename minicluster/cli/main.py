@@ -13,6 +13,7 @@ import click
 
 from minicluster.cli.campaigns import chaos
 from minicluster.cli.comparing import compare_command
+from minicluster.cli.demo import demo
 from minicluster.cli.exit_codes import (
     EXIT_FILES,
     EXIT_INTERNAL,
@@ -23,7 +24,7 @@ from minicluster.cli.exit_codes import (
 from minicluster.cli.exporting import export_command
 from minicluster.cli.judging import show_log, verify_paths
 from minicluster.cli.looking import explain, show_trace
-from minicluster.cli.playing import demo, replay, run_scenario
+from minicluster.cli.playing import replay, run_scenario
 from minicluster.cli.querying import sql_command
 from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command

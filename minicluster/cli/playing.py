@@ -1,11 +1,9 @@
-"""Commands that play a scenario: ``run``, ``demo`` and ``replay``."""
+"""Commands that play a scenario: ``run`` and ``replay``."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +24,6 @@ from minicluster.cli.reports import command_name, leave_report, show_report, wri
 from minicluster.cli.terminal import (
     complain,
     err,
-    out,
     print_line,
     print_lines,
     progress,
@@ -41,9 +38,9 @@ if TYPE_CHECKING:
     from minicluster.actors.play.replay import Before
     from minicluster.actors.recording.runs_place import RunsPlace
     from minicluster.scenario import Scenario
+    from minicluster.verify import Report
 
 PAGE = "report.html"
-_TEXT_WIDTH = 100
 
 
 @click.command("run")
@@ -72,23 +69,6 @@ def run_scenario(
     if no_verify:
         return _play_alone(scenario, seed, runs, form, twice=twice)
     return _play(scenario, seed, runs, form, twice=twice, every_rule=every_rule, junit=junit)
-
-
-@click.command("demo")
-@click.argument("scenario", type=path_type)
-@runs_option
-@rules_option
-def demo(scenario: Path, runs: Path, every_rule: bool) -> int:
-    """Play SCENARIO twice, tell its story, and print the verdict by subject and the page's place.
-
-    \b
-      minicluster demo examples/fenced_follower.yaml
-    """
-    loaded = _loaded(scenario)
-    print_line(loaded.name)
-    for line in textwrap.wrap(loaded.description, min(out.width, _TEXT_WIDTH) - 2):
-        print_line(f"  {line}")
-    return _play(scenario, None, runs, TEXT, twice=True, every_rule=every_rule, is_demo=True)
 
 
 @click.command("replay")
@@ -187,34 +167,24 @@ def _play(
     twice: bool,
     every_rule: bool,
     junit: Path | None = None,
-    is_demo: bool = False,
 ) -> int:
-    """Play, judge and report; a demonstration tells each step, and judges by subject."""
+    """Play, judge and report."""
     from minicluster.actors.recording.runs_place import runs_place
-    from minicluster.verify import verify
     from minicluster.verify.spark import session
 
-    scenario = _loaded(path)
+    scenario = load(path)
     with runs_place(runs) as place:
         session.warm_up()  # the JVM starts while the scenario plays
         with progress() as shown:
-            tell = print_line if is_demo else None
-            played = _played(path, scenario, seed, place.folder, twice, shown, tell)
+            played = play_shown(path, scenario, seed, place.folder, twice, shown)
             left = place.publish(played.path)  # whatever becomes of its verification
-            with shown_verification(shown) as show:
-                try:
-                    report = verify(played.path, on_progress=show)
-                except KeyboardInterrupt:
-                    raise Stopped(
-                        "the verification was stopped; the run is whole, and to judge it: "
-                        f"{command_name()} verify {left}"
-                    ) from None
+            report = judge_shown(played, left, shown)
         has_page = leave_report(played.path, report)
         left = place.publish(played.path)
         page = place.uri(played.path / PAGE)
         has_junit = junit is None or write_report(junit, report.to_junit())
-        show_report(report, form, every_rule, by_subject=is_demo and not every_rule)
-        _complain_about(played, place, left, is_reported=form == TEXT)
+        show_report(report, form, every_rule)
+        complain_about(played, place, left, is_reported=form == TEXT)
     if form == TEXT:
         print_line(f"run     {left}")
         if has_page:
@@ -228,12 +198,12 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.model import exit_code
 
-    scenario = _loaded(path)
+    scenario = load(path)
     with runs_place(runs) as place:
         with progress() as shown:
-            played = _played(path, scenario, seed, place.folder, twice, shown)
+            played = play_shown(path, scenario, seed, place.folder, twice, shown)
         left = place.publish(played.path)
-        _complain_about(played, place, left, is_reported=False)
+        complain_about(played, place, left, is_reported=False)
     idle = [f"fault {fault} was on but never acted" for fault in played.idle_faults]
     if form == JSON:
         failure = None if played.failure is None else played.failure.to_dict()
@@ -254,7 +224,7 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
     return exit_code(played.verdict)
 
 
-def _loaded(path: Path) -> Scenario:
+def load(path: Path) -> Scenario:
     from minicluster.scenario import load_scenario
     from minicluster.verify.rules.every import BY_ID as RULES_BY_ID
 
@@ -266,32 +236,29 @@ def _loaded(path: Path) -> Scenario:
     return scenario
 
 
-def _played(
+def play_shown(
     path: Path,
     scenario: Scenario,
     seed: int | None,
     runs: Path,
     twice: bool,
     shown: Progress,
-    tell: Callable[[str], None] | None = None,
+    *,
+    is_told_later: bool = False,
 ) -> Played:
-    """Play a scenario; the display shows each step.
+    """Play a scenario; the display shows each step, and standard error where nothing moves.
 
-    Shapes:  tell: gets each step once as a line; None: standard error, where nothing moves.
+    Shapes:  is_told_later: the caller tells the story; nothing is printed here.
     """
     from minicluster.actors.play.player import play
 
-    reported: set[tuple[int, str]] = set()  # the second play tells nothing new
     task = shown.add_task("starting the cluster", total=len(scenario.steps))
 
     def show(done: int, text: str, now_ms: int) -> None:
         line = f"{now_ms / 1000:8.1f}s  {text}"
         shown.update(task, completed=done, description=escape(line))
-        if tell is None and not err.is_terminal:  # nothing moves there: one line per step
+        if not is_told_later and not err.is_terminal:
             complain(line)
-        elif tell is not None and (done, text) not in reported:
-            reported.add((done, text))
-            tell(line)
 
     try:
         return play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
@@ -307,13 +274,27 @@ def _played(
         shown.remove_task(task)
 
 
+def judge_shown(played: Played, left: str, shown: Progress) -> Report:
+    """Judge a run in Spark; the display shows how far it is."""
+    from minicluster.verify import verify
+
+    with shown_verification(shown) as show:
+        try:
+            return verify(played.path, on_progress=show)
+        except KeyboardInterrupt:
+            raise Stopped(
+                "the verification was stopped; the run is whole, and to judge it: "
+                f"{command_name()} verify {left}"
+            ) from None
+
+
 def _stopped(what: str, stopped: KeyboardInterrupt, again: str) -> Stopped:
     """Shapes:  stopped: of a play, with its moment; else it came while the folder was written."""
     when = str(stopped) or "after its last step"
     return Stopped(f"{what} was stopped {when}; it left no run folder; again: {again}")
 
 
-def _complain_about(played: Played, place: RunsPlace, left: str, *, is_reported: bool) -> None:
+def complain_about(played: Played, place: RunsPlace, left: str, *, is_reported: bool) -> None:
     """Report on standard error what a program's report does not tell people.
 
     Shapes:  is_reported: the report tells people how the scenario failed.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minicluster.cli.options import JSON
-from minicluster.cli.terminal import complain, out, print_lines, shown_os_error
+from minicluster.cli.terminal import complain, console, out, print_lines, shown_os_error
 
 if TYPE_CHECKING:
     from minicluster.verify import Report
@@ -22,7 +22,7 @@ def show_report(report: Report, form: str, every_rule: bool, *, by_subject: bool
         from minicluster.verify.reporting.text import print_report
 
         width = out.width if out.is_terminal else None
-        print_report(out, report, width=width, every_rule=every_rule, by_subject=by_subject)
+        print_report(console(), report, width=width, every_rule=every_rule, by_subject=by_subject)
 
 
 def leave_report(run: Path, report: Report) -> bool:

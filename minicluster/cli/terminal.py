@@ -61,9 +61,18 @@ def _show_warning(
         print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)
 
 
+def console() -> Console:
+    """The console for results.
+
+    On a terminal it is that of the spinner, which moves out of the way of what its own console
+    prints, and of nothing else.
+    """
+    return err if err.is_terminal and out.is_terminal else out
+
+
 def print_line(text: str) -> None:
     """Print one line of a result."""
-    out.print(printable(text), markup=False)
+    console().print(printable(text), markup=False)
 
 
 def complain(text: str, style: str | None = None) -> None:

@@ -14,7 +14,13 @@ from minicluster.verify.evidence.source import Source
 from minicluster.verify.judging import Tally
 from minicluster.verify.model import GRAVITY, Evidence, Verdict, gravest
 from minicluster.verify.reporting.report import Report
-from minicluster.verify.reporting.report_data import RuleResult, RunSummary
+from minicluster.verify.reporting.report_data import (
+    FOR_KRAFT,
+    FOR_ZOOKEEPER,
+    NEEDS_TRACE,
+    RuleResult,
+    RunSummary,
+)
 from minicluster.verify.rules.every import BY_ID, ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 
@@ -106,15 +112,15 @@ def _result(rule: Rule, judged: Sequence[Judged]) -> RuleResult:
 def _judge(rule: Rule, run: Run, tally: Tally, crash: str | None) -> tuple[Verdict, list[str]]:
     """One rule on one run, with the reasons if it is unknown or has judged nothing."""
     if not _applies(rule, run):
-        where = "ZooKeeper" if rule.evidence is Evidence.ZNODES else "KRaft"
-        return Verdict.NOT_APPLICABLE, [f"it is about clusters with {where}"]
+        is_of_znodes = rule.evidence is Evidence.ZNODES
+        return Verdict.NOT_APPLICABLE, [FOR_ZOOKEEPER if is_of_znodes else FOR_KRAFT]
     reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
     # A violation in what is left of the logs stays one. What a trace seems to show may be an effect
     # of the evidence that is missing beside it.
     if tally.findings and not run.lost and not (reasons and rule.evidence in _RUN_EVIDENCE):
         return Verdict.INVALID, []
     if rule.evidence in _RUN_EVIDENCE and not run.is_run:
-        return Verdict.NOT_APPLICABLE, ["it needs the trace of a run"]
+        return Verdict.NOT_APPLICABLE, [NEEDS_TRACE]
     if crash is not None:
         reasons.append(f"{run.name}: {crash}")
     if reasons:

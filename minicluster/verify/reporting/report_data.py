@@ -25,6 +25,16 @@ SHOWN_FINDINGS = 20
 AROUND = 3
 _NUMBERS = re.compile(r"\d+")
 
+# Why a rule is not applicable, and what is said of one such rule and of several.
+FOR_ZOOKEEPER = "it is about clusters with ZooKeeper"
+FOR_KRAFT = "it is about clusters with KRaft"
+NEEDS_TRACE = "it needs the trace of a run"
+_NOT_APPLICABLE: Mapping[str, tuple[str, str]] = {
+    FOR_ZOOKEEPER: ("is for ZooKeeper", "are for ZooKeeper"),
+    FOR_KRAFT: ("is for KRaft", "are for KRaft"),
+    NEEDS_TRACE: ("needs the trace of a run", "need the trace of a run"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
@@ -198,16 +208,25 @@ class ReportData:
 
     @property
     def summary(self) -> str:
-        """One line about how much was judged."""
+        """How much was checked, and why other rules checked nothing, in one line for people."""
         words = Counter(result.verdict for result in self.rules)
-        parts = [
-            f"{words[verdict]} {str(verdict).replace('_', ' ')}"
-            for verdict in Verdict
-            if words[verdict]
-        ]
+        judged = sum(words[verdict] for verdict in (Verdict.VALID, *GRAVE))
         looked = sum(result.looked_at for result in self.rules)
-        cases, rules = counted(looked, "case"), counted(len(self.rules), "rule")
-        return f"{cases} under {rules}: {', '.join(parts)}"
+        said = [f"{counted(judged, 'rule')} checked {counted(looked, 'time')}"]
+        said.append(f"{words[Verdict.INVALID] or 'none'} broken")
+        if words[Verdict.UNKNOWN]:
+            said.append(f"{words[Verdict.UNKNOWN]} unknown")
+        return "; ".join([", ".join(said), *self._without_cases(words)])
+
+    def _without_cases(self, words: Mapping[Verdict, int]) -> Iterator[str]:
+        evidence = "in this run" if len(self.runs) == 1 else "in these runs"
+        if words[Verdict.NO_CASES]:
+            yield f"{words[Verdict.NO_CASES]} had nothing to check {evidence}"
+        if count := words[Verdict.NOT_PROMISED]:
+            yield f"{count} {'is' if count == 1 else 'are'} not promised by its release"
+        for reason, (one, several) in _NOT_APPLICABLE.items():
+            if count := sum(reason in result.reasons for result in self.rules):
+                yield f"{count} {one if count == 1 else several}"
 
 
 def groups(findings: Iterable[Finding]) -> Iterator[list[Finding]]:

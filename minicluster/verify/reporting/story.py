@@ -117,15 +117,15 @@ def story_of(run: Run) -> Story:
     story = Story(steps=_steps(header), end_ms=header.ended_at_ms, clients=header.clients)
     _leaders(run, story)
     if run.header is not None:
-        _disturbances(story, _rows(run, "fault", "seq vt step action targets phase detail"))
+        _disturbances(story, trace_rows(run, "fault", "seq vt step action targets phase detail"))
         _requests(story, run)
         story.operations = [
-            Operation(row["vt"], row["type"]) for row in _rows(run, "history", "seq vt type")
+            Operation(row["vt"], row["type"]) for row in trace_rows(run, "history", "seq vt type")
         ]
     return story
 
 
-def _rows(
+def trace_rows(
     run: Run, table: str, columns: str, keep: pc.Expression | None = None
 ) -> list[dict[str, Any]]:
     """Rows of a trace table in their order; none where it is missing or damaged."""
@@ -181,7 +181,7 @@ def _requests(story: Story, run: Run) -> None:
     # Of an hour's requests all but a few are these; as Python's objects they would take gigabytes.
     rare = ~pc.field("api").isin(["Fetch", "BrokerHeartbeat"])
     writes = pc.list_value_length(pc.field("records_written")) > 0
-    for row in _rows(run, "rpc", columns, rare | writes):
+    for row in trace_rows(run, "rpc", columns, rare | writes):
         written = row["records_written"] or ()
         for offset in written:
             story.written[offset] = row["id"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from minicluster.errors import counted
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.report_data import RuleResult
 from minicluster.verify.rules.every import BY_ID
@@ -19,9 +20,10 @@ SUBJECTS: Mapping[str, str] = {
     "G": "What has to come in time",
     "H": "Groups and transactions",
     "K": "ZooKeeper",
-    "X": "Repetition",
+    "X": "Played twice with one seed",
 }
 OWN = "Rules of your own"
+_REPETITION = "X"
 _JUDGED = (Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN)
 
 
@@ -59,6 +61,21 @@ class Subject:
             if self.of(grave):
                 return grave
         return self.results[0].verdict
+
+    @property
+    def in_words(self) -> str:
+        """What came of its rules, for people."""
+        if not self.judged:
+            if self.verdict is Verdict.NO_CASES or not self.results[0].reasons:
+                return "nothing to check in this run"
+            return self.results[0].reasons[0]
+        if self.verdict is Verdict.VALID:
+            if self.letter == _REPETITION:
+                return "the same events"
+            return f"{counted(len(self.judged), 'rule')} checked {counted(self.cases, 'time')}"
+        broken = self.of(Verdict.INVALID)
+        ids = ", ".join(each.id for each in broken or self.of(Verdict.UNKNOWN))
+        return f"{'broken' if broken else 'unknown'}: {ids}"
 
 
 def subjects(results: Iterable[RuleResult]) -> list[Subject]:

@@ -55,10 +55,12 @@ def print_report(
     Shapes:  width: of the lines, None: they do not wrap. by_subject: one line for each subject of
              rules, where all is well too.
     """
-    _Printer(console, width).report(report, every_rule=every_rule, by_subject=by_subject)
+    Printer(console, width).report(report, every_rule=every_rule, by_subject=by_subject)
 
 
-class _Printer:
+class Printer:
+    """Lines on a console that wrap with an indent."""
+
     def __init__(self, console: Console, width: int | None) -> None:
         self._console = console
         self._width = None if width is None else max(width, _WIDTH_MIN)
@@ -126,22 +128,14 @@ class _Printer:
     def _subjects(self, about: Sequence[Subject]) -> None:
         wide = max((len(subject.title) for subject in about), default=0)
         for subject in about:
-            judged, broken = subject.judged, subject.of(Verdict.INVALID)
-            if not judged:
-                said = str(subject.verdict).replace("_", " ")
-            elif subject.verdict is Verdict.VALID:
-                said = f"{counted(len(judged), 'rule')} kept, {counted(subject.cases, 'case')}"
-            else:
-                ids = ", ".join(each.id for each in broken or subject.of(Verdict.UNKNOWN))
-                said = f"{'broken' if broken else 'unknown'}: {ids}"
             colour = "" if subject.verdict is Verdict.VALID else _COLOURS[subject.verdict]
-            self.line(f"  {subject.title:<{wide}}  {said}", colour, hang=wide + 2)
+            self.line(f"  {subject.title:<{wide}}  {subject.in_words}", colour, hang=wide + 2)
 
     def _table(self, results: Sequence[RuleResult]) -> None:
         if not results:
             return
         rows = [(result.id, str(result.verdict), f"{result.looked_at:,}") for result in results]
-        heads = ("rule", "verdict", "cases")
+        heads = ("rule", "verdict", "checks")
         ids, verdicts, cases = (max(map(len, column)) for column in zip(heads, *rows, strict=True))
         hang = ids + verdicts + cases + 6
         self.line(f" {heads[0]:<{ids}}  {heads[1]:<{verdicts}}  {heads[2]:>{cases}}  title", "bold")
