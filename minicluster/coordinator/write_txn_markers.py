@@ -7,16 +7,13 @@ Source:    KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker
-from minicluster.coordinator.runtime.parts import is_large, listed
 from minicluster.coordinator.transaction.transaction import by_topic
-from minicluster.effects import Work
 from minicluster.java_order import hash_map_order, long_hash, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -26,7 +23,6 @@ from minicluster.replica.requests.append_records import AppendStatus, append_mar
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Response = WriteTxnMarkersResponse
-PARTITIONS_PER_PART = 100  # some 15 ms of the processor
 _NOT_READY = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -44,7 +40,7 @@ def handle_write_txn_markers(
     request: WriteTxnMarkersRequest,
     now_ms: int,
 ) -> None:
-    """Append markers with acks=all, a part of many at a time; the response waits for all of them.
+    """Append markers with acks=all; the response waits for all of them.
 
     The group coordinator appends those of ``__consumer_offsets``, whose pending offsets they end.
 
@@ -55,42 +51,24 @@ def handle_write_txn_markers(
     Errors:  by partition: those of ``append_markers``; NOT_LEADER_OR_FOLLOWER while the group
              coordinator is not ready.
     """
-    state.carry_out(_append(state, groups, token, request, now_ms))
-
-
-def _append(
-    state: ReplicaManagerState,
-    groups: CoordinatorState,
-    token: Any,
-    request: WriteTxnMarkersRequest,
-    now_ms: int,
-) -> Iterator[None]:
     outcomes = _Outcomes(state, token, request)
-    count = 0
     for marker in request.markers:
         partitions = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
-        of_groups = [p for p in partitions if p[0] == GROUP_METADATA_TOPIC]
-        for partition in of_groups:
-            _complete_in_group(state, groups, marker, partition, outcomes, now_ms)
+        for partition in partitions:
+            if partition[0] == GROUP_METADATA_TOPIC:
+                _complete_in_group(state, groups, marker, partition, outcomes, now_ms)
         data = [p for p in partitions if p[0] != GROUP_METADATA_TOPIC]
-        if is_large(data):
-            yield
-        for begin in range(0, len(data), PARTITIONS_PER_PART):
-            part = data[begin : begin + PARTITIONS_PER_PART]
+        if data:
             append_markers(
                 state,
                 EndTransactionMarker(marker.transaction_result, marker.coordinator_epoch),
                 (marker.producer_id, marker.producer_epoch),
-                part,
+                data,
                 transaction_version=marker.transaction_version,
                 timeout_ms=state.config.fetcher.request_timeout_ms,
                 on_appended=partial(outcomes.add_appended, marker.producer_id),
                 now_ms=now_ms,
             )
-            count += len(part)
-            if count >= PARTITIONS_PER_PART:
-                count = 0
-                yield
     outcomes.maybe_respond()
 
 
@@ -153,37 +131,28 @@ class _Outcomes:
         """Respond, unless a partition is open; called once when the request was handled."""
         self._handled = True
         if not self._open:
-            self._state.carry_out(self._respond())
-
-    def _respond(self) -> Work[None]:
-        markers = []
-        for producer_id in hash_map_order(self._errors, long_hash):
-            markers.append((yield from _result(producer_id, self._errors[producer_id])))
-        self._state.respond(self._token, Response(markers=tuple(markers)))
+            order = hash_map_order(self._errors, long_hash)
+            markers = tuple(_result(i, self._errors[i]) for i in order)
+            self._state.respond(self._token, Response(markers=markers))
 
 
 def _result(
     producer_id: int, errors: Mapping[tuple[str, int], ErrorCode]
-) -> Work[Response.WritableTxnMarkerResult]:
+) -> Response.WritableTxnMarkerResult:
     """The outcome of a producer, in the order of Java's maps."""
     topics = by_topic(errors)
-    if is_large(errors):
-        yield
-    partitions = yield from listed(
-        Response.WritableTxnMarkerPartitionResult(
-            partition_index=index, error_code=errors[topic, index]
-        )
-        for topic, indexes in topics.items()
-        for index in indexes
-    )
-    each = iter(partitions)
-    of_topics = {
-        topic: Response.WritableTxnMarkerTopicResult(
-            name=topic, partitions=tuple(islice(each, len(indexes)))
-        )
-        for topic, indexes in topics.items()
-    }
     return Response.WritableTxnMarkerResult(
         producer_id=producer_id,
-        topics=tuple(of_topics[topic] for topic in hash_map_order(topics, string_hash)),
+        topics=tuple(
+            Response.WritableTxnMarkerTopicResult(
+                name=topic,
+                partitions=tuple(
+                    Response.WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=errors[topic, index]
+                    )
+                    for index in topics[topic]
+                ),
+            )
+            for topic in hash_map_order(topics, string_hash)
+        ),
     )

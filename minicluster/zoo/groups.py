@@ -15,7 +15,6 @@ from minicluster.coordinator.group.state.coordinator_state import CoordinatorSta
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
 from minicluster.coordinator.runtime.shard import Result
-from minicluster.effects import Work
 from minicluster.planting import plant
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import SyncGroupRequest
@@ -24,8 +23,8 @@ Original = Callable[..., Any]
 
 
 @plant(offset_commit.commit_offsets, "s51_commit_forgotten")
-def _s51(original: Original, state: CoordinatorState, *args: Any) -> Work[Result]:
-    result: Result = yield from original(state, *args)
+def _s51(original: Original, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = original(state, *args)
     if not result.records:
         return result
     state.hit("S51")
@@ -33,8 +32,8 @@ def _s51(original: Original, state: CoordinatorState, *args: Any) -> Work[Result
 
 
 @plant(offset_commit.commit_transactional_offsets, "s54_offset_of_transaction_forgotten")
-def _s54(original: Original, state: CoordinatorState, *args: Any) -> Work[Result]:
-    result: Result = yield from original(state, *args)
+def _s54(original: Original, state: CoordinatorState, *args: Any) -> Result:
+    result: Result = original(state, *args)
     if not result.records:
         return result
     state.hit("S54")

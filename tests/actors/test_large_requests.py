@@ -13,7 +13,6 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording import recorder
-from minicluster.coordinator.runtime import parts
 from minicluster.effects import Continue
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -197,19 +196,3 @@ def test_the_rows_of_many_offsets_are_made_some_at_a_time(
     assert all(row["received_seq"] > row["resp_seq"] == row["seq"] for row in rows)
     assert len({row["topic_id"] for row in rows}) == 1 and rows[0]["topic_id"] is not None
     assert cluster.verify(engine="process").valid
-
-
-def test_another_client_is_served_while_many_offsets_are_committed(
-    cluster: MiniCluster, group: Client, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "ELEMENTS_PER_PART", 3)
-    held.is_on = True
-    group.send(_commit(PARTITIONS, 5), 8)
-    cluster.wait_until(lambda: bool(held.parts))
-    other = Client(cluster, 4)
-    other.fetch(1)
-    assert other.ended().response.error_code == ErrorCode.NONE
-    assert not group.completions
-    held.release()
-    [topic] = group.ended().response.topics
-    assert [data.error_code for data in topic.partitions] == [ErrorCode.NONE] * PARTITIONS

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
-from minicluster.effects import CancelTimer, Continue, Effect, Respond, SetTimer
+from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 
 
 class DrivenCoordinator(ABC):
-    """Effects are performed at once; timers run when time passes, behind the parts of works."""
+    """Effects are performed at once; timers run when time passes."""
 
     machine: GroupCoordinatorMachine
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.timers: dict[str, int] = {}
-        self.parts: deque[Continue] = deque()
 
     @abstractmethod
     def respond(self, token: int, response: Any) -> None:
@@ -27,8 +25,6 @@ class DrivenCoordinator(ABC):
 
     def advance(self, ms: int) -> None:
         """Let time pass; timers run in order, each at its time."""
-        while self.parts:
-            self.carry_on()
         end_ms = self.now_ms + ms
         while due := [(at_ms, name) for name, at_ms in self.timers.items() if at_ms <= end_ms]:
             at_ms, name = min(due)
@@ -36,10 +32,6 @@ class DrivenCoordinator(ABC):
             del self.timers[name]
             self.perform(self.machine.on_timer(name, self.now_ms))
         self.now_ms = end_ms
-
-    def carry_on(self) -> None:
-        """Carry the next part of a work out."""
-        self.perform(self.parts.popleft().next_part(self.now_ms))
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Perform what the coordinator asks for."""
@@ -49,7 +41,5 @@ class DrivenCoordinator(ABC):
                     self.timers[name] = at_ms
                 case CancelTimer(name):
                     self.timers.pop(name, None)
-                case Continue():
-                    self.parts.append(effect)
                 case Respond(token, response):
                     self.respond(token, response)

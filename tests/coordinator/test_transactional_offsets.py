@@ -238,12 +238,9 @@ def test_only_an_offset_outside_of_transactions_has_a_topic_id(transactional: bo
         for index, metadata in enumerate(("ab", "😀", "a😀"))
     ]
     topic = TopicToCommit("t", uuid.UUID(int=7), partitions)
-    work = offset_records(
+    records, errors = offset_records(
         shard, "g", [topic], None, 0, committer=None, epoch=-1, transactional=transactional
     )
-    with pytest.raises(StopIteration) as whole:
-        next(work)
-    records, errors = whole.value.value
     topic_ids = {record.value.topic_id for record in records}
     assert topic_ids == {ZERO_UUID if transactional else uuid.UUID(int=7)}
     assert errors == [E.NONE, E.NONE, E.OFFSET_METADATA_TOO_LARGE]

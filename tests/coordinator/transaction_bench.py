@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
 from minicluster.coordinator.transaction.transaction import Transaction, TransactionState
-from minicluster.effects import Continue, Effect, Respond, Send, SetTimer
+from minicluster.effects import Effect, Respond, Send, SetTimer
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
@@ -100,7 +99,6 @@ class Bench:
         self.written: list[Any] = []
         self.given: dict[int, Any] = {}
         self._timers: dict[str, int] = {}
-        self.parts: deque[Continue] = deque()
         self.next_id = 0
         self._tokens = 0
         self.image = MetadataImage.EMPTY
@@ -126,18 +124,6 @@ class Bench:
             self.now_ms = max(self.now_ms, at_ms)
             self._perform(self.machine.on_timer(name, self.now_ms))
         self.now_ms = until_ms
-
-    def carry_on(self) -> None:
-        """Carry the next part of a work out."""
-        self._perform([*self.parts.popleft().next_part(self.now_ms)])
-
-    def carry_all_on(self) -> int:
-        """Carry all parts out, and those that they lead to; -> how many."""
-        count = 0
-        while self.parts:
-            self.carry_on()
-            count += 1
-        return count
 
     def commit(self) -> None:
         """Replicate all that is written."""
@@ -182,8 +168,6 @@ class Bench:
                 self.given[effect.token] = effect.response
             elif isinstance(effect, SetTimer):
                 self._timers[effect.name] = effect.at_ms
-            elif isinstance(effect, Continue):
-                self.parts.append(effect)
             elif isinstance(effect, Send):
                 self.sends.append(effect)
         while self.sends and not self.holds:

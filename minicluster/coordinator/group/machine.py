@@ -26,7 +26,7 @@ from minicluster.coordinator.group.state.coordinator_state import (
 )
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import follow_leadership
-from minicluster.effects import Effect, Work
+from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode, Message
@@ -34,7 +34,7 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 
-Handler = Callable[[CoordinatorState, Context, Any, int, int], Work[None] | None]
+Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
 HANDLERS: Mapping[type[Message], Handler] = load(
     GROUP_APIS, "minicluster.coordinator.group.requests"
 )
@@ -49,9 +49,7 @@ class GroupCoordinatorMachine:
     * ``on_timer(name, now_ms)``: of a SetTimer.
     * ``end_of_input()``: after a verification or a marker.
 
-    A large request is handled in parts (``runtime/parts.py``).
-
-    Shapes:  effects are Respond, Continue, SetTimer, CancelTimer, Trace, FaultHit.
+    Shapes:  effects are Respond, SetTimer, CancelTimer, Trace, FaultHit.
     """
 
     def __init__(
@@ -101,9 +99,7 @@ class GroupCoordinatorMachine:
             rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, rejection)
         else:
-            work = handler(self.state, Context(token, client), request, version, now_ms)
-            if work is not None:
-                self.state.parts.carry_out(work)
+            handler(self.state, Context(token, client), request, version, now_ms)
         return self.state.take_effects()
 
     @property

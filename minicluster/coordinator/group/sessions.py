@@ -6,9 +6,6 @@ Source:  GroupMetadataManager.onLoaded, onUnloaded; GroupCoordinatorShard.cleanu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
-
 from minicluster.coordinator.group.classic.group import (
     GroupState,
     complete_join,
@@ -19,9 +16,7 @@ from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.leaving import begin_consumer_group
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
-from minicluster.coordinator.runtime.parts import ends_part
 from minicluster.coordinator.runtime.shard import Result
-from minicluster.effects import Work
 from minicluster.java_order import string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
@@ -58,7 +53,7 @@ def end(shard: GroupShard, now_ms: int) -> None:
 
 
 def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
-    def expire(at_ms: int) -> Work[Result]:
+    def expire(at_ms: int) -> Result:
         _schedule_retention(shard, at_ms)
         return expire_offsets(shard, at_ms)
 
@@ -66,27 +61,20 @@ def _schedule_retention(shard: GroupShard, now_ms: int) -> None:
     shard.schedule(RETENTION_KEY, at_ms, expire, retry=True)
 
 
-def expire_offsets(shard: GroupShard, now_ms: int) -> Work[Result]:
+def expire_offsets(shard: GroupShard, now_ms: int) -> Result:
     """Delete offsets beyond their retention, and empty groups that have none left."""
     records: list[CoordinatorRecord] = []
-    looked_at = count(1)  # groups and offsets
     for group_id in shard.groups.in_order(string_hash):
         group = shard.groups[group_id]
-        all_expired = yield from _expire_offsets_of(shard, group, records, looked_at, now_ms)
+        all_expired = _expire_offsets_of(shard, group, records, now_ms)
         if all_expired and group.is_empty:
             records += shard.tombstones_of(group)
-        if ends_part(next(looked_at)):
-            yield
     return Result(records=tuple(records))
 
 
 def _expire_offsets_of(
-    shard: GroupShard,
-    group: Group,
-    records: list[CoordinatorRecord],
-    looked_at: Iterator[int],
-    now_ms: int,
-) -> Work[bool]:
+    shard: GroupShard, group: Group, records: list[CoordinatorRecord], now_ms: int
+) -> bool:
     offsets = shard.offsets
     all_expired = not offsets.has_pending(group.group_id)
     for topic, index, value in offsets.of_group(group.group_id):
@@ -101,6 +89,4 @@ def _expire_offsets_of(
             records.append(offset_record(key, None))
         else:
             all_expired = False
-        if ends_part(next(looked_at)):
-            yield
     return all_expired

@@ -25,13 +25,6 @@ of a shard is the leader epoch of its partition:
 * the markers of a transaction carry the epoch, and the leader of the partition rejects a marker
   below the last one's (TRANSACTION_COORDINATOR_FENCED).
 
-What is done with a shard is an event, and a large one is carried out in parts, between which the
-other requests of its broker come (``effects.Continue``). Other events of the shard wait for the
-last part: what they read is the state before or after it, and there is still one batch for each
-write, which is appended as a whole. So the order of the events is that of their arrival, as in
-Kafka, where a shard has a queue of its own; and what is known at the end of an event is what the
-log says then.
-
 Source:  CoordinatorRuntime, CoordinatorLoaderImpl, CoordinatorOperationExceptionHelper.
 """
 
@@ -39,11 +32,8 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from types import GeneratorType
 from typing import Any, Generic, TypeVar
 
 from minicluster.configs.without_effect import LOAD_BUFFER_BYTES
@@ -53,12 +43,10 @@ from minicluster.coordinator.runtime.internal_log import (
     InternalLog,
     Producer,
 )
-from minicluster.coordinator.runtime.parts import Parts, ends_part, listed, portions
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result, Shard
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import RETRY_BACKOFF_MS, ShardTimers, Timers
-from minicluster.effects import Work
-from minicluster.log import InvalidBatch, Record, RecordBatch
+from minicluster.log import InvalidBatch, RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -72,10 +60,11 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.replica.producers.verification import VerificationGuard
 
 S = TypeVar("S", bound=Shard)
-Operation = Callable[[S, int], Result | Work[Result]]
-"""Decides with a shard, at a time; a work where that may be much."""
-Reading = Callable[[S, int], Any]
-"""Reads a shard as of an offset; likewise."""
+T = TypeVar("T")
+Operation = Callable[[S, int], Result]
+"""Decides with a shard, at a time."""
+Reading = Callable[[S, int], T]
+"""Reads a shard as of an offset."""
 Done = Callable[[Any, ErrorCode | None, str | None], None]
 """Takes the response, or the error and its message."""
 Complete = Callable[[ErrorCode | None, str | None, int], None]
@@ -91,11 +80,7 @@ class ShardState(enum.Enum):
 
 
 class _Context(Generic[S]):
-    """One partition that this broker leads.
-
-    Shapes:  event: the one that is between two of its parts; waiting: those behind it. now_ms: of
-             the part that is carried out.
-    """
+    """One partition that this broker leads."""
 
     def __init__(self, shard: S, epoch: int, timeline: Timeline, timers: ShardTimers) -> None:
         self.shard = shard
@@ -107,16 +92,13 @@ class _Context(Generic[S]):
         self.last_written = 0
         self.last_committed = 0
         self.deferred: deque[tuple[int, Callable[[ErrorCode | None, int], None]]] = deque()
-        self.event: Work[None] | None = None
-        self.waiting: deque[Work[None]] = deque()
-        self.now_ms = 0
 
 
 class CoordinatorRuntime(Generic[S]):
     """All shards of a coordinator on one broker.
 
     Inputs:  ``on_elected``, ``on_resigned``, ``on_high_watermark``, ``on_metadata``, and the
-             operations: ``write``, ``read``. What is left of a large one follows by ``parts``.
+             operations: ``write``, ``read``.
     Source:  CoordinatorRuntime.
     """
 
@@ -125,7 +107,6 @@ class CoordinatorRuntime(Generic[S]):
         log: InternalLog,
         make_shard: Callable[[int, Timeline, ShardTimers], S],
         timers: Timers,
-        parts: Parts,
         *,
         write_timeout_ms: int,
         on_loaded: Callable[[S, int], None],
@@ -138,7 +119,6 @@ class CoordinatorRuntime(Generic[S]):
         self._on_written = on_written
         self._make_shard = make_shard
         self._timers = timers
-        self._parts = parts
         self._write_timeout_ms = write_timeout_ms
         self._contexts: dict[int, _Context[S]] = {}
         self._image = MetadataImage.EMPTY
@@ -146,7 +126,7 @@ class CoordinatorRuntime(Generic[S]):
     # --- leadership ---------------------------------------------------------------------------
 
     def on_elected(self, partition: int, epoch: int, now_ms: int) -> None:
-        """This broker leads a partition from an epoch on: load it, a buffer at a time.
+        """This broker leads a partition from an epoch on: load it with the next input.
 
         Of an empty log there is nothing to load: the coordinator is there with the leader. Else the
         first request of a client, right after the internal topic has appeared, was turned away.
@@ -183,74 +163,53 @@ class CoordinatorRuntime(Generic[S]):
         deferred, context.deferred = context.deferred, deque()
         for _, complete in deferred:
             complete(ErrorCode.NOT_COORDINATOR, now_ms)
-        self._end_events(context)
         self._on_unloaded(context.shard, now_ms)
 
-    def _end_events(self, context: _Context[S]) -> None:
-        """Reject what has begun or waits in a shard that is no more: its log is led elsewhere."""
-        event, context.event = context.event, None
-        waiting, context.waiting = context.waiting, deque()
-        if event is not None:
-            with suppress(StopIteration):
-                event.throw(OperationError(ErrorCode.NOT_COORDINATOR))
-        for rejected in waiting:  # each finds that there is no shard
-            next(rejected, None)
-
     def _load(self, partition: int, context: _Context[S], now_ms: int) -> None:
+        """Replay the log to its end, a buffer at a time; then the shard is there."""
         if self._contexts.get(partition) is not context:
             return
-        self._parts.carry_out(self._load_buffer(partition, context, now_ms))
-
-    def _load_buffer(self, partition: int, context: _Context[S], now_ms: int) -> Work[None]:
-        """Replay a buffer, and have the next one follow; nobody reads the shard before the last."""
-        batches = self._log.read(partition, context.next_offset, LOAD_BUFFER_BYTES)
         try:
-            for count, (batch, offset, record) in enumerate(_records_in(batches), 1):
-                self._replay(context, batch, offset, record)
-                if ends_part(count):
-                    yield
+            while batches := self._log.read(partition, context.next_offset, LOAD_BUFFER_BYTES):
+                for batch in batches:
+                    self._replay(context, batch)
+                context.next_offset = batches[-1].next_offset
+                self._commit_loaded(partition, context, now_ms)
         except (ProtocolError, InvalidBatch):
             # Kafka's stays unusable as well, until another broker leads the partition.
             context.state = ShardState.FAILED
             return
-        if self._contexts.get(partition) is not context:
-            return
-        if batches:
-            context.next_offset = batches[-1].next_offset
-        context.last_written = context.next_offset
-        self._commit(context, self._log.high_watermark(partition), now_ms)
-        if batches:
-            self._timers.add(now_ms, lambda at_ms: self._load(partition, context, at_ms))
-            return
+        self._commit_loaded(partition, context, now_ms)
         context.state = ShardState.ACTIVE
         context.shard.on_metadata(self._image, now_ms)
         self._on_loaded(context.shard, now_ms)
 
-    def _replay(
-        self, context: _Context[S], batch: RecordBatch, offset: int, record: Record
-    ) -> None:
+    def _commit_loaded(self, partition: int, context: _Context[S], now_ms: int) -> None:
+        context.last_written = context.next_offset
+        self._commit(context, self._log.high_watermark(partition), now_ms)
+
+    def _replay(self, context: _Context[S], batch: RecordBatch) -> None:
         shard = context.shard
         context.timeline.written = batch.next_offset
-        if batch.is_control:
-            assert record.key is not None
-            committed = int.from_bytes(record.key[2:4], "big") == 1
-            shard.replay_end_transaction(
-                batch.producer_id, batch.producer_epoch, committed=committed
-            )
-            return
-        read = decode_coordinator_record(shard.record_types, record.key, record.value)
-        if read is not None:
-            producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
-            shard.replay(read, offset, producer_id, batch.producer_epoch)
+        producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            if batch.is_control:
+                assert record.key is not None
+                committed = int.from_bytes(record.key[2:4], "big") == 1
+                shard.replay_end_transaction(
+                    batch.producer_id, batch.producer_epoch, committed=committed
+                )
+                continue
+            read = decode_coordinator_record(shard.record_types, record.key, record.value)
+            if read is not None:
+                shard.replay(read, offset, producer_id, batch.producer_epoch)
 
     # --- the log --------------------------------------------------------------------------
 
     def on_high_watermark(self, partition: int, offset: int, now_ms: int) -> None:
         """All below an offset is committed: responses that waited for it are given."""
         context = self._contexts.get(partition)
-        if context is None or context.state is not ShardState.ACTIVE:
-            return
-        if context.event is None:  # else the event's end commits, with all that it has written
+        if context is not None and context.state is ShardState.ACTIVE:
             self._commit(context, offset, now_ms)
 
     def _commit(self, context: _Context[S], offset: int, now_ms: int) -> None:
@@ -265,49 +224,9 @@ class CoordinatorRuntime(Generic[S]):
     def on_metadata(self, image: MetadataImage, now_ms: int) -> None:
         """A newer image was published."""
         self._image = image
-        for partition, context in list(self._contexts.items()):
+        for context in list(self._contexts.values()):
             if context.state is ShardState.ACTIVE:
-                self._take(partition, self._take_image(context, image), now_ms)
-
-    def _take_image(self, context: _Context[S], image: MetadataImage) -> Work[None]:
-        context.shard.on_metadata(image, context.now_ms)
-        yield from ()  # it is one part
-
-    # --- events -----------------------------------------------------------------------------
-
-    def _take(self, partition: int, event: Work[None], now_ms: int) -> None:
-        """Carry an event of a partition out, behind those that have come before it."""
-        context = self._contexts.get(partition)
-        if context is None:
-            next(event, None)  # which rejects at once
-        elif context.event is not None or context.waiting:
-            context.waiting.append(event)
-        else:
-            self._carry_out(partition, context, event, now_ms)
-
-    def _carry_out(
-        self, partition: int, context: _Context[S], event: Work[None], now_ms: int
-    ) -> bool:
-        """Carry a part of an event out; False for the last one, else others follow this input."""
-        context.now_ms = now_ms
-        if next(event, _ENDED) is _ENDED:
-            return False
-        assert context.event is None, "an event begins no other one before its last part"
-        context.event = event
-        self._parts.follow(partial(self._continue, partition, context))
-        return True
-
-    def _continue(self, partition: int, context: _Context[S], now_ms: int) -> None:
-        """Carry the next part of an event out, and behind its last one those that have waited.
-
-        What was committed meanwhile comes before these, as it does in Kafka's queues.
-        """
-        event, context.event = context.event, None
-        while event is not None:  # else the shard is no more, or all is done
-            if self._carry_out(partition, context, event, now_ms):
-                return
-            self._commit(context, self._log.high_watermark(partition), now_ms)
-            event = context.waiting.popleft() if context.waiting else None
+                context.shard.on_metadata(image, now_ms)
 
     # --- operations -------------------------------------------------------------------------
 
@@ -355,17 +274,6 @@ class CoordinatorRuntime(Generic[S]):
                  COORDINATOR_NOT_AVAILABLE, and what the operation rejects with.
         Source:  CoordinatorRuntime.CoordinatorWriteEvent.
         """
-        event = self._write(partition, operation, done, producer, now_ms)
-        self._take(partition, event, now_ms)
-
-    def _write(
-        self,
-        partition: int,
-        operation: Operation[S],
-        done: Done,
-        producer: Producer | None,
-        now_ms: int,
-    ) -> Work[None]:
         result = NOTHING
 
         def complete(error: ErrorCode | None, message: str | None, at_ms: int) -> None:
@@ -378,14 +286,14 @@ class CoordinatorRuntime(Generic[S]):
         try:
             context = self._require(partition)
             context.timeline.written = context.last_written + 1
-            result = yield from _whole(operation(context.shard, context.now_ms))
+            result = operation(context.shard, now_ms)
             if result.records:
-                yield from self._append(partition, context, result, producer)
+                self._append(partition, context, result, producer, now_ms)
         except (OperationError, AppendFailed) as failure:
             complete(failure.error, _message(failure), now_ms)
             return
-        self._defer(context, result.timeout_ms, complete, context.now_ms)
-        self._commit(context, self._log.high_watermark(partition), context.now_ms)
+        self._defer(context, result.timeout_ms, complete, now_ms)
+        self._commit(context, self._log.high_watermark(partition), now_ms)
 
     def write_transactional(
         self,
@@ -421,12 +329,9 @@ class CoordinatorRuntime(Generic[S]):
                  they are: it is another coordinator that gets them.
         Source:  CoordinatorRuntime.CoordinatorCompleteTransactionEvent.
         """
-        self._take(partition, self._complete_transaction(partition, marker, done), now_ms)
-
-    def _complete_transaction(self, partition: int, marker: EndTxnMarker, done: Done) -> Work[None]:
         try:
             context = self._require(partition)
-            end = self._log.append_end_txn_marker(partition, marker, context.now_ms)
+            end = self._log.append_end_txn_marker(partition, marker, now_ms)
         except (OperationError, AppendFailed) as failure:
             done(None, failure.error, _message(failure))
             return
@@ -438,25 +343,18 @@ class CoordinatorRuntime(Generic[S]):
         def complete(error: ErrorCode | None, message: str | None, _: int) -> None:
             done(None, error, message)
 
-        self._defer(context, None, complete, context.now_ms)
-        self._commit(context, self._log.high_watermark(partition), context.now_ms)
-        yield from ()  # it is one part
+        self._defer(context, None, complete, now_ms)
+        self._commit(context, self._log.high_watermark(partition), now_ms)
 
-    def read(self, partition: int, operation: Reading[S], done: Done, now_ms: int) -> None:
+    def read(self, partition: int, operation: Reading[S, T]) -> T:
         """Read a shard as of its committed offset, which the operation takes.
 
+        Errors:  OperationError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and what the
+                 operation rejects with.
         Source:  CoordinatorRuntime.CoordinatorReadEvent.
         """
-        self._take(partition, self._read(partition, operation, done), now_ms)
-
-    def _read(self, partition: int, operation: Reading[S], done: Done) -> Work[None]:
-        try:
-            context = self._require(partition)
-            response = yield from _whole(operation(context.shard, context.last_committed))
-        except OperationError as rejection:
-            done(None, *coordinator_error(rejection.error, rejection.message))
-            return
-        done(response, None, None)
+        context = self._require(partition)
+        return operation(context.shard, context.last_committed)
 
     def run_task(
         self,
@@ -492,22 +390,24 @@ class CoordinatorRuntime(Generic[S]):
         return context
 
     def _append(
-        self, partition: int, context: _Context[S], result: Result, producer: Producer | None
-    ) -> Work[None]:
+        self,
+        partition: int,
+        context: _Context[S],
+        result: Result,
+        producer: Producer | None,
+        now_ms: int,
+    ) -> None:
         records = result.records
-        encoded = yield from listed(map(encode_coordinator_record, records))
-        end = self._log.append(partition, encoded, producer, context.now_ms)
+        encoded = [encode_coordinator_record(record) for record in records]
+        end = self._log.append(partition, encoded, producer, now_ms)
         context.last_written = end
+        self._on_written(records)
+        if result.is_applied:
+            return
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         epoch = NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch
-        first = end - len(records)
-        for part in portions(records):
-            self._on_written(part)
-            for offset, record in enumerate(() if result.is_applied else part, first):
-                context.shard.replay(record, offset, producer_id, epoch)
-            first += len(part)
-            if first < end:
-                yield
+        for offset, record in enumerate(records, end - len(records)):
+            context.shard.replay(record, offset, producer_id, epoch)
 
     def _defer(
         self, context: _Context[S], timeout_ms: int | None, complete: Complete, now_ms: int
@@ -530,21 +430,6 @@ class CoordinatorRuntime(Generic[S]):
             complete_once(None, now_ms)
         else:
             context.deferred.append((context.last_written, complete_once))
-
-
-_ENDED = object()  # of an event
-
-
-def _records_in(batches: Iterable[RecordBatch]) -> Iterator[tuple[RecordBatch, int, Record]]:
-    """Each record with its batch and its offset."""
-    for batch in batches:
-        for offset, record in enumerate(batch.records, batch.base_offset):
-            yield batch, offset, record
-
-
-def _whole(decided: Any) -> Work[Any]:
-    """What an operation has decided, at once or as a work."""
-    return (yield from decided) if isinstance(decided, GeneratorType) else decided
 
 
 def _message(failure: OperationError | AppendFailed) -> str | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from minicluster.coordinator.internal_topics import partition_count
 from minicluster.coordinator.runtime.internal_log import InternalLog
-from minicluster.coordinator.runtime.parts import Parts, is_large
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timers import Timers
@@ -24,7 +23,7 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionShard,
     transaction_record,
 )
-from minicluster.effects import Effect, Respond, Work
+from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
 from minicluster.protocol import ErrorCode
@@ -61,7 +60,6 @@ class CoordinatorState:
         self.image = MetadataImage.EMPTY
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
-        self.parts = Parts(self._effects, self.take_effects)
         self.producer_ids = ProducerIds(broker_id)
         self.channel = ControllerChannel(
             name="producer-ids", ids=ids, retry_timeout_ms=_PRODUCER_IDS_TIMEOUT_MS
@@ -70,7 +68,6 @@ class CoordinatorState:
             log,
             TransactionShard,
             self.timers,
-            self.parts,
             write_timeout_ms=config.request_timeout_ms,
             on_loaded=self._complete_prepared,
             on_unloaded=lambda shard, _: self.markers.remove_markers(shard),
@@ -78,7 +75,6 @@ class CoordinatorState:
         self.markers = MarkerChannelManager(
             self._effects,
             self.timers,
-            self.parts,
             ids,
             rules,
             request_timeout_ms=config.request_timeout_ms,
@@ -174,25 +170,9 @@ class CoordinatorState:
         unless it is pending until it succeeds. A record that is committed while its ISR is below
         the minimum counts as a failure: the log has the new state, and the coordinator the old one.
 
-        The record of many partitions is a part of its own. Nothing else can happen to the
-        transaction before the next one, since the transition is pending.
-
         Errors:  by ``done``: COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR and those of the log.
         Source:  TransactionStateManager.appendTransactionToLog.
         """
-        work = self._append(shard, transaction, new, done, now_ms, keeps_pending=keeps_pending)
-        self.parts.carry_out(work)
-
-    def _append(
-        self,
-        shard: TransactionShard,
-        transaction: Transaction,
-        new: TransactionMetadata,
-        done: Appended,
-        now_ms: int,
-        *,
-        keeps_pending: bool,
-    ) -> Work[None]:
         committed_ms = now_ms
 
         def on_append(_: ErrorCode | None, at_ms: int) -> None:
@@ -209,18 +189,12 @@ class CoordinatorState:
                 transaction.pending_state = None
             done(error or ErrorCode.NONE, committed_ms)
 
-        record = transaction_record(new, self.transaction_version)
-        if is_large(new.partitions):
-            yield
         result = Result(
-            records=(record,),
+            records=(transaction_record(new, self.transaction_version),),
             is_applied=True,
             timeout_ms=new.timeout_ms,
             on_append=on_append,
         )
-        if not self.is_current(shard):
-            appended(None, ErrorCode.NOT_COORDINATOR, None)
-            return
         self.runtime.write(shard.partition, lambda *_: result, appended, now_ms)
 
     def _append_complete(self, pending: PendingCompleteTxn, done: Appended, now_ms: int) -> None:

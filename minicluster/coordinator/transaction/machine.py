@@ -32,7 +32,7 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionShard,
     tombstone,
 )
-from minicluster.effects import Effect, Work
+from minicluster.effects import Effect
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
@@ -41,7 +41,7 @@ from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
 from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
-Handler = Callable[[CoordinatorState, Any, Any, int, int], Work[None] | None]
+Handler = Callable[[CoordinatorState, Any, Any, int, int], None]
 HANDLERS: Mapping[type[Message], Handler] = load(
     TRANSACTION_APIS, "minicluster.coordinator.transaction.requests"
 )
@@ -57,9 +57,7 @@ class TransactionCoordinatorMachine:
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
 
-    A large request is handled in parts (``runtime/parts.py``).
-
-    Shapes:  effects are Respond, Continue, Send, SetTimer, CancelTimer.
+    Shapes:  effects are Respond, Send, SetTimer, CancelTimer.
     """
 
     def __init__(
@@ -118,9 +116,7 @@ class TransactionCoordinatorMachine:
             rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             self.state.respond(token, rejection)
         else:
-            work = handler(self.state, token, request, version, now_ms)
-            if work is not None:
-                self.state.parts.carry_out(work)
+            handler(self.state, token, request, version, now_ms)
         return self._take_effects(now_ms)
 
     def owns(self, correlation_id: int) -> bool:

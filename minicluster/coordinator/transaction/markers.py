@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minicluster.coordinator.runtime.parts import Parts, is_large
 from minicluster.coordinator.runtime.timers import Timer, Timers
 from minicluster.coordinator.transaction.transaction import (
     TopicPartition,
@@ -31,7 +30,7 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionState,
     by_topic,
 )
-from minicluster.effects import Effect, Send, Work
+from minicluster.effects import Effect, Send
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
@@ -134,7 +133,6 @@ class MarkerChannelManager:
         self,
         effects: list[Effect],
         timers: Timers,
-        parts: Parts,
         ids: CorrelationIds,
         rules: Rules,
         *,
@@ -145,7 +143,6 @@ class MarkerChannelManager:
         self.image = MetadataImage.EMPTY
         self._effects = effects
         self._timers = timers
-        self._parts = parts
         self._ids = ids
         self._version = highest_version(rules, WriteTxnMarkersRequest)
         self._request_timeout_ms = request_timeout_ms
@@ -169,16 +166,8 @@ class MarkerChannelManager:
             metadata.client_transaction_version,
             metadata.partitions,
         )
-        self._parts.carry_out(self._begin(entry, now_ms))
-
-    def _begin(self, entry: TxnMarkerEntry, now_ms: int) -> Work[None]:
-        """Queue the markers, those of many partitions in a part of its own."""
-        if is_large(entry.partitions):
-            yield
-            if not self._is_current(entry.pending.shard):
-                return  # the next coordinator sends them
         self._enqueue(entry, now_ms)
-        self._maybe_write_completion(entry.pending, now_ms)
+        self._maybe_write_completion(pending, now_ms)
 
     def remove_markers(self, shard: TransactionShard) -> None:
         """Forget the markers of a shard that this broker does not coordinate any more."""

@@ -48,7 +48,7 @@ Source:  KIP-98, KIP-360, KIP-890; TransactionMetadata, TransactionState, Transa
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from minicluster.coordinator.runtime.shard import OperationError
@@ -154,16 +154,10 @@ def supports_epoch_bump(transaction_version: int) -> bool:
     return transaction_version >= _EPOCH_BUMP_FROM_LEVEL
 
 
-def by_topic(
-    partitions: Iterable[TopicPartition],
-    hash_of: Callable[[TopicPartition], int] = topic_partition_hash,
-) -> dict[str, list[int]]:
-    """Partitions by topic, both in the order in which Java walks over a set of partitions.
-
-    Shapes:  hash_of: where the hashes are known already.
-    """
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partitions by topic, both in the order in which Java walks over a set of partitions."""
     topics: dict[str, list[int]] = {}
-    for topic, partition in hash_map_order(partitions, hash_of):
+    for topic, partition in hash_map_order(partitions, topic_partition_hash):
         topics.setdefault(topic, []).append(partition)
     return topics
 

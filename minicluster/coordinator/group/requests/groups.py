@@ -18,7 +18,6 @@ from minicluster.coordinator.group.consumer.group import (
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
-from minicluster.coordinator.runtime.gathered import Gathered
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.java_order import (
     TimelineHashOrder,
@@ -88,24 +87,15 @@ def handle_list_groups(
             and (not types or group.type.lower() in types)
         ]
 
-    def respond(outcomes: list[tuple[list[Any] | None, ErrorCode | None]]) -> None:
-        errors = (error for _, error in outcomes if error not in (None, ErrorCode.NOT_COORDINATOR))
-        groups = chain.from_iterable(listed or () for listed, _ in outcomes)
-        error = next(errors, None)
-        state.respond(
-            context.token,
-            ListGroupsResponse(groups=tuple(groups))
-            if error is None
-            else ListGroupsResponse(error_code=error),
-        )
-
-    gathered = Gathered(len(partitions), respond)
-
-    def done(place: int, listed: list[Any] | None, error: ErrorCode | None, _: str | None) -> None:
-        gathered.take(place, (listed, error))
-
-    for place, (_, partition) in enumerate(partitions):
-        state.runtime.read(partition, operation, partial(done, place), now_ms)
+    groups: list[Any] = []
+    for _, partition in partitions:
+        try:
+            groups += state.runtime.read(partition, operation)
+        except OperationError as rejection:
+            if rejection.error != ErrorCode.NOT_COORDINATOR:  # a shard that has failed has none
+                state.respond(context.token, ListGroupsResponse(error_code=rejection.error))
+                return
+    state.respond(context.token, ListGroupsResponse(groups=tuple(groups)))
 
 
 # DescribeGroups (15): the state and the members of classic groups.
@@ -128,16 +118,11 @@ def handle_describe_groups(
     now_ms: int,
 ) -> None:
     """Describe each group; one that is not there is Dead."""
-    with_operations = request.include_authorized_operations
-
-    def respond(described: list[Any]) -> None:
-        groups = tuple(map(_with_operations, described) if with_operations else described)
-        state.respond(context.token, DescribeGroupsResponse(groups=groups))
-
-    group_ids = list(chain(*state.by_partition(request.groups).values()))
-    gathered = Gathered(len(group_ids), respond)
-    for place, group_id in enumerate(group_ids):
-        _describe(state, group_id, version, partial(gathered.take, place), now_ms)
+    group_ids = chain(*state.by_partition(request.groups).values())
+    described = [_describe(state, group_id, version) for group_id in group_ids]
+    if request.include_authorized_operations:
+        described = [_with_operations(group) for group in described]
+    state.respond(context.token, DescribeGroupsResponse(groups=tuple(described)))
 
 
 def _with_operations(group: Any) -> Any:
@@ -146,27 +131,22 @@ def _with_operations(group: Any) -> Any:
     return group
 
 
-def _describe(
-    state: CoordinatorState, group_id: str, version: int, take: Callable[[Any], None], now_ms: int
-) -> None:
-    def operation(shard: GroupShard, _: int) -> Any:
-        group = shard.groups.committed_value(group_id)
-        if isinstance(group, ClassicGroup):
-            return _described(group)
-        dead = Described(group_id=group_id, group_state=GroupState.DEAD.value)
-        if version < _NOT_FOUND_FROM:
-            return dead
-        what = "not found" if group is None else "is not a classic group"
-        message = f"Group {group_id} {what}."
-        return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
-
-    def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        take(Described(group_id=group_id, error_code=error) if error is not None else group)
-
-    state.read(group_id, operation, done, now_ms)
+def _describe(state: CoordinatorState, group_id: str, version: int) -> Described:
+    try:
+        group = state.read(group_id, lambda shard, _: shard.groups.committed_value(group_id))
+    except OperationError as rejection:
+        return Described(group_id=group_id, error_code=rejection.error)
+    if isinstance(group, ClassicGroup):
+        return _described(group)
+    dead = Described(group_id=group_id, group_state=GroupState.DEAD.value)
+    if version < _NOT_FOUND_FROM:
+        return dead
+    what = "not found" if group is None else "is not a classic group"
+    message = f"Group {group_id} {what}."
+    return replace(dead, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
 
 
-def _described(group: ClassicGroup) -> Any:
+def _described(group: ClassicGroup) -> Described:
     stable = group.state is GroupState.STABLE
     return Described(
         group_id=group.group_id,
@@ -210,45 +190,30 @@ def handle_consumer_group_describe(
     Errors:  by group UNSUPPORTED_VERSION while the protocol is off, INVALID_GROUP_ID,
              GROUP_ID_NOT_FOUND.
     """
-    with_operations = request.include_authorized_operations
-
-    def respond(described: list[Any]) -> None:
-        groups = tuple(map(_with_operations, described) if with_operations else described)
-        state.respond(context.token, ConsumerGroupDescribeResponse(groups=groups))
-
     group_ids = list(request.group_ids)
     if state.is_consumer_protocol_enabled:
         named = state.by_partition(group_id for group_id in group_ids if group_id)
         group_ids = [*(i for i in group_ids if not i), *chain(*named.values())]
-    gathered = Gathered(len(group_ids), respond)
-    for place, group_id in enumerate(group_ids):
-        take = partial(gathered.take, place)
-        if not state.is_consumer_protocol_enabled:
-            error = ErrorCode.UNSUPPORTED_VERSION
-            take(DescribedConsumerGroup(group_id=group_id, error_code=error))
-        elif not group_id:
-            take(DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID))
-        else:
-            _describe_consumer_group(state, group_id, take, now_ms)
+    described = [_describe_consumer_group(state, group_id) for group_id in group_ids]
+    if request.include_authorized_operations:
+        described = [_with_operations(group) for group in described]
+    state.respond(context.token, ConsumerGroupDescribeResponse(groups=tuple(described)))
 
 
-def _describe_consumer_group(
-    state: CoordinatorState, group_id: str, take: Callable[[Any], None], now_ms: int
-) -> None:
+def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
     def operation(shard: GroupShard, _: int) -> Any:
-        try:
-            return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
-        except OperationError as rejection:
-            return DescribedConsumerGroup(
-                group_id=group_id, error_code=rejection.error, error_message=rejection.message
-            )
+        return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
 
-    def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
-        take(
-            group if error is None else DescribedConsumerGroup(group_id=group_id, error_code=error)
+    try:
+        if not state.is_consumer_protocol_enabled:
+            raise OperationError(ErrorCode.UNSUPPORTED_VERSION)
+        if not group_id:
+            raise OperationError(ErrorCode.INVALID_GROUP_ID)
+        return state.read(group_id, operation)
+    except OperationError as rejection:
+        return DescribedConsumerGroup(
+            group_id=group_id, error_code=rejection.error, error_message=rejection.message
         )
-
-    state.read(group_id, operation, done, now_ms)
 
 
 def _described_consumer_group(shard: GroupShard, group: ConsumerGroup) -> Any:
@@ -337,24 +302,32 @@ def handle_delete_groups(
     Errors:  by group GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
     by_partition = state.by_partition(dict.fromkeys(request.groups_names))
+    results: dict[int, list[Any]] = {}
 
-    def respond(results: list[list[Any]]) -> None:
-        deleted = DeleteGroupsResponse(results=tuple(chain.from_iterable(results)))
-        state.respond(context.token, deleted)
+    def finish(partition: int, deleted: list[Any]) -> None:
+        results[partition] = deleted
+        if len(results) == len(by_partition):
+            in_order = chain.from_iterable(results[i] for i in by_partition)
+            state.respond(context.token, DeleteGroupsResponse(results=tuple(in_order)))
 
-    gathered = Gathered(len(by_partition), respond)
-    for place, (partition, group_ids) in enumerate(by_partition.items()):
+    if not by_partition:
+        state.respond(context.token, DeleteGroupsResponse())
+    for partition, group_ids in by_partition.items():
         in_order = hash_map_order(group_ids, string_hash)
-        _delete_of_partition(state, partition, in_order, partial(gathered.take, place), now_ms)
+        _delete_of_partition(state, partition, in_order, partial(finish, partition), now_ms)
 
 
 def _delete_of_partition(
-    state: CoordinatorState, partition: int, group_ids: list[str], finish: Any, now_ms: int
+    state: CoordinatorState,
+    partition: int,
+    group_ids: list[str],
+    finish: Callable[[list[Any]], None],
+    now_ms: int,
 ) -> None:
-    def done(part: list[Any], error: ErrorCode | None, _: str | None) -> None:
+    def done(deleted: list[Any], error: ErrorCode | None, _: str | None) -> None:
         if error is not None:
-            part = [Deleted(group_id=group_id, error_code=error) for group_id in group_ids]
-        finish(part)
+            deleted = [Deleted(group_id=group_id, error_code=error) for group_id in group_ids]
+        finish(deleted)
 
     state.runtime.write(partition, lambda shard, _: _delete(shard, group_ids), done, now_ms)
 

@@ -16,10 +16,9 @@ Source:    KafkaApis.handleOffsetCommitRequest, handleTxnOffsetCommitRequest;
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, islice, repeat
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
@@ -30,9 +29,7 @@ from minicluster.coordinator.group.state.coordinator_state import Context, Coord
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
 from minicluster.coordinator.runtime.internal_log import Producer
-from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import OperationError, Result
-from minicluster.effects import Work
 from minicluster.java_order import utf16_length
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.planting import step
@@ -94,65 +91,27 @@ class Outcomes:
         """Add the outcomes of some partitions of a topic."""
         self.topic(outcome.name, outcome.topic_id).errors.extend(outcome.errors)
 
-    def merged(
-        self, topics: Sequence[TopicToCommit], errors: Iterable[ErrorCode]
-    ) -> Work[Outcomes]:
+    def merged(self, topics: Sequence[TopicToCommit], errors: Iterable[ErrorCode]) -> Outcomes:
         """These, and the outcomes of topics, partition by partition.
 
         A topic that the request has twice is there twice where there is nothing to merge it with.
         """
         each = iter(errors)
-        added = yield from listed(
+        added = [
             TopicOutcome(
                 topic.name,
                 topic.topic_id,
                 [(partition.partition_index, next(each)) for partition in topic.partitions],
             )
             for topic in topics
-        )
+        ]
         merged = Outcomes(by_id=self._by_id)
-        if self._topics:
-            yield from listed(map(merged.extend, chain(self._topics, added)))
-        else:
+        if not self._topics:
             merged._topics = added
+            return merged
+        for outcome in (*self._topics, *added):
+            merged.extend(outcome)
         return merged
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """A request that commits offsets, with the topics that exist and the outcomes of all others.
-
-    The response is ready when the offsets are appended: so it leaves as they are committed, before
-    any response to what comes to the group later.
-
-    Shapes:  response_of: the response with some outcomes.
-    """
-
-    state: CoordinatorState
-    token: Any
-    topics: Sequence[TopicToCommit]
-    outcomes: Outcomes
-    response_of: Callable[[Outcomes], Work[Any]]
-
-    def decided(self, decision: Work[Result]) -> Work[Result]:
-        """The decision of the group, with the response."""
-        result = yield from decision
-        response = yield from self._response(result.response)
-        return replace(result, response=response)
-
-    def done(self, response: Any, error: ErrorCode | None, _: str | None) -> None:
-        """Respond, for all partitions with the error if there is one."""
-        if error is None:
-            self.state.respond(self.token, response)
-        else:
-            self.state.parts.carry_out(self._reject(error))
-
-    def _reject(self, error: ErrorCode) -> Work[None]:
-        self.state.respond(self.token, (yield from self._response(repeat(error))))
-
-    def _response(self, errors: Iterable[ErrorCode]) -> Work[Any]:
-        outcomes = yield from self.outcomes.merged(self.topics, errors)
-        return (yield from self.response_of(outcomes))
 
 
 def offset_records(
@@ -165,7 +124,7 @@ def offset_records(
     committer: ConsumerGroupMember | None,
     epoch: int,
     transactional: bool = False,
-) -> Work[tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]]:
+) -> tuple[tuple[CoordinatorRecord, ...], list[ErrorCode]]:
     """The records of offsets, and the error of each partition; those of a transaction have no id.
 
     Shapes:  committer: the member that may commit only what it had in its epoch; None: all may be
@@ -190,9 +149,7 @@ def offset_records(
         )
         return offset_record((group_id, topic.name, partition.partition_index), value)
 
-    records = yield from listed(
-        record(topic, partition) for topic in topics for partition in topic.partitions
-    )
+    records = [record(topic, partition) for topic in topics for partition in topic.partitions]
     too_large, none = ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE
     errors = [too_large if record is None else none for record in records]
     return tuple(record for record in records if record is not None), errors
@@ -210,19 +167,16 @@ def _plus(now_ms: int, retention_ms: int) -> int:
     return (now_ms + retention_ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _response(version: int, outcomes: Outcomes) -> Work[OffsetCommitResponse]:
+def _response(version: int, outcomes: Outcomes) -> OffsetCommitResponse:
     kind = OffsetCommitResponse
-    partitions = yield from listed(
-        kind.OffsetCommitResponsePartition(partition_index=index, error_code=error)
-        for topic in outcomes
-        for index, error in topic.errors
-    )
-    each = iter(partitions)
-    topics = yield from listed(
+    topics = (
         kind.OffsetCommitResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id if version >= _TOPIC_IDS_FROM else ZERO_UUID,
-            partitions=tuple(islice(each, len(topic.errors))),
+            partitions=tuple(
+                kind.OffsetCommitResponsePartition(partition_index=index, error_code=error)
+                for index, error in topic.errors
+            ),
         )
         for topic in outcomes
     )
@@ -235,43 +189,49 @@ def handle_offset_commit(
     request: OffsetCommitRequest,
     version: int,
     now_ms: int,
-) -> Work[None]:
+) -> None:
     """Commit the offsets of partitions that exist.
 
     Errors:  by partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE;
              for all of them what the group rejects.
     """
     outcomes = Outcomes(by_id=version >= _TOPIC_IDS_FROM)
-    known = yield from listed(_known_topics(state.image.topics, request, version, outcomes))
-    topics = [topic for topic in known if topic.partitions]
-    if not topics:
-        state.respond(context.token, (yield from _response(version, outcomes)))
-        return
-    commit = _Commit(state, context.token, topics, outcomes, partial(_response, version))
+    topics = _known_topics(state.image.topics, request, version, outcomes)
 
-    def operation(shard: GroupShard, at_ms: int) -> Work[Result]:
-        return commit.decided(commit_offsets(state, shard, request, version, topics, at_ms))
+    def respond(errors: Iterable[ErrorCode]) -> None:
+        state.respond(context.token, _response(version, outcomes.merged(topics, errors)))
 
-    state.write(request.group_id, operation, commit.done, now_ms)
+    def done(errors: list[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
+        respond(errors if error is None else repeat(error))
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return commit_offsets(state, shard, request, version, topics, at_ms)
+
+    if topics:
+        state.write(request.group_id, operation, done, now_ms)
+    else:
+        respond(())
 
 
 def _known_topics(
     images: TopicsImage, request: OffsetCommitRequest, version: int, outcomes: Outcomes
-) -> Iterator[TopicToCommit]:
-    """Each topic of the request with its partitions that exist; the others have their outcome."""
+) -> list[TopicToCommit]:
+    """The topics of the request with their partitions that exist; the others have their outcome."""
     by_id = version >= _TOPIC_IDS_FROM
+    known = []
     for item in request.topics:
         topic = images.get(item.topic_id) if by_id else images.named(item.name)
         if topic is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing = [(partition.partition_index, error) for partition in item.partitions]
             outcomes.extend(TopicOutcome(item.name, item.topic_id, missing))
-            yield TopicToCommit(item.name, item.topic_id, ())
             continue
         there, missing = _existing(item, topic.partitions)
         if missing:
             outcomes.extend(TopicOutcome(topic.name, topic.id, missing))
-        yield TopicToCommit(topic.name, topic.id, there)
+        if there:
+            known.append(TopicToCommit(topic.name, topic.id, there))
+    return known
 
 
 def _existing(
@@ -294,13 +254,13 @@ def commit_offsets(
     version: int,
     topics: Sequence[TopicToCommit],
     now_ms: int,
-) -> Work[Result]:
+) -> Result:
     """Check the member, and write the offsets in its name."""
     member = _validate(shard, request, version, now_ms)
     epoch = request.generation_id_or_member_epoch
     retention_ms = request.retention_time_ms
     expires_ms = None if retention_ms == _DEFAULT_RETENTION else _plus(now_ms, retention_ms)
-    records, errors = yield from offset_records(
+    records, errors = offset_records(
         shard, request.group_id, topics, expires_ms, now_ms, committer=member, epoch=epoch
     )
     return Result(records=records, response=errors)
@@ -352,32 +312,33 @@ def handle_txn_offset_commit(
     request: TxnOffsetCommitRequest,
     version: int,
     now_ms: int,
-) -> Work[None]:
+) -> None:
     """Write the offsets of partitions that exist; they count once the transaction is committed.
 
     Errors:  by partition UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all of them
              INVALID_GROUP_ID, those of the verification, and what the group rejects.
     """
     outcomes = Outcomes(by_id=False)
-    known = yield from listed(_known_topics_of_transaction(state.image.topics, request, outcomes))
-    topics = [topic for topic in known if topic.partitions]
+    topics = _known_topics_of_transaction(state.image.topics, request, outcomes)
+
+    def respond(errors: Iterable[ErrorCode]) -> None:
+        state.respond(context.token, _txn_response(version, outcomes.merged(topics, errors)))
+
+    def done(errors: list[ErrorCode], error: ErrorCode | None, _: str | None) -> None:
+        respond(errors if error is None else repeat(error))
+
+    def operation(shard: GroupShard, at_ms: int) -> Result:
+        return commit_transactional_offsets(state, shard, request, version, topics, at_ms)
+
     if not topics:
-        state.respond(context.token, (yield from _txn_response(version, outcomes)))
-        return
-    commit = _Commit(state, context.token, topics, outcomes, partial(_txn_response, version))
-
-    def operation(shard: GroupShard, at_ms: int) -> Work[Result]:
-        return commit.decided(
-            commit_transactional_offsets(state, shard, request, version, topics, at_ms)
+        respond(())
+    elif not request.group_id:
+        respond(repeat(ErrorCode.INVALID_GROUP_ID))
+    else:
+        producer = Producer(
+            request.transactional_id, request.producer_id, request.producer_epoch, version
         )
-
-    if not request.group_id:
-        commit.done(None, ErrorCode.INVALID_GROUP_ID, None)
-        return
-    producer = Producer(
-        request.transactional_id, request.producer_id, request.producer_epoch, version
-    )
-    state.write_transactional(request.group_id, producer, operation, commit.done, now_ms)
+        state.write_transactional(request.group_id, producer, operation, done, now_ms)
 
 
 @step
@@ -388,11 +349,11 @@ def commit_transactional_offsets(
     version: int,
     topics: Sequence[TopicToCommit],
     now_ms: int,
-) -> Work[Result]:
+) -> Result:
     """Check the member, and write the offsets in its name: pending until the transaction ends."""
     try:
         committer = _committer(shard, request, version, now_ms)
-        records, errors = yield from offset_records(
+        records, errors = offset_records(
             shard,
             request.group_id,
             topics,
@@ -411,13 +372,16 @@ def commit_transactional_offsets(
 
 def _known_topics_of_transaction(
     images: TopicsImage, request: TxnOffsetCommitRequest, outcomes: Outcomes
-) -> Iterator[TopicToCommit]:
+) -> list[TopicToCommit]:
+    known = []
     for item in request.topics:
         topic = images.named(item.name)
         there, missing = _existing(item, () if topic is None else topic.partitions)
         if topic is None or missing:
             outcomes.extend(TopicOutcome(item.name, ZERO_UUID, missing))
-        yield TopicToCommit(item.name, ZERO_UUID if topic is None else topic.id, there)
+        if topic is not None and there:
+            known.append(TopicToCommit(item.name, topic.id, there))
+    return known
 
 
 def _committer(
@@ -445,19 +409,17 @@ def _committer(
     return None
 
 
-def _txn_response(version: int, outcomes: Outcomes) -> Work[TxnOffsetCommitResponse]:
+def _txn_response(version: int, outcomes: Outcomes) -> TxnOffsetCommitResponse:
     kind = TxnOffsetCommitResponse
-    partitions = yield from listed(
-        kind.TxnOffsetCommitResponsePartition(
-            partition_index=index, error_code=_for_version(error, version)
-        )
-        for topic in outcomes
-        for index, error in topic.errors
-    )
-    each = iter(partitions)
-    topics = yield from listed(
+    topics = (
         kind.TxnOffsetCommitResponseTopic(
-            name=topic.name, partitions=tuple(islice(each, len(topic.errors)))
+            name=topic.name,
+            partitions=tuple(
+                kind.TxnOffsetCommitResponsePartition(
+                    partition_index=index, error_code=_for_version(error, version)
+                )
+                for index, error in topic.errors
+            ),
         )
         for topic in outcomes
     )

@@ -10,16 +10,11 @@ Source:    KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffs
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
-from itertools import islice
-from typing import Any
 
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetKey, offset_record
-from minicluster.coordinator.runtime.parts import listed
 from minicluster.coordinator.runtime.shard import Result
-from minicluster.effects import Work
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
@@ -53,25 +48,27 @@ def handle_offset_delete(
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 unknown.setdefault(item.name, {}).setdefault(index, error)
 
-    def operation(shard: GroupShard, _: int) -> Work[Result]:
-        result = yield from _delete(shard, request.group_id, known)
-        places = {name: dict(partitions) for name, partitions in unknown.items()}
-        for name, partitions in result.response.items():
-            places.setdefault(name, {}).update(partitions)
-        return replace(result, response=(yield from _response(places)))
+    def operation(shard: GroupShard, _: int) -> Result:
+        return _delete(shard, request.group_id, known)
 
-    def done(response: Any, error: ErrorCode | None, _: str | None) -> None:
+    def reject(error: ErrorCode) -> None:
+        state.respond(context.token, OffsetDeleteResponse(error_code=error))
+
+    def done(places: Places, error: ErrorCode | None, _: str | None) -> None:
         if error is not None:
-            response = OffsetDeleteResponse(error_code=error)
-        state.respond(context.token, response)
+            reject(error)
+            return
+        for name, partitions in places.items():
+            unknown.setdefault(name, {}).update(partitions)
+        state.respond(context.token, _response(unknown))
 
     if not request.group_id:
-        done(None, ErrorCode.INVALID_GROUP_ID, None)
+        reject(ErrorCode.INVALID_GROUP_ID)
         return
     state.write(request.group_id, operation, done, now_ms)
 
 
-def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> Work[Result]:
+def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> Result:
     group = shard.group(group_id)
     group.validate_offset_delete()
     keys: list[OffsetKey] = []
@@ -83,23 +80,24 @@ def _delete(shard: GroupShard, group_id: str, topics: dict[str, list[int]]) -> W
         if not subscribed:
             keys += [(group_id, name, index) for index in places[name]]
     has = shard.offsets.has
-    records = yield from listed(offset_record(key, None) for key in keys if has(key))
-    return Result(records=tuple(records), response=places)
+    records = tuple(offset_record(key, None) for key in keys if has(key))
+    return Result(records=records, response=places)
 
 
-def _response(places: Places) -> Work[OffsetDeleteResponse]:
+def _response(places: Places) -> OffsetDeleteResponse:
     kind = OffsetDeleteResponse
-    partitions = yield from listed(
-        kind.OffsetDeleteResponsePartition(partition_index=index, error_code=error)
-        for partitions in places.values()
-        for index, error in partitions.items()
+    return kind(
+        topics=tuple(
+            kind.OffsetDeleteResponseTopic(
+                name=name,
+                partitions=tuple(
+                    kind.OffsetDeleteResponsePartition(partition_index=index, error_code=error)
+                    for index, error in partitions.items()
+                ),
+            )
+            for name, partitions in places.items()
+        )
     )
-    each = iter(partitions)
-    topics = yield from listed(
-        kind.OffsetDeleteResponseTopic(name=name, partitions=tuple(islice(each, len(partitions))))
-        for name, partitions in places.items()
-    )
-    return kind(topics=tuple(topics))
 
 
 # --- topics that are deleted ----------------------------------------------------------------------
@@ -121,11 +119,10 @@ def delete_offsets_of_deleted_topics(
         )
 
 
-def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Work[Result]:
-    gone = [
-        key
+def _tombstones(shard: GroupShard, deleted: dict[str, uuid.UUID]) -> Result:
+    records = tuple(
+        offset_record(key, None)
         for key, value in shard.offsets.of_topics(deleted)
         if value.topic_id in (ZERO_UUID, deleted[key[1]])
-    ]
-    records = yield from listed(offset_record(key, None) for key in gone)
-    return Result(records=tuple(records))
+    )
+    return Result(records=records)

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -23,10 +22,7 @@ from minicluster.coordinator.group.consumer.offsets import validate_offset_fetch
 from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey, OfGroup
-from minicluster.coordinator.runtime.gathered import Gathered
-from minicluster.coordinator.runtime.parts import listed
-from minicluster.coordinator.runtime.shard import Result
-from minicluster.effects import Work
+from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
@@ -57,14 +53,19 @@ def handle_offset_fetch(
              are required; UNKNOWN_TOPIC_ID.
     """
     groups = _groups_of(request, version)
+    fetched: dict[int, Any] = {}
 
-    def respond(fetched: list[Any]) -> None:
-        state.parts.carry_out(_respond(state, context.token, fetched, version))
+    def finish(place: int, group: Any) -> None:
+        fetched[place] = group
+        if len(fetched) == len(groups):
+            in_order = [fetched[i] for i in range(len(groups))]
+            state.respond(context.token, _response(in_order, version))
 
-    gathered = Gathered(len(groups), respond)
+    if not groups:
+        state.respond(context.token, OffsetFetchResponse())
     for place, group in enumerate(groups):
         fetch = _GroupFetch(state, group, version, stable=request.require_stable)
-        fetch.run(partial(gathered.take, place), now_ms)
+        fetch.run(partial(finish, place), now_ms)
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> Sequence[Any]:
@@ -107,37 +108,36 @@ class _GroupFetch:
     def run(self, finish: Callable[[Any], None], now_ms: int) -> None:
         """Read as committed, or, where stable offsets are required, behind all writes."""
 
+        group_id = self.group.group_id
+
         def done(group: Any, error: ErrorCode | None, _: str | None) -> None:
             if error == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 # Consumers before 3.9 do not know it here (handleOffsetFetchException).
                 error = ErrorCode.NOT_COORDINATOR
             finish(group if error is None else _failed(self.group, error, self.version))
 
-        group_id = self.group.group_id
+        def operation(shard: GroupShard, _: int) -> Result:
+            return Result(response=self._fetch(shard))
+
         if self.stable:
-            self.state.write(group_id, lambda shard, _: self._fetch_stable(shard), done, now_ms)
-        else:
-            self.state.read(group_id, lambda shard, _: self._fetch(shard), done, now_ms)
+            self.state.write(group_id, operation, done, now_ms)
+            return
+        try:
+            finish(self.state.read(group_id, lambda shard, _: self._fetch(shard)))
+        except OperationError as rejection:
+            finish(_failed(self.group, rejection.error, self.version))
 
-    def _fetch_stable(self, shard: GroupShard) -> Work[Result]:
-        return Result(response=(yield from self._fetch(shard)))
-
-    def _fetch(self, shard: GroupShard) -> Work[Any]:
+    def _fetch(self, shard: GroupShard) -> Any:
         offsets = self._offsets(shard)
-        of_all = self.group.topics is None
-        places = yield from listed(self._all(offsets) if of_all else self._some())
+        places = list(self._all(offsets) if self.group.topics is None else self._some())
         places.sort(key=attrgetter("is_unknown"))
-        partitions = yield from listed(
-            self._partition(shard, offsets, place, index)
-            for place in places
-            for index in place.indexes
-        )
-        each = iter(partitions)
-        topics = yield from listed(
+        topics = (
             Topic(
                 name=place.name,
                 topic_id=place.topic_id if self.by_id else ZERO_UUID,
-                partitions=tuple(islice(each, len(place.indexes))),
+                partitions=tuple(
+                    self._partition(shard, offsets, place, index) for index in place.indexes
+                ),
             )
             for place in places
         )
@@ -235,30 +235,25 @@ def _failed(group: Any, error: ErrorCode, version: int) -> Any:
     return Group(group_id=group.group_id, topics=topics)
 
 
-def _respond(
-    state: CoordinatorState, token: Any, groups: Sequence[Any], version: int
-) -> Work[None]:
-    if version >= _SEVERAL_GROUPS_FROM or not groups:
-        state.respond(token, OffsetFetchResponse(groups=tuple(groups)))
-        return
+def _response(groups: Sequence[Any], version: int) -> OffsetFetchResponse:
+    if version >= _SEVERAL_GROUPS_FROM:
+        return OffsetFetchResponse(groups=tuple(groups))
     (group,) = groups
     kind = OffsetFetchResponse
-    partitions = yield from listed(
-        kind.OffsetFetchResponsePartition(
-            partition_index=partition.partition_index,
-            committed_offset=partition.committed_offset,
-            committed_leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.metadata,
-            error_code=partition.error_code,
-        )
-        for topic in group.topics
-        for partition in topic.partitions
-    )
-    each = iter(partitions)
-    topics = yield from listed(
+    topics = (
         kind.OffsetFetchResponseTopic(
-            name=topic.name, partitions=tuple(islice(each, len(topic.partitions)))
+            name=topic.name,
+            partitions=tuple(
+                kind.OffsetFetchResponsePartition(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ),
         )
         for topic in group.topics
     )
-    state.respond(token, kind(error_code=group.error_code, topics=tuple(topics)))
+    return kind(error_code=group.error_code, topics=tuple(topics))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from minicluster.coordinator.group.classic.group import MemberOrder, hash_order
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
@@ -13,7 +13,6 @@ from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
 from minicluster.coordinator.group.sessions import begin, end
 from minicluster.coordinator.group.state.group_shard import GroupShard, Task
 from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
-from minicluster.coordinator.runtime.parts import Parts
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation, Reading
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers, Timers
@@ -40,6 +39,7 @@ class ClientContext:
     client_host: str = "/127.0.0.1"
 
 
+T = TypeVar("T")
 TIMER = "group-coordinator"
 
 
@@ -69,7 +69,6 @@ class CoordinatorState:
         self.metadata_offset = -1
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
-        self.parts = Parts(self._effects, lambda _: self.take_effects())
         self._new_uuid = new_uuid
         self.member_order: MemberOrder = hash_order
         self.topic_hash: TopicHash = uuid_hash
@@ -77,7 +76,6 @@ class CoordinatorState:
             log,
             self._make_shard,
             self.timers,
-            self.parts,
             write_timeout_ms=config.offset_commit_timeout_ms,
             on_loaded=begin,
             on_unloaded=end,
@@ -130,9 +128,12 @@ class CoordinatorState:
         partition = self.partition_of(group_id)
         self.runtime.write_transactional(partition, producer, operation, done, now_ms)
 
-    def read(self, group_id: str, operation: Reading[GroupShard], done: Done, now_ms: int) -> None:
-        """Read the shard of a group as of its committed offset."""
-        self.runtime.read(self.partition_of(group_id), operation, done, now_ms)
+    def read(self, group_id: str, operation: Reading[GroupShard, T]) -> T:
+        """Read the shard of a group as of its committed offset.
+
+        Errors:  OperationError, as ``CoordinatorRuntime.read``.
+        """
+        return self.runtime.read(self.partition_of(group_id), operation)
 
     def partition_of(self, group_id: str) -> int:
         """The partition that holds a group."""

@@ -22,7 +22,6 @@ from minicluster.coordinator.group.state.offsets import Offsets, offset_of
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers
-from minicluster.effects import Work
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import GROUP_RECORDS, CoordinatorRecord
@@ -35,7 +34,7 @@ from minicluster.protocol.coordinator_records.groups import (
 )
 from minicluster.rules import Rules
 
-Task = Callable[[int], Result | Work[Result]]
+Task = Callable[[int], Result]
 RunTask = Callable[[str, Task, int, bool], None]
 Group = ClassicGroup | ConsumerGroup
 _NO_OFFSET = -1

@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from minicluster.coordinator.runtime.parts import is_large, listed
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
 from minicluster.coordinator.transaction.transaction import (
@@ -30,8 +28,7 @@ from minicluster.coordinator.transaction.transaction import (
     TransactionState,
     by_topic,
 )
-from minicluster.effects import Work
-from minicluster.java_order import hash_map_order, string_hash, topic_partition_hash
+from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -132,7 +129,7 @@ TopicResults = tuple[Response.AddPartitionsToTxnTopicResult, ...]
 
 def handle_add_partitions_to_txn(
     state: CoordinatorState, token: Any, request: Request, version: int, now_ms: int
-) -> Work[None]:
+) -> None:
     """Add or verify the partitions of each transaction; the response waits for all of them.
 
     The last result sends the response, so a request without transactions never gets one.
@@ -157,7 +154,7 @@ def handle_add_partitions_to_txn(
     first = {t.transactional_id: t.topics for t in reversed(transactions)}
     for transaction in transactions:
         transactional_id = transaction.transactional_id
-        yield from _add_or_verify(
+        _add_or_verify(
             state,
             replace(transaction, topics=topics[transactional_id]),
             first[transactional_id],
@@ -190,29 +187,26 @@ def _add_or_verify(
     version: int,
     add_result: Callable[[TopicResults], None],
     now_ms: int,
-) -> Work[None]:
+) -> None:
     partitions = [(t.name, index) for t in transaction.topics for index in t.partitions]
-    exist = yield from listed(map(partial(_exists, state.image.topics), partitions))
-    unknown = {p for p, exists in zip(partitions, exist, strict=True) if not exists}
+    unknown = {p for p in partitions if not _exists(state.image.topics, p)}
     producer = transaction.producer_id, transaction.producer_epoch
     if unknown:
         missing, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-        errors = {p: missing if p in unknown else rest for p in partitions}
-        add_result((yield from _by_partition(errors)))
+        add_result(_by_partition({p: missing if p in unknown else rest for p in partitions}))
     elif transaction.verify_only:
         errors = verify_partitions_in_transaction(
             state, transaction.transactional_id, producer, partitions
         )
-        add_result((yield from _by_partition(errors)))
+        add_result(_by_partition(errors))
     else:
-
-        def add_error(error: ErrorCode) -> Work[None]:
-            add_result((yield from _with_one_error(shown, error)))
 
         def done(error: ErrorCode) -> None:
             if error == ErrorCode.PRODUCER_FENCED and version < _PRODUCER_FENCED_FROM:
                 error = ErrorCode.INVALID_PRODUCER_EPOCH
-            state.parts.carry_out(add_error(error))
+            # All partitions have it as the request lists them, repeated ones as well.
+            each = [(topic.name, topic.partitions) for topic in shown]
+            add_result(_results(each, lambda *_: error))
 
         add_partitions_to_transaction(
             state,
@@ -230,42 +224,28 @@ def _exists(topics: TopicsImage, partition: TopicPartition) -> bool:
     return topic is not None and partition[1] in topic.partitions
 
 
-def _by_partition(errors: Mapping[TopicPartition, ErrorCode]) -> Work[TopicResults]:
+def _by_partition(errors: Mapping[TopicPartition, ErrorCode]) -> TopicResults:
     """Errors of their own, in the order of Java's maps."""
-    hashes = yield from listed(map(topic_partition_hash, errors))
-    topics = by_topic(errors, dict(zip(errors, hashes, strict=True)).__getitem__)
-    if is_large(errors):
-        yield
-    in_order = {name: topics[name] for name in hash_map_order(topics, string_hash)}
-    if is_large(errors):
-        yield
-    return (yield from _results(in_order.items(), lambda name, index: errors[name, index]))
-
-
-def _with_one_error(topics: Sequence[Topic], error: ErrorCode) -> Work[TopicResults]:
-    """The same error for all partitions as the request lists them, repeated ones as well."""
-    each = [(topic.name, topic.partitions) for topic in topics]
-    return (yield from _results(each, lambda *_: error))
+    topics = by_topic(errors)
+    in_order = [(name, topics[name]) for name in hash_map_order(topics, string_hash)]
+    return _results(in_order, lambda name, index: errors[name, index])
 
 
 def _results(
     topics: Iterable[tuple[str, Sequence[int]]], error_of: Callable[[str, int], ErrorCode]
-) -> Work[TopicResults]:
-    partitions = yield from listed(
-        Response.AddPartitionsToTxnPartitionResult(
-            partition_index=index, partition_error_code=error_of(name, index)
-        )
-        for name, indexes in topics
-        for index in indexes
-    )
-    each = iter(partitions)
-    results = yield from listed(
+) -> TopicResults:
+    return tuple(
         Response.AddPartitionsToTxnTopicResult(
-            name=name, results_by_partition=tuple(islice(each, len(indexes)))
+            name=name,
+            results_by_partition=tuple(
+                Response.AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=error_of(name, index)
+                )
+                for index in indexes
+            ),
         )
         for name, indexes in topics
     )
-    return tuple(results)
 
 
 # --- AddOffsetsToTxn: the partition of a group's offsets ------------------------------------------
