@@ -18,7 +18,9 @@ def cache_folder(name: str) -> Path:
     return Path(cache) / "minicluster" / name
 
 
-def copy_jars(pom: Path, folder: Path, artifacts: Sequence[str] = ()) -> int:
+def copy_jars(
+    pom: Path, folder: Path, artifacts: Sequence[str] = (), options: Sequence[str] = ()
+) -> int:
     """Copy the dependencies of a pom into a folder, all of them or the named ones.
 
     Errors:  an exit code and one line where there is no Maven.
@@ -36,6 +38,7 @@ def copy_jars(pom: Path, folder: Path, artifacts: Sequence[str] = ()) -> int:
             "dependency:copy-dependencies",
             f"-DoutputDirectory={folder}",
             *([f"-DincludeArtifactIds={','.join(artifacts)}"] if artifacts else ()),
+            *options,
         ],
         check=True,
     )

@@ -52,7 +52,8 @@ class Session:
     """The steps of one serving cluster.
 
     Shapes:  again: the scenario begins again after its last step; on_step(text, cluster time in
-             ms); on_failure(one line), of the scenario; on_look: called several times a second.
+             ms), as a step begins, and once more where it fails; on_failure(one line), of the
+             scenario; on_look: called several times a second.
     """
 
     def __init__(
@@ -174,6 +175,8 @@ class Session:
             return Response(text=text, step=step.number, at_ms=at_ms)
 
         def respond_at_end(response: Response) -> None:
+            if response.exit_code:
+                self._on_step(f"failed: {response.text}", self.cluster.now_ms)
             if response.exit_code and self._count == step.number:
                 self._count -= 1  # a step that is not kept leaves no gap
             respond(response)

@@ -14,7 +14,7 @@ import click
 
 from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
-from minicluster.cli.reports import command_name, leave_report, show_report
+from minicluster.cli.reports import command_line, leave_report, show_report
 from minicluster.cli.terminal import print_line, progress, shown_verification
 from minicluster.errors import Stopped, UserError, counted
 
@@ -187,7 +187,7 @@ def _keep(
     kept = place.publish(keep(outcome, shrunk, place.folder))
     for step in () if shrunk is None else shrunk.steps:
         print_line(f"    {step.text}")
-    print_line(f"repeat  {command_name()} replay {kept}")
+    print_line(f"repeat  {command_line('replay', kept)}")
     if name_faults:
         alone = ", ".join(culprits(outcome)) or "only several together"
         print_line(f"found   {alone}")

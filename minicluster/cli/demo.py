@@ -12,7 +12,7 @@ import click
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_UNKNOWN
 from minicluster.cli.options import TEXT, path_type, rules_option, runs_option
 from minicluster.cli.playing import PAGE, complain_about, judge_shown, load, play_shown
-from minicluster.cli.reports import command_name, leave_report, show_report
+from minicluster.cli.reports import command_line, leave_report, show_report
 from minicluster.cli.terminal import console, out, print_line, progress
 from minicluster.errors import UserError
 
@@ -66,7 +66,7 @@ def demo(scenario: Path, fault: str | None, runs: Path, every_rule: bool) -> int
         print_line(f"run     {left}")
         if has_page:
             print_line(f"report  {place.uri(played.path / PAGE)}")
-        print_line(f"repeat  {command_name()} replay {left}")
+        print_line(f"repeat  {command_line('replay', left)}")
         if not has_page:
             return EXIT_FILES
         if fault is not None and meaning is not None:

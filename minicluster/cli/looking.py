@@ -121,7 +121,7 @@ def _evidence_of(example: Example[Any]) -> Iterator[str]:
     """The log of an example, and the trace beside it, as ``log`` and ``trace`` show them."""
     from tempfile import TemporaryDirectory
 
-    from minicluster.log.dump import dump_text
+    from minicluster.log.dump import dump_json, dump_text
     from minicluster.log.locating import locate
     from minicluster.verify.evidence.reading import read_run
     from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
@@ -133,6 +133,6 @@ def _evidence_of(example: Example[Any]) -> Iterator[str]:
         if (path / LOG_PATH).is_file():
             yield from log_lines(lines_of(path / LOG_PATH))
             return
-        yield from dump_text(locate(path))
+        yield from dump_text(dump_json(locate(path)))
         if (path / "trace").is_dir():
             yield from trace_lines(read_run(path, example.name), every=True)

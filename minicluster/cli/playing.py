@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from minicluster.cli.options import (
     rules_option,
     runs_option,
 )
-from minicluster.cli.reports import command_name, leave_report, show_report, write_report
+from minicluster.cli.reports import command_line, leave_report, show_report, write_report
 from minicluster.cli.terminal import (
     complain,
     err,
@@ -90,7 +89,7 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
         try:
             before, again = replay_run(here, runs=place.folder)
         except KeyboardInterrupt as stopped:
-            repeat = shlex.join([command_name(), "replay", str(run)])
+            repeat = command_line("replay", run)
             raise _stopped(f"the replay of {run}", stopped, repeat) from None
         left = place.publish(again.path)
         same = _same_trace(run, before, again, left)
@@ -189,7 +188,7 @@ def _play(
         print_line(f"run     {left}")
         if has_page:
             print_line(f"report  {page}")
-        print_line(f"repeat  {command_name()} replay {left}")
+        print_line(f"repeat  {command_line('replay', left)}")
     return report.exit_code if has_page and has_junit else EXIT_FILES
 
 
@@ -220,7 +219,7 @@ def _play_alone(path: Path, seed: int | None, runs: Path, form: str, *, twice: b
         for reason in idle:
             print_line(f"  unknown because {reason}")
         print_line(f"run     {left}")
-        print_line(f"verify  {command_name()} verify {left}")
+        print_line(f"verify  {command_line('verify', left)}")
     return exit_code(played.verdict)
 
 
@@ -263,9 +262,8 @@ def play_shown(
     try:
         return play(scenario, seed=seed, runs=runs, on_step=show, twice=twice)
     except KeyboardInterrupt as stopped:
-        again = [command_name(), "run", str(path)]
-        again += [] if seed is None else ["--seed", str(seed)]
-        raise _stopped(scenario.name, stopped, shlex.join(again)) from None
+        again = command_line("run", path, *(() if seed is None else ("--seed", seed)))
+        raise _stopped(scenario.name, stopped, again) from None
     except UserError as error:
         if error.exit_code != EXIT_FILES:
             error.args = (f"{path}: {error}",)
@@ -284,7 +282,7 @@ def judge_shown(played: Played, left: str, shown: Progress) -> Report:
         except KeyboardInterrupt:
             raise Stopped(
                 "the verification was stopped; the run is whole, and to judge it: "
-                f"{command_name()} verify {left}"
+                f"{command_line('verify', left)}"
             ) from None
 
 

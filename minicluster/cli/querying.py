@@ -19,6 +19,7 @@ from minicluster.cli.options import TEXT, limits_option, path_type
 from minicluster.cli.result_rows import FORMS, Rows, lines_of
 from minicluster.cli.terminal import complain, out, print_line, print_lines, progress
 from minicluster.errors import UserError, counted, instead
+from minicluster.log.errors import NotALog
 from minicluster.log.format.limits import ReadLimits
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from minicluster.verify.shown.frames import Tables
 
 _HISTORY = "sql-history"
+_CHANGES = re.compile(r"\s*(delete|update|insert|merge|truncate|drop|alter|replace)\b", re.I)
 _TRIES = 5
 _LOGS_OF_PY4J = (None, "py4j.clientserver")  # it logs to the root as well
 _SAID_OF_INTERRUPTS = (
@@ -81,7 +83,7 @@ def sql_command(
         raise UserError(f"--parquet: {parquet}: it is there already; name a new folder")
     for path in paths:
         if not is_uri(path) and not Path(path).exists():
-            raise UserError(f"{path}: there is no such file or folder")
+            raise NotALog(f"{path}: there is no such file or folder")
     session.warm_up()
     queries = SparkQueries(paths, limits, limit)
     if query is None:
@@ -109,14 +111,15 @@ def _width() -> int | None:
 
 def _prompt(queries: SparkQueries, form: str) -> int:
     from minicluster.cli.sql_prompt import HELP, Prompt, line_editing, read_line
-    from minicluster.verify.shown.declared import SHOWN_VIEWS
+    from minicluster.verify.shown.frames import views_of
 
-    prompt = Prompt(queries, read_line, form=form, width=_width)
+    views = views_of(queries.paths)
+    prompt = Prompt(queries, read_line, form=form, width=_width, views=views)
     if not sys.stdin.isatty():
         prompt.loop()
         return UserError.exit_code if prompt.has_failed else 0
-    names = [column for view in SHOWN_VIEWS for column, _, _ in view.columns]
-    names = sorted({view.name for view in SHOWN_VIEWS} | set(names))
+    names = [column for view in views for column, _, _ in view.columns]
+    names = sorted({view.name for view in views} | set(names))
     with progress() as shown:
         shown.add_task("starting Spark", total=None)
         queries.start()
@@ -169,7 +172,7 @@ class SparkQueries:
     """
 
     def __init__(self, paths: Sequence[str], limits: ReadLimits, limit: int) -> None:
-        self._paths = paths
+        self.paths = paths
         self._limits = limits
         self._limit = limit
         self._spark: SparkSession | None = None
@@ -186,7 +189,7 @@ class SparkQueries:
 
         if self._tables is None:
             self._spark = session.spark_session()
-            self._tables = Tables(self._spark, self._paths, self._limits, at_once=True)
+            self._tables = Tables(self._spark, self.paths, self._limits, at_once=True)
         assert self._spark is not None
         return self._spark
 
@@ -230,6 +233,8 @@ class SparkQueries:
     def _tried(self, query: str, act: Any) -> Any:
         from minicluster.verify.shown.frames import Tables, is_damage, shown_in
 
+        if _CHANGES.match(query):
+            raise UserError("sql: views are read-only; give a SELECT")
         spark = self.start()
         for is_last in (False, True):
             assert self._tables is not None
@@ -244,9 +249,9 @@ class SparkQueries:
                 if _is_of_ctrl_c(error):
                     raise KeyboardInterrupt from None
                 if is_last or not is_damage(error):
-                    raise UserError(f"sql: {_mistake(error)}") from None
-                complain(f"sql: {_mistake(error)}; shown is what is sound")
-            self._tables = Tables(spark, self._paths, self._limits, careful=True)
+                    raise UserError(f"sql: {_mistake(error, self.paths)}") from None
+                complain(f"sql: {_mistake(error, self.paths)}; shown is what is sound")
+            self._tables = Tables(spark, self.paths, self._limits, careful=True)
             self._registered.clear()
 
 
@@ -282,13 +287,12 @@ def _folder(path: Path) -> str:
     return uri_of(path) if is_uri(path) else str(path.absolute())
 
 
-def _mistake(error: Exception) -> str:
+def _mistake(error: Exception, paths: Sequence[str]) -> str:
     """The first line of Spark's message; of an unknown view the names of those that there are."""
-    from minicluster.verify.shown.declared import SHOWN_VIEWS
-    from minicluster.verify.shown.frames import mistake_in
+    from minicluster.verify.shown.frames import mistake_in, views_of
 
     first = mistake_in(error)
     unknown = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\].*?`(\w+)`", first)
     if unknown is None:
         return first
-    return f"unknown view {unknown[1]!r}; {instead(unknown[1], [v.name for v in SHOWN_VIEWS])}"
+    return f"unknown view {unknown[1]!r}; {instead(unknown[1], [v.name for v in views_of(paths)])}"

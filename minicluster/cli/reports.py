@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -45,8 +46,11 @@ def write_report(path: Path, text: str) -> bool:
     return True
 
 
-def command_name() -> str:
-    """The name of this command as it was called, so that the line to repeat can be pasted."""
+def command_line(*words: object) -> str:
+    """A command of this program for people to paste: by the name it was called by, and quoted.
+
+    Shapes:  words: its arguments.
+    """
     called = sys.argv[0]
     here = Path(called).name == "minicluster" and shutil.which("minicluster") is None
-    return called if here else "minicluster"
+    return shlex.join([called if here else "minicluster", *map(str, words)])

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from rich.markup import escape
 
 from minicluster.cli.options import path_type, runs_option
+from minicluster.cli.reports import command_line
 from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
 
@@ -176,7 +177,7 @@ def _serve(settings: ServeSettings) -> int:
 
 def _show_end(served: Served) -> None:
     print_line(f"run     {served.path}")
-    print_line(f"verify  minicluster verify {served.path}")
+    print_line(f"verify  {command_line('verify', served.path)}")
     for line in served.lacks:
         complain(f"unknown {line}")
     if served.failure is not None:

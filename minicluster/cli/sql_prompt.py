@@ -7,6 +7,8 @@
 `\\q`      ends, as Ctrl-D does
 ========  =====================================================
 
+`help`, `exit` and `quit` are commands as well, where no query has begun.
+
 A query ends with a semicolon or an empty line. Ctrl-C ends a query, and not the prompt. A command
 between the lines of a query leaves them as they are.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,10 +25,11 @@ from minicluster.cli.options import TEXT
 from minicluster.cli.result_rows import Rows, described, lines_of
 from minicluster.cli.terminal import complain, print_line, print_lines
 from minicluster.errors import UserError, counted
-from minicluster.verify.shown.declared import SHOWN_VIEWS, view_named
+from minicluster.verify.shown.declared import SHOWN_VIEWS, ShownView, view_named
 
 FIRST, NEXT = "sql> ", "  -> "
-HELP = "\\d lists the views, \\d VIEW its columns, \\x turns rows, Ctrl-D ends; a query ends with ;"
+_WORDS = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
+HELP = "\\d lists the views, \\d VIEW its columns, \\x turns rows, exit ends; a query ends with ;"
 _HISTORY_LINES = 1_000
 _AS_OF = ("as_of(timestamp'…')", "the leader and the ISR of each partition at a moment")
 
@@ -48,7 +51,7 @@ class Prompt:
     """Reads queries and prints their rows.
 
     Shapes:  read: gives the next line after a prompt, EOFError at the end. width: of the terminal,
-             None where there is none.
+             None where there is none. views: those that may have rows.
     """
 
     def __init__(
@@ -58,11 +61,13 @@ class Prompt:
         *,
         form: str = TEXT,
         width: Callable[[], int | None] = lambda: None,
+        views: Sequence[ShownView] = SHOWN_VIEWS,
     ) -> None:
         self._queries = queries
         self._read = read
         self._form = form
         self._width = width
+        self._views = views
         self._vertical = False
         self.has_failed = False
 
@@ -80,6 +85,8 @@ class Prompt:
                 if lines:
                     self._query("\n".join(lines))
                 return
+            if not lines:
+                line = _WORDS.get(line.strip().rstrip(";").lower(), line)
             if line.lstrip().startswith("\\"):
                 if not self._command(line.strip()):
                     return
@@ -131,7 +138,7 @@ class Prompt:
                 )
             case "\\d", []:
                 self._print_described(
-                    Rows(("view", "rows"), [*((v.name, v.about) for v in SHOWN_VIEWS), _AS_OF])
+                    Rows(("view", "rows"), [*((v.name, v.about) for v in self._views), _AS_OF])
                 )
             case "\\d", [view]:
                 self._describe(view)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.markup import escape
 from minicluster.cli.campaigns import seeds_of
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
 from minicluster.cli.options import JSON, format_option, path_type, runs_option
-from minicluster.cli.reports import command_name, write_report
+from minicluster.cli.reports import command_line, write_report
 from minicluster.cli.terminal import (
     complain,
     err,
@@ -138,10 +137,10 @@ def _played(
 def _repeat(
     log: str, scenario: tuple[str, ...], seeds: str, watch: str, settings: tuple[str, ...]
 ) -> str:
-    words = [command_name(), "what-if", log, *scenario, "--seeds", seeds, "--watch", watch]
+    words = ["what-if", log, *scenario, "--seeds", seeds, "--watch", watch]
     for setting in settings:
         words += ["--config", setting]
-    return shlex.join(words)
+    return command_line(*words)
 
 
 def _name(log: Path) -> str:

@@ -19,7 +19,7 @@ from minicluster.log.control import control_batch, control_records
 from minicluster.log.errors import LogCorruption
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.log import SnapshotId
-from minicluster.log.segment import SegmentContent, bytes_of, read_batches
+from minicluster.log.segment import SegmentContent, bytes_of, check_contents, read_batches
 from minicluster.protocol.records import (
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
@@ -73,13 +73,16 @@ def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[Reco
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))
 
 
-def read_checkpoint(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot:
+def read_checkpoint(
+    path: Path, limits: ReadLimits = DEFAULT_LIMITS, named: Path | None = None
+) -> Snapshot:
     """Read a snapshot file.
 
+    Shapes:  named: what errors call the file, where it is a copy.
     Errors:  NotALog; LogCorruption for damaged bytes or a missing header or footer.
     """
     content = bytes_of(path)
-    snapshot = snapshot_of(read_batches(path, content, whole=True, limits=limits))
+    snapshot = checked_snapshot(read_batches(named or path, content, whole=True, limits=limits))
     return replace(snapshot, content=content)
 
 
@@ -88,16 +91,30 @@ def decode_snapshot(buffer: bytes, name: str = "snapshot") -> Snapshot:
     return snapshot_of(read_batches(Path(name), buffer, whole=True))
 
 
+def checked_snapshot(content: SegmentContent) -> Snapshot:
+    """Take the batches of a file apart, each of which holds the records of its header.
+
+    Errors:  LogCorruption with the place in the file.
+    """
+    for placed in content.batches:
+        check_contents(content.path, placed)
+    return snapshot_of(content)
+
+
 def snapshot_of(content: SegmentContent) -> Snapshot:
     """Take a snapshot's batches apart."""
     batches: Sequence[RecordBatch] = [placed.batch for placed in content.batches]
+    if not batches:
+        raise _incomplete(content, 0, "it is empty")
     control = [record.message for batch in batches for record in control_records(batch)]
     if not control or not isinstance(control[0], SnapshotHeaderRecord):
-        raise _incomplete(content, "it does not begin with a snapshot header")
+        raise _incomplete(content, 0, "it does not begin with a snapshot header")
     # A data batch behind the footer is no part of a snapshot, though the footer is the last of the
     # control records.
     if not isinstance(control[-1], SnapshotFooterRecord) or not batches[-1].is_control:
-        raise _incomplete(content, "it does not end with a snapshot footer")
+        last = content.batches[-1]
+        end = last.position + last.batch.size
+        raise _incomplete(content, end, "it does not end with a snapshot footer")
     return Snapshot(
         records=tuple(record for batch in batches for record in batch.metadata_records),
         last_contained_log_timestamp=control[0].last_contained_log_timestamp,
@@ -105,7 +122,5 @@ def snapshot_of(content: SegmentContent) -> Snapshot:
     )
 
 
-def _incomplete(content: SegmentContent, why: str) -> LogCorruption:
-    end = content.batches[-1] if content.batches else None
-    position = 0 if end is None else end.position
+def _incomplete(content: SegmentContent, position: int, why: str) -> LogCorruption:
     return LogCorruption(file=str(content.path), position=position, base_offset=None, why=why)

@@ -35,6 +35,12 @@ class LogCorruption(LogError):
         self.why = why
 
 
+class UnknownState(LogError):
+    """The state that a log leads to cannot be known: what it begins with is damaged or missing."""
+
+    exit_code = 65
+
+
 class TooLarge(LogError):
     """A batch is sound and larger than the limits of reading allow."""
 

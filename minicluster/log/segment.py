@@ -171,7 +171,7 @@ def _torn_tail(
     at = start + position
     is_first = at == 0
     if is_first and not _begins_like_one(buffer) and not _valid_batch_in(buffer, 0, -1):
-        raise NotALog(f"{path}: not a Kafka log: {why}")
+        raise NotALog(f"{path}: not a Kafka log: {why} (at byte 0)")
     if whole or _valid_batch_in(buffer, position + 1, last_offset):
         head = buffer[position : position + 8] if len(buffer) - position >= LENGTH_END else b""
         base_offset = int.from_bytes(head, "big", signed=True) if head else None

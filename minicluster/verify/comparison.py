@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from minicluster.errors import counted
+from minicluster.errors import UserError, counted
+from minicluster.moments import Span
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock
@@ -88,7 +89,12 @@ class Comparison:
 
 
 def compare(left: Run, right: Run) -> Comparison:
-    """Compare two runs or logs."""
+    """Compare two runs or logs.
+
+    Errors:  UnknownState.
+    """
+    for side in (left, right):
+        side.check_state()
     differences = [*_images(_Image.of(left), _Image.of(right))]
     histories = _histories(left), _histories(right)
     names = sorted(set(histories[0]) | set(histories[1]))
@@ -105,6 +111,66 @@ def compare(left: Run, right: Run) -> Comparison:
         if difference is not None:
             differences.append(difference)
     return Comparison(tuple(sorted(differences)), len(names), same)
+
+
+def span_of(run: Run) -> Span:
+    """The time between the first and the last committed record."""
+    times = [batch.max_timestamp for batch in run.committed]
+    return Span(min(times, default=0), max(times, default=0))
+
+
+def as_of(run: Run, place: str, *, what: str) -> Run:
+    """A run up to a place: an offset, or a moment as ``Span`` reads it; both are included.
+
+    Errors:  UserError for a place that is outside, UnknownState.
+    """
+    run.check_state()
+    if run.on_zookeeper:
+        raise UserError(f"{what}: a run on ZooKeeper is compared as a whole")
+    span = span_of(run)
+    if place.isdecimal():
+        last = int(place)
+    else:
+        at_ms = span.moment_ms(place, what=what)
+        until = (b.last_offset for b in reversed(run.committed) if b.max_timestamp <= at_ms)
+        last = next(until, -1)
+    first = 0 if run.start is None else run.start.end_offset - 1
+    if not first <= last < run.extent.end_offset:
+        offsets = f"offsets {first} to {run.extent.end_offset - 1}, {span}"
+        raise UserError(f"{what}: {place!r} is outside the log, which has {offsets}")
+    operations = tuple(each for each in run.history.operations if each.end <= last)
+    committed = tuple(batch for batch in run.committed if batch.last_offset <= last)
+    return replace(run, committed=committed, history=replace(run.history, operations=operations))
+
+
+def compare_states(left: Run, right: Run) -> Comparison:
+    """Compare two moments of one run: the state of each partition, broker and config then."""
+    before, after = (replace(_Image.of(side), passages={}) for side in (left, right))
+    differences = [*_images(before, after)]
+    states = _states(left), _states(right)
+    names = sorted(set(states[0]) | set(states[1]))
+    same = 0
+    for name in names:
+        old, new = (side.get(name) for side in states)
+        if old is None or new is None:
+            differences.append(Difference(Level.KIND, name, _then(old), _then(new)))
+        elif (old.replicas, old.epochs) == (new.replicas, new.epochs):
+            same += 1
+        else:
+            level = Level.EPOCHS if old.replicas == new.replicas else Level.REPLICAS
+            differences.append(Difference(level, name, _then(old), _then(new)))
+    return Comparison(tuple(sorted(differences)), len(names), same)
+
+
+def _states(run: Run) -> dict[str, Change]:
+    """The latest change of each partition that there is."""
+    clock = Clock(run)
+    lines = [line for line in timeline(run).partitions if line.end is None]
+    return {line.name: [*_changes(line, clock)][-1] for line in lines}
+
+
+def _then(change: Change | None) -> str:
+    return "is not there" if change is None else str(change)
 
 
 def _presence(changes: Sequence[Change] | None) -> str:

@@ -115,9 +115,9 @@ class LiveJudge:
         promises = promises_of(rules)
         self.findings: list[Finding] = []
         self.judge = Judge(run, RULES)
-        self._batches = ControllerLogs(self.judge)
-        self._batches.begin(COMMITTED, begins_well=begins_well)
         self._log = CommittedLog(self.judge, promises)
+        self._batches = ControllerLogs(self.judge, self._log.cluster.releases)
+        self._batches.begin(COMMITTED, begins_well=begins_well)
         self._replicas = LiveReplicas(self.judge, self._has_partition)
         self._quorum = QuorumHistory(self.judge)
         self._clients = LiveClients(self.judge, self._log, promises, kept_by=self._replicas.kept_by)
@@ -142,8 +142,8 @@ class LiveJudge:
 
         Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
         """
+        self._log.commit(batch)  # first: it tells which release may have written the batch
         self._batches.on_batch(COMMITTED, batch)
-        self._log.commit(batch)
         self._clients.on_commit()
         return self._new()
 

@@ -12,6 +12,7 @@ from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.run import Problem, Run, Start, without_contents
 from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.histories.batches import releases
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import History, Rows, TracedRun
@@ -109,6 +110,7 @@ def judge_run(
             if offset >= skip_to:
                 log.mark(offset, kind)
     traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned)
+    traced.provide(releases, log.cluster.releases)
     for history in (*HISTORIES, *own_histories):
         if run.is_run or not history.needs_trace:
             history(traced, judge)

@@ -138,7 +138,7 @@ def test_the_commands_list_describe_turn_and_end(capfd: pytest.CaptureFixture[st
 
     assert answers.asked == ["select 1"]
     assert "client_operations" in shown.out
-    assert "it is fenced from here on" in shown.out
+    assert "it is fenced, or not registered, from here on" in shown.out
     assert "did you mean fencing?" in shown.err
     assert "─ row 1 ──────\nanswer  42\nagain   and again\n" in shown.out
     assert HELP in shown.out
@@ -151,7 +151,7 @@ def test_a_command_between_the_lines_of_a_query_is_done_and_leaves_them(
 
     assert answers.asked == ["select 1\nfrom fencing"]
     assert prompts == [FIRST, NEXT, NEXT, FIRST, NEXT]
-    assert "it is fenced from here on" in capfd.readouterr().out
+    assert "it is fenced, or not registered, from here on" in capfd.readouterr().out
 
 
 def test_descriptions_wrap_on_a_narrow_terminal(capfd: pytest.CaptureFixture[str]) -> None:
@@ -229,3 +229,18 @@ def test_times_have_milliseconds() -> None:
 
 def test_no_rows_are_a_head() -> None:
     assert list(lines_of(Rows(("a", "b"), []), TEXT)) == ["a  b", "─  ─"]
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "QUIT;", " exit "])
+def test_words_that_other_prompts_know_end_it(word: str) -> None:
+    answers, _ = asked(word, "select 1;")
+
+    assert answers.asked == []
+
+
+def test_help_is_a_word_only_where_no_query_has_begun(capfd: pytest.CaptureFixture[str]) -> None:
+    answers, prompts = asked("help", "select", "exit", "from t;")
+
+    assert prompts == [FIRST, FIRST, NEXT, NEXT, FIRST]
+    assert answers.asked == ["select\nexit\nfrom t"]
+    assert "lists the views" in capfd.readouterr().out

@@ -25,6 +25,7 @@ BOTTOM = (
     "faults",
     "files",
     "java_order",
+    "moments",
     "own_folders",
     "planting",
     "rules",

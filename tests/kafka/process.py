@@ -54,8 +54,13 @@ def free_ports(count: int) -> int:
     """The first of several ports in a row that no program has now."""
     while True:
         first = free_port()
-        if first + count <= 65_536 and all(_is_free(first + n) for n in range(1, count)):
+        if first + count <= 65_536 and are_free(first + 1, count - 1):
             return first
+
+
+def are_free(first: int, count: int) -> bool:
+    """No program listens at any of several ports in a row."""
+    return all(_is_free(first + n) for n in range(count))
 
 
 def _is_free(port: int) -> bool:
@@ -116,10 +121,20 @@ class JavaProgram:
 
 
 class KafkaProcess:
-    """One node of Apache Kafka in a folder of its own."""
+    """One node of Apache Kafka in a folder of its own.
 
-    def __init__(self, folder: Path, cluster_id: str, properties: Mapping[str, object]) -> None:
+    Shapes:  jars: those of its release, the current one if none are given.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cluster_id: str,
+        properties: Mapping[str, object],
+        jars: Path | None = None,
+    ) -> None:
         self.folder = folder
+        self._jars = jars or jars_folder()
         self.node_id = int(str(properties["node.id"]))
         self._properties = folder / "server.properties"
         self._log = folder / "kafka.log"
@@ -134,7 +149,7 @@ class KafkaProcess:
         """Format the data folder as ``kafka-storage format`` does, bootstrap records included."""
         command = ["format", "-t", self._cluster_id, "-c", str(self._properties), *options]
         done = subprocess.run(
-            [*_command("kafka.tools.StorageTool"), *command], capture_output=True, text=True
+            [*self._command("kafka.tools.StorageTool"), *command], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -157,7 +172,7 @@ class KafkaProcess:
         """Start the process; its output goes to ``kafka.log``."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_command("kafka.Kafka"), str(self._properties)], stdout=log, stderr=log
+                [*self._command("kafka.Kafka"), str(self._properties)], stdout=log, stderr=log
             )
 
     def pause(self) -> None:
@@ -168,11 +183,27 @@ class KafkaProcess:
         """Let a stopped process go on (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
+    @property
+    def is_running(self) -> bool:
+        """It was started, and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def shut_down(self) -> None:
         """A controlled shutdown (SIGTERM), and its end."""
+        self.terminate()
+        self.wait()
+
+    def terminate(self) -> None:
+        """Begin a controlled shutdown (SIGTERM)."""
         self._signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        """Wait until the process has ended, and end it if it does not."""
         assert self._process is not None
-        self._process.wait(END_WITHIN_S)
+        try:
+            self._process.wait(END_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def kill(self) -> None:
         """End the process at once, if it runs."""
@@ -185,13 +216,16 @@ class KafkaProcess:
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES:])
 
+    def _command(self, main: str) -> list[str]:
+        return _command(main, jars=self._jars)
+
     def _signal(self, number: int) -> None:
         assert self._process is not None and self._process.poll() is None, self.log_lines()
         self._process.send_signal(number)
 
 
-def _command(main: str, *, heap: str = "256m") -> list[str]:
-    return java_command(main, class_path=[f"{jars_folder()}/*"], heap=heap)
+def _command(main: str, *, jars: Path | None = None, heap: str = "256m") -> list[str]:
+    return java_command(main, class_path=[f"{jars or jars_folder()}/*"], heap=heap)
 
 
 def output_of(program: Path, *arguments: str) -> str:

@@ -47,7 +47,7 @@ def test_keys_and_values_have_names(folder: Path) -> None:
 
 
 def test_a_line_has_the_key_before_the_value(folder: Path) -> None:
-    lines = [line.strip() for line in dump_text(locate(folder / f"{0:020}.log"))]
+    lines = [line.strip() for line in dump_text(dump_json(locate(folder / f"{0:020}.log")))]
     assert any("ConsumerGroupMetadata v0  groupId=g: epoch=2" in line for line in lines)
     assert lines[-3].endswith(
         "ConsumerGroupTargetAssignmentMember  groupId=g memberId=a: tombstone"

@@ -109,7 +109,7 @@ def test_checkpoints_are_read_whole(path: Path) -> None:
 
 
 def test_the_text_form_names_files_batches_and_records() -> None:
-    lines = list(dump_text(locate(LOGS / "smoke")))
+    lines = list(dump_text(dump_json(locate(LOGS / "smoke"))))
     assert lines[0].startswith("== controller-1/__cluster_metadata-0/")
     assert any("REGISTER_BROKER_RECORD v4" in line and "brokerId=1" in line for line in lines)
     assert any("LeaderChange" in line for line in lines)

@@ -12,6 +12,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
 from minicluster.verify.histories.quorum import QuorumHistory
+from minicluster.verify.histories.releases import Releases
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_run, read_trace
@@ -44,7 +45,7 @@ def test_events_as_they_come_are_judged_as_afterwards(case: Case, tmp_path: Path
     rules = [BY_ID[rule] for rule in EVENTS]
     afterwards = judge_run(run, rules, read_trace(run)[0])
     live = Judge("run", rules)
-    history, logs = QuorumHistory(live), ControllerLogs(live)
+    history, logs = QuorumHistory(live), ControllerLogs(live, Releases())
     for row in case().rows["raft_event"]:
         history.on_raft_event(without_nulls(row))
     for log in run.nodes:
@@ -107,7 +108,7 @@ def test_a_long_log_is_one_step_as_long_as_nothing_happens() -> None:
     """What is kept of a log does not grow with it."""
     batches = read_run(KAFKA_LOGS / SEVERAL[0], "run").nodes[0].batches
     judge = Judge("run", [BY_ID["E01"], BY_ID["E02"], BY_ID["E03"]])
-    logs = ControllerLogs(judge)
+    logs = ControllerLogs(judge, Releases())
     for batch in batches:
         logs.on_batch(1, batch)
     last = batches[-1]

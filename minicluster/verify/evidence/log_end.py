@@ -37,7 +37,6 @@ from minicluster.protocol.records import (
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.model import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +71,7 @@ def read_log_end(path: Path) -> LogEnd:
              without a log, a broken log, or one whose state cannot be known.
     """
     run = read_run(path, path.name)
-    for problem in run.problems:
-        if problem.evidence is Evidence.LOG and (run.lost or problem.partial):
-            raise LogError(problem.why)
+    run.check_state()
     fold = _Fold()
     try:
         _begin(fold, run)
@@ -155,13 +152,8 @@ class _Fold:
 
 
 def _begin(fold: _Fold, run: Run) -> None:
-    """Start from the snapshot that the log begins with.
-
-    Errors:  LogError where the log begins above 0 without one.
-    """
+    """Start from the snapshot that the log begins with."""
     if run.start is None:
-        if not run.committed:
-            raise LogError(f"{run.path}: no committed record and no snapshot")
         return
     start = run.start
     fold.image = image_from_records(start.records, offset=start.end_offset - 1)

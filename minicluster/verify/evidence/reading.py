@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
-from minicluster.log.directory import MetadataFiles
+from minicluster.log.directory import METADATA_DIRECTORY, MetadataFiles
 from minicluster.log.errors import LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.locating import RUN_NAME, Located, locate
@@ -67,10 +67,20 @@ def named_paths(paths: Sequence[Path | str]) -> list[tuple[Path, str]]:
 
 
 def _runs_in(path: Path) -> list[Path]:
-    """The run folders in a folder of runs, by name; any other path is one run itself."""
-    if not path.is_dir() or (path / RUN_NAME).exists() or any(path.glob("controller-*")):
+    """The runs and logs in a folder of such, by name; any other path is one itself."""
+    if not path.is_dir() or _is_one(path):
         return [path]
-    return sorted(header.parent for header in path.glob(f"[!.]*/{RUN_NAME}")) or [path]
+    inside = (child for child in path.glob("[!.]*") if child.is_dir())
+    return sorted(child for child in inside if _is_one(child)) or [path]
+
+
+def _is_one(folder: Path) -> bool:
+    """A run folder, or one with the metadata logs of some controllers."""
+    return (
+        (folder / RUN_NAME).exists()
+        or (folder / METADATA_DIRECTORY).is_dir()
+        or any(folder.glob("controller-*"))
+    )
 
 
 def _check_name(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import Snapshot
 from minicluster.log.directory import MetadataFiles
+from minicluster.log.errors import UnknownState
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import NO_HISTORY, History
@@ -112,6 +113,19 @@ class Run:
     def foldable(self) -> bool:
         """The state from which its committed log begins is recorded."""
         return self.start is not None or not self.committed or self.committed[0].base_offset == 0
+
+    def check_state(self) -> None:
+        """Reject a run whose state, as of its end, cannot be known.
+
+        Errors:  UnknownState with the file and the place.
+        """
+        if self.on_zookeeper:
+            return
+        of_log = [problem for problem in self.problems if problem.evidence is Evidence.LOG]
+        begins = bool(self.committed) or self.start is not None
+        if self.lost or not self.foldable or not begins:
+            why = f"{self.path}: no committed record and no snapshot"
+            raise UnknownState(of_log[0].why if of_log else why)
 
     @property
     def is_run(self) -> bool:

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.verify.histories.releases import Releases
 from minicluster.verify.histories.traced_run import TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.promises import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,8 @@ class FirstBatch:
     """The batch with which a log begins.
 
     Shapes:  elected: the leader that it names, if it begins with a LeaderChange. begins_well: it is
-             at offset 0, or a snapshot covers the records before it.
+             at offset 0, or a snapshot covers the records before it. release: the oldest that may
+             have written it.
     """
 
     node: int
@@ -38,14 +41,15 @@ class FirstBatch:
     epoch: int
     elected: int | None
     begins_well: bool
+    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextBatch:
     """A batch behind another one of a log.
 
-    Shapes:  gap: where it begins, and where it should, if that is not the same. elected: as of
-             ``FirstBatch``.
+    Shapes:  gap: where it begins, and where it should, if that is not the same. elected and release
+             are those of ``FirstBatch``.
     """
 
     node: int
@@ -53,6 +57,7 @@ class NextBatch:
     epoch_before: int
     elected: int | None
     gap: tuple[int, int] | None
+    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +91,14 @@ class _Log:
 class ControllerLogs:
     """Judges batches one by one, in order for each log; live, a committed log is that of node -1.
 
+    Shapes:  releases: what the committed log tells of those that may have written it; it comes
+             first.
     Bounded by the logs and their epochs.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, releases: Releases) -> None:
         self._judge = judge
+        self._releases = releases
         self._logs: dict[int, _Log] = {}
         self._begin_badly: set[int] = set()
         self._elected: dict[int, dict[tuple[int, int], None]] = {}  # epoch -> offsets and leaders
@@ -114,15 +122,17 @@ class ControllerLogs:
                 epoch=epoch,
                 elected=elected,
                 begins_well=node not in self._begin_badly,
+                release=self._releases.at(batch.last_offset),
             )
             self._judge.take(first, base)
         else:
-            self._next(node, log, base, epoch, elected)
+            self._next(node, log, batch, elected)
             log.end, log.epoch = batch.last_offset + 1, epoch
         if elected is not None:
             self._on_leader(epoch, base, elected)
 
-    def _next(self, node: int, log: _Log, base: int, epoch: int, elected: int | None) -> None:
+    def _next(self, node: int, log: _Log, batch: RecordBatch, elected: int | None) -> None:
+        base, epoch = batch.base_offset, batch.leader_epoch
         is_ordinary = base == log.end and epoch == log.epoch and elected is None
         if is_ordinary and log.ordinary is not None and log.ordinary.epoch == epoch:
             self._take_again(log.ordinary, base)
@@ -133,6 +143,7 @@ class ControllerLogs:
             epoch_before=log.epoch,
             elected=elected,
             gap=None if base == log.end else (base, log.end),
+            release=self._releases.at(batch.last_offset),
         )
         if is_ordinary:
             log.ordinary = step
@@ -213,10 +224,15 @@ def epoch_starts(run: TracedRun) -> dict[int, int]:
     return starts
 
 
+def releases(run: TracedRun) -> Releases:
+    """Context: the releases that may have written the log; a driver gives what its fold has."""
+    return Releases(run.promises.release)
+
+
 @history(FirstBatch, NextBatch, SecondLeader, reads=())
 def controller_logs(run: TracedRun, judge: Judge) -> None:
     """The logs of the controllers of a run, or a log alone, each in its order."""
-    logs = ControllerLogs(judge)
+    logs = ControllerLogs(judge, run.context(releases))
     for log in run.evidence.nodes:
         logs.begin(log.node, begins_well=log.begins_well)
         for batch in log.batches:

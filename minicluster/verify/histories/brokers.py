@@ -20,6 +20,13 @@ from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.verify.histories.cluster import Broker, Cluster
 from minicluster.verify.judging import Judge
+from minicluster.verify.promises import Release
+
+# The release from which an incarnation that registers again keeps its epoch, fencing and controlled
+# shutdown. Before, it gets a new epoch (up to 3.8.0; KAFKA-16952), and is fenced while it leads and
+# is in ISRs (up to 3.7.0; KAFKA-16757): brokers of 3.7 register again at their start, and where the
+# metadata.version rises to 3.7-IV2.
+KEEPS_EPOCH: Release = (3, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +37,7 @@ class Registration:
              registration came before, of another one. before: the broker until then.
     Units:   level: of metadata.version; clean_from: the first offset at which it may have begun,
              before records that clean up after its predecessor; leaves_from: the level from which
-             a new incarnation leaves its ISRs.
+             a new incarnation leaves its ISRs. release: the oldest that may have written it.
     """
 
     broker: int
@@ -47,6 +54,7 @@ class Registration:
     level: int
     clean_from: int
     leaves_from: int
+    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,7 @@ class BrokerHistories:
         is_new = cluster.judged and broker.incarnation not in (None, record.incarnation_id)
         again = broker.registered and broker.incarnation == record.incarnation_id
         leaves_from = cluster.promises.new_incarnation_leaves_from
+        release = cluster.releases.oldest
         if cluster.judged and self._judge is not None:
             step = Registration(
                 broker=number,
@@ -130,9 +139,10 @@ class BrokerHistories:
                 level=cluster.level,
                 clean_from=clean_from,
                 leaves_from=leaves_from,
+                release=release,
             )
             self._judge.take(step, cluster.offset)
-        broker.may_stay = is_new and cluster.level < leaves_from
+        broker.may_stay = cluster.level < leaves_from if is_new else again and release < KEEPS_EPOCH
         if is_new:
             self._on_new_incarnation(number)
         self._register_directories(number, record.log_dirs, broker.log_dirs)

@@ -8,6 +8,7 @@ log gets it whole.
 takes                                    state
 =======================================  =========================================================
 FeatureLevelRecord                       levels of metadata.version and of ELR
+RegisterControllerRecord                 releases that may have written the log
 ConfigRecord                             min.insync.replicas of the cluster and of each topic
 TopicRecord, RemoveTopicRecord,          by topic id: name, life, number of replicas by partition
 PartitionRecord
@@ -25,6 +26,7 @@ from uuid import UUID
 
 from minicluster.metadata.image.configs import MIN_ISR
 from minicluster.protocol import records as r
+from minicluster.verify.histories.releases import Releases
 from minicluster.verify.model import WITHOUT_RECORD
 from minicluster.verify.promises import Promises
 
@@ -35,8 +37,9 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4  # ConfigResource.Type
 class Broker:
     """A broker as its records have it.
 
-    Shapes:  may_stay: its new incarnation is still fenced, and its release leaves it in the ISRs of
-             the one before (Kafka 3.x below 4.0-IV1).
+    Shapes:  may_stay: it has registered and is fenced, and its release leaves it in the ISRs until
+             it is unfenced: a new incarnation (Kafka 3.x below 4.0-IV1), or the same one
+             (before ``brokers.KEEPS_EPOCH``).
     """
 
     registered: bool = False
@@ -94,7 +97,11 @@ class Cluster:
     names: dict[str, Topic] = field(default_factory=dict)
     brokers: dict[int, Broker] = field(default_factory=dict)
     min_isr_of: dict[str, int] = field(default_factory=dict)  # "cluster", "topic <name>"
+    releases: Releases = field(init=False)
     _allowed: frozenset[int] | None = None
+
+    def __post_init__(self) -> None:
+        self.releases = Releases(self.promises.release)
 
     @property
     def level(self) -> int:
@@ -147,6 +154,7 @@ class Cluster:
         """Apply the level of a feature."""
         if record.name == "metadata.version":
             self.mv = record.feature_level
+            self.releases.take(self.offset, record)
         elif record.name == "eligible.leader.replicas.version":
             self.elr_on = record.feature_level > 0
 

@@ -29,6 +29,8 @@ from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Promises
 from minicluster.verify.share import Share
 
+COUNTS_CONTROL_BATCHES = (3, 6)  # a leader that gives a broker its epoch (KAFKA-15213)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionMarker:
@@ -123,7 +125,8 @@ class CommittedLog:
             if isinstance(record, Change):  # nearly all of a long log
                 self.partitions.change(record)
                 continue
-            clean_from = entry.unseen_from if cluster.mv is None else entry.clean_from
+            sees_control = cluster.releases.oldest >= COUNTS_CONTROL_BATCHES
+            clean_from = entry.clean_from if sees_control else entry.unseen_from
             self._record(record, clean_from)
         self._end_of_operation()
 
@@ -181,6 +184,8 @@ class CommittedLog:
             case r.RegisterBrokerRecord():
                 self._kind = "Register"
                 self._brokers.on_registration(record, clean_from)
+            case r.RegisterControllerRecord():
+                self.cluster.releases.take(self.cluster.offset, record)
             case _:
                 self._kind = _BROKER_KINDS.get(type(record), "")
                 if self._kind:

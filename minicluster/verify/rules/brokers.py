@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories.brokers import BrokerRecord, Registration
-from minicluster.verify.rules.rule import CASE, Findings, broken, rule
+from minicluster.verify.histories.brokers import KEEPS_EPOCH, BrokerRecord, Registration
+from minicluster.verify.rules.rule import CASE, NOT_PROMISED, Findings, broken, rule
 
 
 @rule("D4", "A broker's records carry its current epoch",
@@ -27,8 +27,8 @@ def records_carry_the_current_epoch(record: BrokerRecord) -> Findings:
       "ClusterControlManager.registerBroker")  # fmt: skip
 def broker_epochs_are_offsets_and_increase(registration: Registration) -> Findings:
     """The broker epoch of a new incarnation is the offset at which its registration begins, and
-    above every earlier epoch of the broker. Kafka 3.0 to 3.2 do not count the LeaderChange right
-    before it, so their first epoch may be 0."""
+    above every earlier epoch of the broker. Up to 3.5 a new leader does not count the LeaderChange
+    right before it (KAFKA-15213), so the first epoch of 3.0 to 3.2 may be 0."""
     if registration.again:
         return
     yield CASE
@@ -61,8 +61,11 @@ def only_a_fenced_broker_is_unfenced(record: BrokerRecord) -> Findings:
       source="KAFKA-16952, KAFKA-16757; ClusterControlManager.registerBroker")  # fmt: skip
 def registering_again_changes_nothing(registration: Registration) -> Findings:
     """The same incarnation registering again keeps its epoch, its fencing and its controlled
-    shutdown."""
+    shutdown, from Kafka 3.9 on."""
     if not registration.again:
+        return
+    if registration.release < KEEPS_EPOCH:
+        yield NOT_PROMISED
         return
     yield CASE
     now = registration.epoch, registration.fenced, registration.in_controlled_shutdown

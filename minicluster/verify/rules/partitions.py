@@ -134,7 +134,7 @@ def isr_and_moving_replicas_are_replicas(step: PartitionStep) -> Findings:
         yield broken(f"adding and removing replicas {moving} are not all replicas {ids(replicas)}")
     if both := [member for member in dict.fromkeys(adding) if member in removing]:
         yield broken(
-            f"replicas {ids(both)} are both adding and removing (a bug of Kafka 4.3: a "
+            f"replicas {ids(both)} are both adding and removing (a bug of Kafka 3.3-4.3: a "
             "reassignment that replaces another)"
         )
 

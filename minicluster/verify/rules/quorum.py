@@ -20,7 +20,10 @@ from minicluster.verify.histories.quorum import (
     voter_ids,
 )
 from minicluster.verify.model import Evidence
-from minicluster.verify.rules.rule import CASE, Findings, broken, rule
+from minicluster.verify.rules.rule import CASE, NOT_PROMISED, Findings, broken, rule
+
+# Before, a leader may hear that it leads before its LeaderChange is appended (KAFKA-15345).
+LEADER_CHANGE_COMES_FIRST = (3, 6)
 
 # --- their logs -----------------------------------------------------------------------------------
 
@@ -67,10 +70,13 @@ def leader_epochs_do_not_decrease(batch: FirstBatch | NextBatch) -> Findings:
       tables=("raft_event",))  # fmt: skip
 def each_epoch_begins_with_its_leader_change(batch: FirstBatch | NextBatch) -> Findings:
     """The first record of an epoch is the LeaderChange of its leader, and no epoch has two
-    leaders."""
+    leaders. Up to Kafka 3.5 the leader's own records may come first."""
     # Where a log begins above 0, the records before it may have begun the epoch.
     is_first = batch.base_offset == 0 if isinstance(batch, FirstBatch) else _begins_epoch(batch)
     if not is_first:
+        return
+    if batch.elected is None and batch.release < LEADER_CHANGE_COMES_FIRST:
+        yield NOT_PROMISED
         return
     yield CASE
     if batch.elected is None:

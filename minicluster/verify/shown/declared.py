@@ -22,7 +22,7 @@ class ShownView:
     """One view: its meaning, its columns in order, and its SQL.
 
     Shapes:  sql: of metadata logs and of traces. znodes: for the same columns from a log of
-             ZooKeeper, where it has such rows.
+             ZooKeeper, where it has such rows. of_trace: it has rows only for a run.
     """
 
     name: str
@@ -30,6 +30,7 @@ class ShownView:
     columns: tuple[Column, ...]
     sql: str = ""
     znodes: str = ""
+    of_trace: bool = False
 
 
 _PLACE: tuple[Column, ...] = (
@@ -43,9 +44,54 @@ _PARTITION: tuple[Column, ...] = (
 )
 _SELECT = "select run, offset, timestamp_millis(ms)"
 _OF_RECORDS = tuple(column for column in COLUMNS if column[0] not in ("file", "snapshot_end"))
+_RECORD_MEANINGS = {
+    "offset": "offset in the log; in a snapshot the place in the file",
+    "epoch": "leader epoch of the batch",
+    "batch_base": "first offset of the batch",
+    "timestamp": "when the record was written",
+    "control": "a control record, of the log itself: LeaderChange, KRaftVoters, …",
+    "type": "type of the record, such as PartitionChange",
+    "version": "version in which the record is written",
+    "broker_id": "broker that the record is about",
+    "broker_epoch": "epoch of its registration",
+    "incarnation_id": "id of the process of the broker or controller that registers",
+    "rack": "rack of the broker",
+    "fenced": "the broker is fenced; null in a change: it stays as it was",
+    "in_controlled_shutdown": "the broker shuts down; null in a change: as it was",
+    "log_dirs": "ids of the broker's log directories; null in a change: as they were",
+    "cordoned_log_dirs": "ids of its directories that get no new replicas",
+    "topic_id": "id of the topic",
+    "topic": "name of the topic, where the record has it",
+    "partition_id": "number of the partition",
+    "replicas": "all replicas, in order of preference; null in a change: as they were",
+    "isr": "in-sync replicas; null in a change: as they were",
+    "leader": "broker that leads, -1: none; null in a change: as it was",
+    "leader_recovery_state": "0 RECOVERED, 1 RECOVERING; null in a change: as it was",
+    "leader_epoch": "leader epoch; a change that names a leader raises it by one",
+    "partition_epoch": "partition epoch; each change raises it by one",
+    "adding_replicas": "replicas that a reassignment adds; null in a change: as they were",
+    "removing_replicas": "replicas that it removes; null in a change: as they were",
+    "elr": "eligible leader replicas; null in a change: as they were",
+    "last_known_elr": "last known leader; null in a change: as it was",
+    "directories": "log directory of each replica; null in a change: as they were",
+    "resource_type": "of a config: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group",
+    "resource_name": "of a config: name of the topic, id of the broker, empty for all brokers",
+    "config_name": "name of the config",
+    "config_value": "its value; null: it is removed",
+    "feature_name": "name of the feature, such as metadata.version",
+    "feature_level": "level from here on; 0: it is off",
+    "controller_id": "controller that registers",
+    "quorum_leader": "controller that leads the quorum from here on",
+    "voters": "controllers that vote",
+    "kraft_version": "kraft.version from here on",
+    "producer_id": "first producer id that is still to be given out",
+    "name": "name of a user, an entity or a transaction of the log",
+    "data": "the whole record as JSON",
+    "key": "key of a record of an internal topic, as JSON",
+}
 _RECORD_COLUMNS: tuple[Column, ...] = (
     *(
-        (name, "timestamp" if name == "timestamp" else kind, "as in the record")
+        (name, "timestamp" if name == "timestamp" else kind, _RECORD_MEANINGS[name])
         for name, kind in _OF_RECORDS
     ),
     ("time", "timestamp", "when the record was written, as in the other views"),
@@ -189,13 +235,30 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
         columns=(
             *_PLACE,
             ("broker", "int", "id of the broker"),
-            ("fenced", "boolean", "it is fenced from here on"),
+            ("fenced", "boolean", "it is fenced, or not registered, from here on"),
+            ("until", "timestamp", "when that ended; null: it lasts"),
+            (
+                "cause",
+                "string",
+                "session expired, controlled shutdown, unregistered, restarted; null: it was "
+                "unfenced; on ZooKeeper: session ended",
+            ),
             ("epoch", "bigint", "its broker epoch"),
             ("kind", "string", "the record that did it"),
         ),
-        sql=f"""{_SELECT}, broker, fenced, epoch, kind from minicluster_broker_states
-          where fenced <> was_fenced""",
-        znodes=f"{_SELECT}, broker, kind <> 'Register', epoch, kind from minicluster_znode_brokers",
+        sql=f"""{_SELECT}, broker, is_out,
+          lead(timestamp_millis(ms)) over (partition by run, broker order by offset),
+          case when not is_out then null when kind = 'Unregister' then 'unregistered'
+            when kind = 'Register' then 'restarted'
+            when in_controlled_shutdown then 'controlled shutdown' else 'session expired' end,
+          epoch, kind
+          from (select *, fenced or not registered as is_out, was_fenced or not was_registered
+            as was_out from minicluster_broker_states)
+          where is_out <> was_out""",
+        znodes=f"""{_SELECT}, broker, kind <> 'Register',
+          lead(timestamp_millis(ms)) over (partition by run, broker order by offset),
+          case when kind <> 'Register' then 'session ended' end, epoch, kind
+          from minicluster_znode_brokers""",
     ),
     ShownView(
         name="isr_changes",
@@ -329,6 +392,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
     ShownView(
         name="client_operations",
         about="each record that a client of a run produced or read (needs its trace)",
+        of_trace=True,
         columns=(
             ("run", "string", "name of the run"),
             ("time", "timestamp", "when the response was there, or was given up"),
@@ -358,6 +422,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
     ShownView(
         name="requests",
         about="each request of a run (needs its trace)",
+        of_trace=True,
         columns=(
             ("run", "string", "name of the run"),
             ("id", "bigint", "number of the request"),
@@ -404,6 +469,7 @@ SHOWN_VIEWS: tuple[ShownView, ...] = (
     ShownView(
         name="disturbances",
         about="each disturbance of a run: steps of its scenario and planted faults",
+        of_trace=True,
         columns=(
             ("run", "string", "name of the run"),
             ("time", "timestamp", "when"),

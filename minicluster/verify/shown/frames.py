@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.locating import RUN_NAME, locate
+from minicluster.moments import Span
 from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.file_systems import is_uri
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run_header import DamagedHeader, read_header
-from minicluster.verify.shown.declared import BY_NAME, ShownView
+from minicluster.verify.shown.declared import BY_NAME, SHOWN_VIEWS, ShownView
 from minicluster.verify.shown.worker import FOLDED, show_rows, with_run
 from minicluster.verify.spark.evidence_rows import TIMED_SCHEMA, DamagedWhileShown, sql_of
 from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
@@ -83,11 +85,29 @@ def views(
 def as_of(frames: Mapping[str, DataFrame], moment: datetime.datetime | str) -> DataFrame:
     """The leader and the ISR of each partition at a moment.
 
-    Shapes:  frames: of ``views``. moment: of the cluster's clock; a text is in UTC, as SQL has it.
+    Shapes:  frames: of ``views``. moment: of the cluster's clock; a text is a date, a time or both,
+             in UTC (``2026-11-29 21:34:05``). A time alone is of the one day of the log on which it
+             lies; of a run on the virtual clock it is the time since the start, ``90s``.
+    Errors:  UserError with the span of the log, for a moment outside it or a text that is none.
     """
     from pyspark.sql import functions as f
 
-    states, then = frames["partition_states"], f.lit(moment).cast("timestamp")
+    states = frames["partition_states"]
+    ms = f.unix_millis("from_time")
+    bounds = states.agg(f.min(ms), f.max(f.coalesce(f.unix_millis("to_time"), ms))).first()
+    assert bounds is not None  # an aggregate has one row
+    first, last = bounds
+    span = Span(first or 0, last or 0)
+    if isinstance(moment, str):
+        moment_ms = span.moment_ms(moment, what=AS_OF)
+    else:
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+        moment_ms = round(zoned.timestamp() * 1000)
+    if moment_ms < span.first_ms:
+        raise UserError(
+            f"{AS_OF}: {str(moment)!r} is before the first partition; the log goes {span}"
+        )
+    then = f.timestamp_millis(f.lit(moment_ms))
     lasts = f.col("to_time").isNull() | (f.col("to_time") > then)
     return states.where((f.col("from_time") <= then) & lasts).drop("to_offset", "to_time")
 
@@ -255,6 +275,21 @@ def is_on_zookeeper(path: Path) -> bool:
         return read_header(file).protocol is not None
     except DamagedHeader:
         return False
+
+
+def views_of(paths: Sequence[Path | str]) -> list[ShownView]:
+    """The views that may have rows for these runs and logs: all for one of another file system."""
+    if any(map(is_uri, paths)):
+        return list(SHOWN_VIEWS)
+    every = [path for path, _ in named_paths(paths)]
+    forms = {is_on_zookeeper(path) for path in every}
+    has_trace = any((path / RUN_NAME).is_file() for path in every)
+    return [
+        view
+        for view in SHOWN_VIEWS
+        if ((view.znodes and True in forms) or (view.sql and False in forms) or view.of_trace)
+        and (has_trace or not view.of_trace)
+    ]
 
 
 def is_damage(error: Exception) -> bool:

@@ -30,10 +30,11 @@ from minicluster.verify.evidence.operations import Entry, Operation, OperationDi
 from minicluster.verify.evidence.operations import History as Operations
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows
 from minicluster.verify.evidence.run import NodeLog, Problem, Run, Start
-from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch
+from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch, releases
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.images import Images, images
 from minicluster.verify.histories.partitions import Change, Sets
+from minicluster.verify.histories.releases import Releases
 from minicluster.verify.histories.snapshots import SnapshotFile
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import History, TracedRun
@@ -167,7 +168,7 @@ class _Judging:
         self._timeline = Timeline()
         self._log: CommittedLog | None = None
         self._fold: _Fold | None = None
-        self._logs = ControllerLogs(self._judge)
+        self._logs = ControllerLogs(self._judge, Releases())
         self._begun: set[int] = set()
         self._copies = Copies(self._judge, copied_batch)
         self._divider = OperationDivider()
@@ -240,6 +241,7 @@ class _Judging:
         self._log = CommittedLog(
             self._judge, promises_of(run.rules), share=share, timeline=timeline
         )
+        self._logs = ControllerLogs(self._judge, self._log.cluster.releases)
         if self._fold is None and not self._is_held:
             self._decoder = _Decoder(self._log.partitions.sets_of)
 
@@ -394,6 +396,10 @@ class _Judging:
                 traced = TracedRun(
                     self._evidence(folder), tables, self._timeline, promises_of(run.rules)
                 )
+                if self._log is not None:
+                    traced.provide(releases, self._log.cluster.releases)
+                elif self._fold is not None:
+                    traced.provide(releases, self._fold.releases)
                 if self._fold is not None:
                     traced.provide(images, self._fold.images())
                 for history in self._task.histories:
@@ -457,11 +463,14 @@ class _Fold:
         self._digests: dict[int, str | None] = {}
         self._is_open = False
         self.problem: Problem | None = None
+        self.releases = Releases()
 
     def load(self, start: Start) -> None:
         """Begin from a snapshot."""
         self._begins_at = start.end_offset
         self._fold = IndependentFold(start.records)
+        for versioned in start.records:
+            self.releases.take(start.end_offset - 1, versioned.record)
         self._digests[self._begins_at - 1] = self._fold.digest()
 
     def begin(self, batch: RecordBatch) -> None:
@@ -479,6 +488,7 @@ class _Fold:
                 offset = entry.offset
                 if offset >= self._begins_at:
                     self._fold.apply(entry.record)
+                    self.releases.take(offset, entry.record)
         except ReplayError as error:
             why = f"the log cannot be folded: offset {offset}: {error}"
             self.problem = Problem(evidence=Evidence.IMAGES, why=why)

@@ -1,0 +1,1 @@
+"""Metadata logs of every minor release of Apache Kafka, recorded from its own nodes."""
