@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -69,10 +68,6 @@ class FailDirectory:
     """A log directory fails."""
 
     index: int
-
-
-class NextPart:
-    """Carry the next part of published metadata out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +136,6 @@ class ReplicaManager(Shell):
         self._coordinators: Coordinators | None = None
         self._published: Published | None = None  # the newest, and when the first was
         self._first_published_ms = 0
-        self._unapplied: deque[Published] = deque()  # the first of them is carried out in part
         self._controller_id: int | None = None
 
     @property
@@ -244,12 +238,11 @@ class ReplicaManager(Shell):
         machine, now_ms = self.machine, self.now()
         match message:
             case Published():
-                self._unapplied.append(message)
-                if len(self._unapplied) == 1:
-                    self._begin_metadata()
-            case NextPart():
-                if self._unapplied:  # else the broker has begun to end
-                    self._continue_metadata()
+                is_first = self._published is None
+                self._replicate(machine.on_metadata(message.delta, now_ms))
+                self._publish_to_coordinators(message, now_ms)
+                if is_first:
+                    self._send_to_broker(ReplicasReady())
             case ActiveController(node_id):
                 self._replicate(machine.on_controller(node_id, now_ms))
                 self._controller_id = node_id
@@ -261,8 +254,6 @@ class ReplicaManager(Shell):
             case BeginControlledShutdown():
                 machine.begin_controlled_shutdown()
             case EndReplicas():
-                while self._unapplied:
-                    self._continue_metadata()
                 self.perform(machine.shut_down(now_ms))
                 self._send_to_broker(ReplicasEnded())
             case FailDirectory(index):
@@ -270,27 +261,6 @@ class ReplicaManager(Shell):
                 self._replicate(machine.on_directory_failure(directory, now_ms))
             case _:
                 super().on_message(message)
-
-    # Metadata of many changes: other messages come between its parts, but no other metadata.
-
-    def _begin_metadata(self) -> None:
-        self._replicate(self.machine.on_metadata(self._unapplied[0].delta, self.now()))
-        self._end_metadata()
-
-    def _continue_metadata(self) -> None:
-        self._replicate(self.machine.continue_metadata(self.now()))
-        self._end_metadata()
-
-    def _end_metadata(self) -> None:
-        if self.machine.is_applying_metadata:
-            self.deliver(NextPart())
-            return
-        is_first = self._published is None
-        self._publish_to_coordinators(self._unapplied.popleft(), self.now())
-        if is_first:
-            self._send_to_broker(ReplicasReady())
-        if self._unapplied:
-            self._begin_metadata()
 
     def _replicate(self, effects: Iterable[Effect]) -> None:
         """Perform effects of the replica manager, and report what they committed.

@@ -115,21 +115,14 @@ def _last_of_each(batches: Iterable[SentBatch]) -> Iterator[tuple[int, str | Non
 
 
 def _fetched(request: FetchRequest, response: Any, entries: Entries) -> Iterator[Row]:
-    """Records that a consumer read; a follower reads beyond the high watermark.
-
-    Of a response with thousands of partitions the ends of those without records are left out: rows
-    of all of them, made and judged, would hold up the other clients of its broker.
-    """
+    """Records that a consumer read; a follower reads beyond the high watermark."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         return
-    is_large = (
-        sum(len(topic.partitions) for topic in response.responses) > fetch.PARTITIONS_PER_PART
-    )
     shown = [
         (topic, partition)
         for topic in response.responses
         for partition in topic.partitions
-        if partition.error_code == ErrorCode.NONE and (partition.records or not is_large)
+        if partition.error_code == ErrorCode.NONE
     ]
     if not shown:
         return

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from minicluster.configs.dynamic_broker import broker_levels
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.image.cluster import (
     BrokerRegistration,
-    ClusterImage,
     ControllerRegistration,
     Endpoint,
 )
@@ -22,8 +20,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 
 NO_CONTROLLER = -1
-_FORMS = 3  # of a topic in Metadata responses
-_GONE_MAX = 1_000  # descriptions of topics that are gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +66,6 @@ class ApiState:
     metadata_offset: int = -1
     kraft_version: int = 0
     on_zookeeper: OnZooKeeper | None = None
-    _descriptions: dict[tuple[str, int], tuple[TopicImage, Any]] = field(default_factory=dict)
-    _described_with: ClusterImage | None = None
-
-    def descriptions_of(self, cluster: ClusterImage) -> dict[tuple[str, int], Any]:
-        """Topics as responses have them, by name and form, each beside the image that it is of.
-
-        They are forgotten when a broker changes, and when most are of topics that are gone.
-        """
-        many = _FORMS * len(self.image.topics) + _GONE_MAX
-        if self._described_with is not cluster or len(self._descriptions) > many:
-            self._descriptions.clear()
-            self._described_with = cluster
-        return self._descriptions
 
     @property
     def rules(self) -> Rules:

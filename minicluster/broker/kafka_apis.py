@@ -13,7 +13,7 @@ Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -34,7 +34,6 @@ from minicluster.broker.requests.find_coordinator import (
     missing_internal_topic,
 )
 from minicluster.broker.requests.metadata import (
-    describe_in_parts,
     describe_topic_partitions,
     metadata,
     missing_topics,
@@ -47,7 +46,7 @@ from minicluster.broker.requests.security import (
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic
-from minicluster.effects import Continue, Effect, Respond
+from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
@@ -95,8 +94,8 @@ class KafkaApis:
 
     Inputs:  ``on_metadata``, ``on_request``, ``on_response``, ``on_failure``, ``on_timer``; and
              ``channel.on_controller``.
-    Effects: Respond, ToReplicas, Send (to the active controller), Continue, SetTimer and
-             CancelTimer (``forwarding-channel``).
+    Effects: Respond, ToReplicas, Send (to the active controller), SetTimer and CancelTimer
+             (``forwarding-channel``).
     """
 
     def __init__(self, config: KafkaApisConfig, *, ids: CorrelationIds | None = None) -> None:
@@ -166,18 +165,6 @@ class KafkaApis:
 
     def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the topics that are missing, where that is on."""
-        work = describe_in_parts(self.state, request, version)
-        return self._describe(work, partial(self._metadata, token, request, version), now_ms)
-
-    def _describe(
-        self, work: Iterator[None], respond: Callable[[int], list[Effect]], now_ms: int
-    ) -> list[Effect]:
-        """Carry a part of the work out that comes before a response."""
-        if next(work, _ENDED) is not _ENDED:
-            return [Continue(partial(self._describe, work, respond))]
-        return respond(now_ms)
-
-    def _metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         names: tuple[str, ...] = ()
         if self.state.broker_levels.value(AUTO_CREATE_TOPICS) == "true":
             missing = missing_topics(self.state, request, version)
@@ -236,7 +223,6 @@ class KafkaApis:
         return self._lookups.respond(failed.__contains__)
 
 
-_ENDED = object()  # of a work
 _MADE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 Serve = Callable[[KafkaApis, Any, Any, int, int], list[Effect]]
 FromImage = Callable[[ApiState, Any, int, int], Any]

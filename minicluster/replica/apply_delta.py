@@ -4,12 +4,6 @@ Deletions first; then the partitions that this broker leads (not fetched any mor
 it follows (fetched again only in a new leader epoch). A topic that is deleted and created again in
 one delta has one name and two ids: its old log must be gone before the new one is opened.
 
-A delta of many changes is carried out in parts, and other inputs come between them: requests that
-name a partition whose part has yet to come find what was there before it, or NOT_LEADER_OR_FOLLOWER
-where nothing was, though the metadata has the partition. It is the same in Kafka, which publishes
-the image first and then changes one replica after the other beside the threads that serve requests.
-What must not be in between is another delta.
-
 The first delta of an incarnation also removes the *strays*: logs of partitions that were deleted,
 or assigned elsewhere, while the broker was down. That delta is from nothing to the present image,
 so it has no deletions. A log is a stray by its topic id, not by its name (KAFKA-14616).
@@ -21,16 +15,11 @@ Source:  ReplicaManager.applyDelta, applyLocalLeadersDelta, applyLocalFollowersD
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from minicluster.effects import Trace
 from minicluster.metadata.image import directory_id
-from minicluster.metadata.image.delta import (
-    NO_CHANGES,
-    LocalChanges,
-    MetadataDelta,
-    TopicIdPartition,
-)
+from minicluster.metadata.image.delta import LocalChanges, TopicIdPartition
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.planting import step
 from minicluster.protocol.uuids import format_uuid
@@ -40,23 +29,6 @@ from minicluster.replica.partition.leadership import make_follower, make_leader,
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
-
-LOGS_PER_PART = 2_000  # that may be strays: likewise
-
-
-@step
-def begin_delta(
-    state: ReplicaManagerState, delta: MetadataDelta, first: bool
-) -> Iterator[LocalChanges]:
-    """The parts of what a delta changes, for ``apply_part``.
-
-    Shapes:  those that come first change nothing: the strays are removed.
-    """
-    if first and state.config.removes_strays:
-        for _ in _remove_strays(state):
-            yield NO_CHANGES
-    if changes := delta.local_changes(state.broker_id):
-        yield changes
 
 
 def _announce(state: ReplicaManagerState, deletes: Iterable[TopicIdPartition]) -> None:
@@ -70,8 +42,9 @@ def _announce(state: ReplicaManagerState, deletes: Iterable[TopicIdPartition]) -
             gone.on_change()
 
 
-def apply_part(state: ReplicaManagerState, changes: LocalChanges, now_ms: int) -> None:
-    """Carry a part of a delta out.
+@step
+def apply_delta(state: ReplicaManagerState, changes: LocalChanges, now_ms: int) -> None:
+    """Make the changes of a delta.
 
     Source:  ReplicaManager.applyDelta.
     """
@@ -95,11 +68,9 @@ def apply_part(state: ReplicaManagerState, changes: LocalChanges, now_ms: int) -
 # --- logs -------------------------------------------------------------------------------------
 
 
-def _remove_strays(state: ReplicaManagerState) -> Iterator[None]:
-    """Delete the logs that the metadata does not have on this broker, in parts."""
-    for number, name in enumerate(state.store.names()):
-        if number and number % LOGS_PER_PART == 0:
-            yield
+def remove_strays(state: ReplicaManagerState) -> None:
+    """Delete the logs that the metadata does not have on this broker."""
+    for name in list(state.store.names()):
         if is_stray(state, name):
             _delete_log(state, name)
 

@@ -15,15 +15,13 @@ Source:     KIP-497, KIP-841, KIP-858, KIP-903; ReplicaManager, BrokerMetadataPu
 from __future__ import annotations
 
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from minicluster.effects import CancelTimer, Continue, Effect, SetTimer
+from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
-from minicluster.metadata.image.configs import BROKER, TOPIC, Resource
-from minicluster.metadata.image.delta import LocalChanges, MetadataDelta
+from minicluster.metadata.image.configs import BROKER, TOPIC
+from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
@@ -34,7 +32,7 @@ from minicluster.replica.add_partitions_to_txn import (
     AddPartitionsToTxnManager,
     TransactionVerifier,
 )
-from minicluster.replica.apply_delta import apply_part, begin_delta
+from minicluster.replica.apply_delta import apply_delta, remove_strays
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -77,12 +75,9 @@ RETENTION_TIMER = "log-retention"
 CLEANER_TIMER = "log-cleaner"
 PRODUCER_EXPIRATION_TIMER = "producer-expiration"
 FLUSH_TIMER = "log-flusher"
-ISR_TASKS_PER_PART = 2_000  # some 20 ms of the processor
-RESOURCES_PER_PART = 200  # whose configs change: some 25 ms of the processor
 _LOG_TIMERS = (RETENTION_TIMER, CLEANER_TIMER, PRODUCER_EXPIRATION_TIMER, FLUSH_TIMER)
 
-Handler = Callable[[ReplicaManagerState, Any, Any, int, int], Iterator[None] | None]
-"""Handles a request: at once, or a part of it with each next()."""
+Handler = Callable[[ReplicaManagerState, Any, Any, int, int], None]
 HANDLERS: Mapping[type[Message], Handler] = {
     m.ProduceRequest: handle_produce,
     m.FetchRequest: handle_fetch,
@@ -101,20 +96,18 @@ class ReplicaManagerMachine:
     * ``start(now_ms)``: sets the periodic timers. ``shut_down(now_ms)``: a clean end.
     * ``on_broker_epoch(epoch)``: the registration succeeded.
     * ``on_controller(id or None, now_ms)``: the active controller has changed.
-    * ``on_metadata(delta, now_ms)``: a newer image was published. Where that changes much, a part
-      of it is carried out, and ``is_applying_metadata`` is true until ``continue_metadata(now_ms)``
-      has carried out the last one.
+    * ``on_metadata(delta, now_ms)``: a newer image was published.
     * ``begin_controlled_shutdown()``: the broker is about to leave.
     * ``on_request(token, request, version, now_ms)``: one of ``HANDLERS``; its
       ``Respond(token, response)`` may come later. The response to a Produce with acks=0 is None:
-      nothing is to be sent. A large request is handled in parts (``Continue``).
+      nothing is to be sent.
     * ``on_response(correlation_id, response, now_ms)``, ``on_failure(correlation_id, now_ms)``: the
       outcome of a Send. ``on_timer(name, now_ms)``: of a SetTimer.
     * ``on_directory_failure(directory, now_ms)``: a log directory has failed.
     * ``end_of_input(now_ms)``: a coordinator has appended to an internal topic.
 
-    Shapes:  effects are Send, Respond, Continue, SetTimer, CancelTimer, Trace, FaultHit, and those
-             of ``effects``. partition_for: the partition of a transactional id among so many;
+    Shapes:  effects are Send, Respond, SetTimer, CancelTimer, Trace, FaultHit, and those of
+             ``effects``. partition_for: the partition of a transactional id among so many;
              without it no transactional record is appended.
     Source:  ReplicaManager, KafkaApis.
     """
@@ -134,11 +127,6 @@ class ReplicaManagerMachine:
         if partition_for is not None:
             self.state.verifier = self._verifier = TransactionVerifier(self.state, partition_for)
         self._flush_at_ms = 0
-        # Of the newest delta: what is still to be carried out.
-        self._parts: Iterator[LocalChanges] = iter(())
-        self._next_part: LocalChanges | None = None
-        self._reconfigured: deque[Resource] = deque()
-        self.is_applying_metadata = False
 
     # --- life cycle ---------------------------------------------------------------------------
 
@@ -216,33 +204,22 @@ class ReplicaManagerMachine:
 
         Source:  BrokerMetadataPublisher.onMetadataUpdate, ReplicaManager.applyDelta.
         """
-        state, effects = self.state, []
-        while self.is_applying_metadata:
-            effects += self.continue_metadata(now_ms)
-        first = state.image is MetadataImage.EMPTY
-        if delta.before is delta.after and not first:
-            return effects
+        state = self.state
+        is_first = state.image is MetadataImage.EMPTY
+        if delta.before is delta.after and not is_first:
+            return []
         # In this order. A record that fences a follower and one that makes this broker leader may
         # be in one delta: it must lead with the view in which the follower is fenced, or it would
         # propose that one for the ISR at once.
         state.publish(delta.after)
-        self._parts = begin_delta(state, delta, first)
-        self._next_part = next(self._parts, None)
-        self._reconfigured.extend(delta.config_resources)
-        return effects + self.continue_metadata(now_ms)
-
-    def continue_metadata(self, now_ms: int) -> list[Effect]:
-        """Carry the next part of the newest delta out; due while ``is_applying_metadata``."""
-        if self._next_part is not None:
-            if self._next_part:
-                apply_part(self.state, self._next_part, now_ms)
-            self._next_part = next(self._parts, None)
-        if self._next_part is None:
-            for _ in range(min(RESOURCES_PER_PART, len(self._reconfigured))):
-                self._reconfigure(*self._reconfigured.popleft())
-        self.is_applying_metadata = self._next_part is not None or bool(self._reconfigured)
-        if not self.is_applying_metadata:
-            self._report_offline(now_ms)
+        if is_first and state.config.removes_strays:
+            remove_strays(state)
+        changes = delta.local_changes(state.broker_id)
+        if changes:
+            apply_delta(state, changes, now_ms)
+        for resource in delta.config_resources:
+            self._reconfigure(*resource)
+        self._report_offline(now_ms)
         return self.end_of_input(now_ms)
 
     def _reconfigure(self, resource_type: int, name: str) -> None:
@@ -282,14 +259,7 @@ class ReplicaManagerMachine:
                 self.state, token, request, version, now_ms, internal_topics_allowed=True
             )
         else:
-            work = handler(self.state, token, request, version, now_ms)
-            if work is not None:
-                return self._carry_out(work, now_ms)
-        return self.end_of_input(now_ms)
-
-    def _carry_out(self, work: Iterator[None], now_ms: int) -> list[Effect]:
-        """Carry the next part of a work out."""
-        self.state.carry_out(work)
+            handler(self.state, token, request, version, now_ms)
         return self.end_of_input(now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
@@ -338,7 +308,7 @@ class ReplicaManagerMachine:
                 purgatory.on_timer(now_ms)
                 return self.end_of_input(now_ms)
         if name == ISR_TIMER:
-            state.carry_out(self._run_isr_tasks(now_ms))
+            self._run_isr_tasks(now_ms)
             interval_ms = state.config.replica_lag_time_max_ms // 2
             return [*self.end_of_input(now_ms), SetTimer(ISR_TIMER, now_ms + interval_ms)]
         if name == CHECKPOINT_TIMER:
@@ -359,21 +329,16 @@ class ReplicaManagerMachine:
             client.on_timer(name, now_ms)
         return self.end_of_input(now_ms)
 
-    def _run_isr_tasks(self, now_ms: int) -> Iterator[None]:
-        """Run the periodic task on each partition whose ISR may have to change, in parts."""
+    def _run_isr_tasks(self, now_ms: int) -> None:
+        """Run the periodic task on each partition whose ISR may have to change."""
         state = self.state
         due, state.isr_unchecked = state.isr_unchecked, {}
         always = bool(state.faults.on)  # a fault may find something to do at any time
-        checked = 0
-        for partition in list(state.partitions.values()):
+        for partition in state.partitions.values():
             if always or partition in due or partition in state.isr_unchecked:
-                # A part later it may be gone, or others may have done what the task would do.
                 run_isr_task(partition, now_ms)
                 if not is_isr_at_rest(partition):
                     state.isr_unchecked[partition] = None
-                checked += 1
-                if checked % ISR_TASKS_PER_PART == 0:
-                    yield
 
     def _checkpoint(self, now_ms: int) -> list[Effect]:
         state = self.state
@@ -458,9 +423,6 @@ class ReplicaManagerMachine:
         if self.state.moving:
             poll_moves(self.state, now_ms)
         self.state.alter_partition_manager.end_of_input(now_ms)
-        for work in self.state.begun:
-            self.state.effects.append(Continue(partial(self._carry_out, work)))
-        self.state.begun.clear()
         if self._verifier is not None:
             self._verifier.manager.end_of_input()
         return self.state.take_effects()

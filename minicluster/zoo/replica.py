@@ -6,13 +6,13 @@ Each counts a hit where it makes a difference.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.log import RecordBatch
 from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
-from minicluster.metadata.image.delta import LocalChanges, MetadataDelta, TopicIdPartition
+from minicluster.metadata.image.delta import LocalChanges, TopicIdPartition
 from minicluster.metadata.image.partition import RECOVERING, PartitionRegistration
 from minicluster.planting import plant
 from minicluster.replica import apply_delta as delta_rules
@@ -247,16 +247,14 @@ def _s13_counts(
         )
 
 
-@plant(delta_rules.begin_delta, "z09_metadata_stops_at_shutdown")
+@plant(delta_rules.apply_delta, "z09_metadata_stops_at_shutdown")
 def _z09(
-    original: Original, state: ReplicaManagerState, delta: MetadataDelta, first: bool
-) -> Iterator[LocalChanges]:
-    if not state.in_controlled_shutdown:
-        parts: Iterator[LocalChanges] = original(state, delta, first)
-        return parts
-    if delta.local_changes(state.broker_id):
+    original: Original, state: ReplicaManagerState, changes: LocalChanges, now_ms: int
+) -> None:
+    if state.in_controlled_shutdown:
         state.hit("Z09")
-    return iter(())
+    else:
+        original(state, changes, now_ms)
 
 
 @plant(delta_rules.make_local_follower, "z08_demotion_ignored")

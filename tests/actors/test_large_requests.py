@@ -1,4 +1,4 @@
-"""Large requests that a broker handles in parts: what else happens meanwhile."""
+"""The rows of a request that names many partitions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
-from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording import recorder
-from minicluster.effects import Continue
-from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
-    FetchRequest,
     FindCoordinatorRequest,
     OffsetCommitRequest,
 )
-from tests.replica.test_fetch_in_parts import fetch_in_parts_of
 
 PARTITIONS = 10
 
@@ -34,16 +29,6 @@ class Client:
 
     def deliver(self, completion: Completion, /) -> None:
         self.completions.append(completion)
-
-    def fetch(self, partitions: int, timeout_ms: int | None = None) -> None:
-        topic = FetchRequest.FetchTopic(
-            topic="orders",
-            partitions=tuple(
-                FetchRequest.FetchPartition(partition=n, partition_max_bytes=1_000)
-                for n in range(partitions)
-            ),
-        )
-        self.send(FetchRequest(max_wait_ms=0, topics=(topic,)), 12, timeout_ms)
 
     def send(self, request: Any, version: int, timeout_ms: int | None = None) -> None:
         inside(self.cluster).network.request(
@@ -61,99 +46,12 @@ class Client:
         return self.completions.pop()
 
 
-class Held:
-    """The parts that replica managers would carry out next, while they are held."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.parts: list[tuple[ReplicaManager, Continue]] = []
-        self.is_on = False
-        carry_out = ReplicaManager.on_continue
-
-        def hold(manager: ReplicaManager, work: Continue) -> None:
-            if self.is_on:
-                self.parts.append((manager, work))
-            else:
-                carry_out(manager, work)
-
-        monkeypatch.setattr(ReplicaManager, "on_continue", hold)
-
-    def release(self) -> None:
-        self.is_on = False
-        for manager, work in self.parts:
-            manager.deliver(work)
-
-
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    return Held(monkeypatch)
-
-
-@pytest.fixture
-def cluster(held: Held, monkeypatch: pytest.MonkeyPatch) -> Iterator[MiniCluster]:
-    fetch_in_parts_of(3, monkeypatch)
+def cluster() -> Iterator[MiniCluster]:
     with MiniCluster(brokers=1, controllers=1, seed=1) as cluster:
         orders = cluster.create_topic("orders", partitions=PARTITIONS, replicas=1)
         cluster.wait_until(lambda: all(orders[n].high_watermark == 0 for n in range(PARTITIONS)))
         yield cluster
-
-
-def test_another_client_is_served_while_a_large_request_is_handled(
-    cluster: MiniCluster, held: Held
-) -> None:
-    held.is_on = True
-    large, small = Client(cluster, 1), Client(cluster, 2)
-    large.fetch(PARTITIONS)
-    cluster.wait_until(lambda: bool(held.parts))
-    small.fetch(1)
-    assert small.ended().response.error_code == ErrorCode.NONE
-    assert not large.completions
-    held.release()
-    [topic] = large.ended().response.responses
-    assert [data.partition_index for data in topic.partitions] == [*range(PARTITIONS)]
-
-
-def test_a_broker_that_dies_in_the_midst_sends_no_response(
-    cluster: MiniCluster, held: Held
-) -> None:
-    held.is_on = True
-    client = Client(cluster, 1)
-    client.fetch(PARTITIONS)
-    cluster.wait_until(lambda: bool(held.parts))
-    cluster.kill(cluster.node(1))
-    assert client.ended().failure == "disconnected"
-    held.release()  # to a dead actor
-    cluster.restart(cluster.node(1))
-    cluster.wait_until(lambda: not cluster.node(1).is_fenced, within="30s")
-    client.fetch(PARTITIONS)
-    assert client.ended().response.error_code == ErrorCode.NONE
-
-
-def test_a_client_that_is_gone_gets_no_response_and_harms_nobody(
-    cluster: MiniCluster, held: Held
-) -> None:
-    held.is_on = True
-    gone, other = Client(cluster, 1), Client(cluster, 2)
-    gone.fetch(PARTITIONS, timeout_ms=100)
-    assert gone.ended().failure == "timeout"
-    held.release()
-    other.fetch(PARTITIONS)
-    assert other.ended().response.error_code == ErrorCode.NONE
-    assert not gone.completions
-
-
-def test_the_trace_of_a_large_response_has_the_partitions_with_records(
-    cluster: MiniCluster,
-) -> None:
-    """Rows of the ends of thousands of others would hold up the other clients of a broker."""
-    cluster.produce("orders", 7)
-    client = Client(cluster, 1)
-    client.fetch(PARTITIONS)
-    client.ended()
-    rows: list[dict[str, Any]] = [
-        row for row in inside(cluster).recorder.table("client_record") if row["connection"] == 1
-    ]
-    assert [(row["f"], row["part"]) for row in rows] == [("fetch", 7), ("read", 7)]
-    assert cluster.verify(engine="process").valid
 
 
 @pytest.fixture

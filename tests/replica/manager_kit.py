@@ -53,13 +53,6 @@ class ManagerKit:
         self.manager.on_completion(response, now_ms)
         return self._sends()
 
-    def next_part(self) -> list[Send]:
-        """Carry the work on that is begun."""
-        [work] = self.context.begun
-        self.context.begun.clear()
-        self.context.carry_out(work)
-        return self._sends()
-
     def wake(self, now_ms: int) -> list[Send]:
         self.manager.on_timer(TIMER, now_ms)
         return self._sends()

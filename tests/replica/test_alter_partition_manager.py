@@ -12,7 +12,6 @@ from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
-from minicluster.replica.to_controller import alter_partition_manager
 from minicluster.replica.to_controller.alter_partition_manager import RETRY_MS
 from minicluster.rules import Rules
 from tests.replica.manager_kit import NOW_MS, ManagerKit
@@ -248,43 +247,3 @@ def test_a_response_that_nothing_waits_for_is_ignored() -> None:
     assert kit.respond(response()) == []
     assert kit.respond(None) == []
     assert kit.timers_ms == []
-
-
-def test_a_response_completes_its_items_in_parts_and_the_others_leave_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_PART", 2)
-    kit = ManagerKit()
-    items = [item(index) for index in range(6)]
-    assert partitions(kit.submit(items[0], "0")) == [0]
-    for index in range(1, 6):
-        assert kit.submit(items[index], str(index)) == []
-    assert partitions(kit.respond(response((items[0], NONE)))) == [1, 2, 3, 4, 5]
-    kit.take_ended()
-    # It leaves one out, which is sent again; one that ends may be submitted again meanwhile.
-    left_out = items[3]
-    results = [(each, NONE) for each in items[1:] if each is not left_out]
-    assert kit.respond(response(*results)) == []
-    assert kit.next_part() == []
-    assert list(kit.take_ended()) == ["1", "2"]
-    assert kit.submit(items[1], "again") == []
-    assert kit.next_part() == []
-    assert list(kit.take_ended()) == ["4"]
-    assert partitions(kit.next_part()) == [3, 1]
-    assert list(kit.take_ended()) == ["5"]
-
-
-def test_a_request_is_built_in_parts_and_what_is_submitted_meanwhile_leaves_with_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(alter_partition_manager, "ITEMS_PER_PART_OF_REQUEST", 2)
-    kit = ManagerKit()
-    items = [item(index) for index in range(7)]
-    kit.submit(items[0])
-    for each in items[1:6]:
-        kit.submit(each)
-    kit.respond(response((items[0], NONE)))
-    assert kit.submit(items[6]) == []
-    assert kit.next_part() == []
-    assert partitions(kit.next_part()) == [1, 2, 3, 4, 5]
-    assert partitions(kit.respond(response(*((each, NONE) for each in items[1:6])))) == [6]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-import pytest
-
 import minicluster.zoo  # noqa: F401  (the fault that a test plants)
 from minicluster.effects import CancelTimer, FaultHit, Send, SetTimer
 from minicluster.faults import Faults
@@ -22,9 +20,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import FetchFailed
-from minicluster.replica.fetching import fetcher
 from minicluster.replica.fetching.fetcher import Fetcher
-from minicluster.replica.fetching.leader_endpoint import Phase
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.rules import Rules
@@ -116,13 +112,6 @@ class Story:
 
     def respond_to(self, correlation_id: int, response: Any) -> None:
         self.fetcher.on_response(correlation_id, response, self.now_ms)
-        self.see()
-
-    def next_part(self) -> None:
-        """Carry the work on that is begun."""
-        [work] = self.context.begun
-        self.context.begun.clear()
-        self.context.carry_out(work)
         self.see()
 
     def fetched(self, topic_id: uuid.UUID = ORDERS, **data: Any) -> None:
@@ -383,101 +372,3 @@ def test_below_fetch_version_13_topics_are_named() -> None:
     topic = kind.FetchableTopicResponse(topic="orders", partitions=(data,))
     story.respond(kind(responses=(topic,)))
     assert follower.log_end_offset == 6
-
-
-# --- thousands of partitions ----------------------------------------------------------------------
-
-
-def replicas(count: int) -> list[Partition]:
-    """Followers of as many topics."""
-    return [topic_replica(uuid.UUID(int=0x100 + number)) for number in range(count)]
-
-
-def topic_replica(topic_id: uuid.UUID) -> Partition:
-    context = BrokerContext(ReplicaManagerConfig(broker_id=2, traced=False))
-    log = Log()
-    log.append(batch(0, 5, 3))
-    partition = Partition(
-        context, topic=f"t{topic_id.int}", topic_id=topic_id, partition=0, log=log
-    )
-    partition.leader, partition.leader_epoch = 1, EPOCH_7
-    return partition
-
-
-def test_a_response_is_taken_in_parts_and_the_next_fetch_follows_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetcher, "PARTITIONS_PER_PART", 2)
-    followers = replicas(5)
-    story = Story(*followers)
-    opens = story.take()
-    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
-    named = {topic.topic_id: data for topic in opens.topics}
-    story.respond(fetch_response(named, session_id=9))
-    story.next_part()
-    for ends in ([7, 7, 5, 5, 5], [7, 7, 7, 7, 5]):
-        assert [follower.log_end_offset for follower in followers] == ends
-        story.poll()
-        assert not story.sends
-        story.next_part()
-    assert [follower.log_end_offset for follower in followers] == [7] * 5
-    assert len(story.take().topics) == 5
-
-
-def test_a_partition_that_is_not_fetched_any_more_is_left_out_of_the_parts_to_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetcher, "PARTITIONS_PER_PART", 2)
-    followers = replicas(3)
-    story = Story(*followers)
-    opens = story.take()
-    data = {"high_watermark": 0, "log_start_offset": 0, "records": Records((batch(5, 2, 7),))}
-    named = {topic.topic_id: data for topic in opens.topics}
-    story.respond(fetch_response(named, session_id=9))
-    story.next_part()
-    story.fetcher.remove(followers[2].key)
-    story.next_part()
-    assert [follower.log_end_offset for follower in followers] == [7, 7, 5]
-
-
-def test_a_request_of_many_partitions_is_built_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs without epochs are truncated, then the fetch takes the partitions, two at a time.
-
-    One that is removed meanwhile and one that is added are of the next request.
-    """
-    monkeypatch.setattr(fetcher, "PENDING_PER_PART", 2)
-    *first, later = replicas(5)
-    for partition in (*first, later):
-        partition.replica_log.truncate_fully(0)
-    story = Story(*first)
-    fetching = [state.phase is Phase.FETCHING for state in story.fetcher.states.values()]
-    assert fetching == [True, True, False, False]
-    story.poll()  # there is one request at a time
-    story.next_part()
-    assert all(state.phase is Phase.FETCHING for state in story.fetcher.states.values())
-    later.context = story.context
-    story.fetcher.add(later)
-    story.fetcher.remove(first[0].key)
-    assert not story.sends
-    story.next_part()
-    opens = story.take()
-    assert [topic.topic_id for topic in opens.topics] == [each.topic_id for each in first]
-    story.respond(fetch_response({topic.topic_id: {} for topic in opens.topics}, session_id=9))
-    follows = story.take()
-    assert [topic.topic_id for topic in follows.topics] == [later.topic_id]
-    assert [topic.topic_id for topic in follows.forgotten_topics_data] == [first[0].topic_id]
-
-
-def test_a_fetcher_that_loses_its_partitions_while_a_request_is_built_sends_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its broker has dropped it by then, and another one may fetch from the leader."""
-    monkeypatch.setattr(fetcher, "PENDING_PER_PART", 2)
-    followers = replicas(7)
-    story = Story(*followers)
-    story.next_part()
-    for follower in followers:
-        story.fetcher.remove(follower.key)
-    while story.context.begun:
-        story.next_part()
-    assert story.fetcher.is_idle and not story.sends

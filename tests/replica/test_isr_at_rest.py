@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster
-from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.replica import machine
 from minicluster.replica.partition.isr import run_isr_task
 from tests.replica.test_skipped_partitions import play
@@ -43,31 +42,3 @@ def test_the_isr_of_an_idle_partition_is_not_checked_again(monkeypatch: pytest.M
         cluster.produce("orders", rate=1, lasting="2s")
         cluster.wait_until(lambda: follower not in orders[0].isr, within="60s")
         assert set(checked) == {"orders-0"}
-
-
-def test_many_partitions_are_checked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A follower that is cut off leaves six ISRs; its leader serves others in between."""
-    monkeypatch.setattr(machine, "ISR_TASKS_PER_PART", 2)
-    of_steps = [0]
-    on_receive = ReplicaManager.on_receive
-
-    def receive(actor: ReplicaManager, message: Any) -> Any:
-        of_steps.append(0)
-        return on_receive(actor, message)
-
-    def count(partition: Any, now_ms: int) -> None:
-        of_steps[-1] += 1
-        run_isr_task(partition, now_ms)
-
-    with MiniCluster(brokers=2, seed=1) as cluster:
-        orders = cluster.create_topic("orders", partitions=12, replicas=2, min_isr=1)
-        cluster.wait_until(orders.fully_in_sync, within="20s")
-        monkeypatch.setattr(machine, "run_isr_task", count)
-        monkeypatch.setattr(ReplicaManager, "on_receive", receive)
-        of_first = [each for each in orders if each.leader == cluster.node(1)]
-        cluster.cut(cluster.node(2), cluster.node(1), api="Fetch")
-        for each in of_first:
-            cluster.produce("orders", each.index, count=1, acks="1")
-        cluster.wait_until(lambda: all(len(each.isr) == 1 for each in of_first), within="90s")
-        assert len(of_first) > 2
-        assert max(of_steps) == 2

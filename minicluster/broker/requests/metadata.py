@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from minicluster.broker.api_state import ApiState
@@ -35,7 +35,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 #            out replicas that clients cannot reach. Leader epochs from 7 on, authorized operations
 #            from 8 on (of the cluster up to 10), topic ids from 10 on and as a key from 12 on.
 
-PARTITIONS_PER_PART = 2_000  # some 25 ms of the processor
 TOPIC_IDS = 12
 _LISTENER_NOT_FOUND = 6
 _CLUSTER_OPERATIONS = range(8, 11)
@@ -193,81 +192,15 @@ def _with_operations(topic: Topic) -> Topic:
 
 
 def _topic(state: ApiState, topic: TopicImage, version: int) -> Topic:
-    """A topic that is there, as it was described before if neither it nor a broker has changed.
-
-    With thousands of topics each response of all would else hold up a broker's other clients.
-    """
-    if state.on_zookeeper is not None:
-        return _described(state, topic, _partitions(state, topic, version))
-    descriptions = state.descriptions_of(state.image.cluster)
-    form = _form(version)
-    known = descriptions.get((topic.name, form))
-    if known is None or known[0] is not topic:
-        described = _described(state, topic, _partitions(state, topic, version))
-        known = descriptions[topic.name, form] = topic, described
-    description: Topic = known[1]
-    return description
-
-
-def describe_in_parts(state: ApiState, request: MetadataRequest, version: int) -> Iterator[None]:
-    """Describe the topics of a request, for its response to come: a part with each next().
-
-    Few partitions are one part. The last response may have described most of them already; a change
-    of a broker changes all.
-    """
-    if state.on_zookeeper is not None:
-        return
-    form, left, cluster = _form(version), PARTITIONS_PER_PART, None
-    while cluster is not state.image.cluster:
-        cluster = state.image.cluster
-        for topic in _topics_of(state, request, version):
-            known = state.descriptions_of(cluster).get((topic.name, form))
-            if known is not None and known[0] is topic:
-                continue
-            partitions: list[Partition] = []
-            for partition in _partitions(state, topic, version):
-                partitions.append(partition)
-                left -= 1
-                if left == 0:
-                    left = PARTITIONS_PER_PART
-                    yield
-            if cluster is not state.image.cluster:
-                break
-            described = _described(state, topic, partitions)
-            state.descriptions_of(cluster)[topic.name, form] = topic, described
-
-
-def _topics_of(state: ApiState, request: MetadataRequest, version: int) -> Iterator[TopicImage]:
-    topics = state.image.topics
-    if request.topics is None or (version == 0 and not request.topics):
-        yield from topics
-        return
-    for item in request.topics:
-        topic = topics.named(item.name or "") if item.topic_id == ZERO_UUID else None
-        topic = topic or topics.get(item.topic_id)
-        if topic is not None:
-            yield topic
-
-
-def _form(version: int) -> int:
-    """The first of the versions in which a topic is described alike."""
-    return _LISTENER_NOT_FOUND if version >= _LISTENER_NOT_FOUND else min(version, 1)
-
-
-def _partitions(state: ApiState, topic: TopicImage, version: int) -> Iterator[Partition]:
-    return (
-        _partition(state, topic.name, index, partition, version)
-        for index, partition in topic.items()
-    )
-
-
-def _described(state: ApiState, topic: TopicImage, partitions: Iterable[Partition]) -> Topic:
     return Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=state.shown_id(topic),
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(partitions),
+        partitions=tuple(
+            _partition(state, topic.name, index, partition, version)
+            for index, partition in topic.items()
+        ),
     )
 
 

@@ -34,7 +34,7 @@ Source:     KIP-101, KIP-227, KIP-279, KIP-320, KIP-595 (truncation on fetch);
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Any
 
@@ -65,8 +65,6 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import BrokerContext
 
-PARTITIONS_PER_PART = 1_000  # of a response: some 10 to 20 ms of the processor
-PENDING_PER_PART = 1_500  # of a request that is built: likewise
 _LOOKUPS = (Phase.TRUNCATING, Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET)  # in this order
 # The next request opens another session at once; all else backs off.
 _SESSION_IS_LOST = (
@@ -93,8 +91,6 @@ class Fetcher:
         self._session = FetchSessionHandler()
         self._pending: dict[FetchKey, None] = {}  # those that the session has not as they are
         self._in_flight: tuple[int, Phase] | None = None
-        # Parts of the last response are still to be taken, or of the next request to be built.
-        self._is_at_work = False
         self._looked_up: dict[FetchKey, tuple[int, int]] = {}  # (offset, leader epoch) then
         self._request: FetchRequest | None = None  # the last full fetch, while nothing has changed
         self._request_of: tuple[int, FetcherConfig, int] | None = None  # what else it depends on
@@ -143,7 +139,7 @@ class Fetcher:
 
         Source:  AbstractFetcherThread.doWork.
         """
-        if self._in_flight is not None or self._is_at_work:
+        if self._in_flight is not None:
             return
         if self._all_delayed_until_ms is not None:
             if now_ms < self._all_delayed_until_ms:
@@ -152,7 +148,7 @@ class Fetcher:
             if self._request_of_now() != self._request_of:
                 self._delay_each()
             self._all_delayed_until_ms = None
-        self.context.carry_out(self._send_next(now_ms))
+        self._send_next(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """A back-off has ended."""
@@ -165,27 +161,18 @@ class Fetcher:
             return
         phase = self._in_flight[1]
         self._in_flight = None
-        self.context.carry_out(self._take(phase, response, now_ms))
-
-    def _take(self, phase: Phase, response: Any, now_ms: int) -> Iterator[None]:
-        """Take a response, a part of it with each next(), and send the next request."""
         take: Callable[[FetchKey, Any, int], None]
-        self._is_at_work = True
+        results: Iterable[tuple[FetchKey, Any]]
         if phase is Phase.FETCHING:
             results, take = self._fetched(response, now_ms), self._on_fetched
         elif phase is Phase.TRUNCATING:
-            results = list(endpoint.epoch_ends(response, self._looked_up_by_name()))
+            results = endpoint.epoch_ends(response, self._looked_up_by_name())
             take = self._on_epoch_end
         else:
-            results = list(endpoint.offsets(response, self._looked_up_by_name()))
+            results = endpoint.offsets(response, self._looked_up_by_name())
             take = partial(self._on_offset, phase)
-        if len(results) > PARTITIONS_PER_PART:
-            yield
-        for number, (key, data) in enumerate(results, 1):
+        for key, data in results:
             take(key, data, now_ms)
-            if number % PARTITIONS_PER_PART == 0:
-                yield
-        self._is_at_work = False
         self.poll(now_ms)
 
     def _looked_up_by_name(self) -> dict[tuple[str, int], FetchKey]:
@@ -211,40 +198,33 @@ class Fetcher:
 
     # --- requests -----------------------------------------------------------------------------
 
-    def _send_next(self, now_ms: int) -> Iterator[None]:
-        """Send the next request, which is built in parts, or set the timer of the next back-off.
-
-        What is added or removed between two parts is pending again, so the next request has it, as
-        if it had come once this one had left.
-        """
-        self._is_at_work = True
-        looked_up = yield from self._truncate(now_ms)
-        slow = {} if looked_up else self._catching_up_slowly()
-        fetch = None if looked_up else (yield from self._fetch_request(slow, now_ms))
-        self._is_at_work = False
+    def _send_next(self, now_ms: int) -> None:
+        """Send the next request, or set the timer of the next back-off."""
+        looked_up = self._truncate(now_ms)
         if looked_up:
             phase, keys = looked_up
             self._look_up(phase, keys)
-        elif fetch is not None:
+            return
+        slow = self._catching_up_slowly()
+        fetch = self._fetch_request(slow, now_ms)
+        if fetch is not None:
             self._set_timer(None)
             self._send(Phase.FETCHING, fetch)
-        else:
-            states = filter(None, map(self.states.get, self._pending))
-            delays = [state.delayed_until_ms for state in states]
-            if slow:
-                delays.append(self._end_of_back_off(now_ms))
-            self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
+            return
+        states = filter(None, map(self.states.get, self._pending))
+        delays = [state.delayed_until_ms for state in states]
+        if slow:
+            delays.append(self._end_of_back_off(now_ms))
+        self._set_timer(min((ms for ms in delays if ms > now_ms), default=None))
 
-    def _truncate(self, now_ms: int) -> Generator[None, None, tuple[Phase, list[FetchKey]] | None]:
+    def _truncate(self, now_ms: int) -> tuple[Phase, list[FetchKey]] | None:
         """Truncate logs without epochs at their high watermark; the others need a lookup first.
 
         Shapes:  -> the next lookup, None where all that is pending can be fetched, or waits.
         Source:  AbstractFetcherThread.maybeTruncate, truncateToHighWatermark.
         """
         to_look_up: dict[Phase, list[FetchKey]] = {phase: [] for phase in _LOOKUPS}
-        for number, key in enumerate([*self._pending]):
-            if number and number % PENDING_PER_PART == 0:
-                yield
+        for key in self._pending:
             state = self.states.get(key)
             if state is not None and state.phase is not Phase.FETCHING:
                 if state.delayed_until_ms > now_ms:
@@ -254,18 +234,14 @@ class Fetcher:
                 else:
                     to_look_up[state.phase].append(key)
         for phase, keys in to_look_up.items():
-            keys = [k for k in keys if k in self.states and self.states[k].phase is phase]
             if keys:
                 return phase, keys
         return None
 
-    def _fetch_request(
-        self, slow: dict[FetchKey, None], now_ms: int
-    ) -> Generator[None, None, FetchRequest | None]:
+    def _fetch_request(self, slow: dict[FetchKey, None], now_ms: int) -> FetchRequest | None:
         """The next fetch; None where no partition is fetched now.
 
         Shapes:  slow: the partitions that are left out while the quota is exceeded.
-
         Source:  RemoteLeaderEndPoint.buildFetch.
         """
         if not self.states:
@@ -281,20 +257,12 @@ class Fetcher:
         ):
             return self._request
         self._request = None
-        to_send: list[FetchKey] = []
-        to_forget: list[tuple[FetchKey, Named]] = []
-        held_back = slow if self.context.quotas.follower.is_exceeded(now_ms) else {}
-        pending, self._pending = [*(self._pending | slow)], {}
-        for start in range(0, len(pending), PENDING_PER_PART):
-            if start:
-                yield
-            keys = pending[start : start + PENDING_PER_PART]
-            sent, forgotten = session.update(self._changes(keys, held_back, now_ms))
-            to_send += sent
-            to_forget += forgotten
+        held_back = slow if context.quotas.follower.is_exceeded(now_ms) else {}
+        pending, self._pending = self._pending | slow, {}
+        to_send, to_forget = session.update(self._changes(pending, held_back, now_ms))
         if session.is_full:
             to_send, to_forget = list(session.partitions), []
-        if not self.states or not (session.partitions or to_forget):
+        if not session.partitions and not to_forget:
             return None
         epoch, config, _ = request_of
         fetch = endpoint.fetch_request(

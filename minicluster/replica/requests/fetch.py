@@ -23,10 +23,8 @@ Source:     KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from minicluster.protocol import ErrorCode, encode
@@ -37,11 +35,9 @@ from minicluster.replica.requests.read_from_log import (
     NO_RECORDS,
     FetchedPartition,
     FetchParams,
-    LogReadResults,
     read_from_log,
 )
 from minicluster.replica.sessions.fetch_session import (
-    CachedPartition,
     FetchContext,
     PartitionKey,
     new_context,
@@ -58,13 +54,12 @@ READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)  # IsolationLevel.forId takes no other one
 
 _SIZE_OF_LENGTH = 4
-PARTITIONS_PER_PART = 1_000  # some 20 ms of the processor
 
 
 def handle_fetch(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
-) -> Iterator[None]:
-    """Respond to a fetch or let it wait: a part of it with each next().
+) -> None:
+    """Respond to a fetch, now or later.
 
     Partitions that are not in the metadata are rejected before the others are read, and do not keep
     a fetch from waiting: otherwise a session with one deleted topic would be answered at once, over
@@ -78,16 +73,10 @@ def handle_fetch(
         return
     params = _params(state, request, version)
     uses_topic_ids = version >= TOPIC_IDS_FROM
-    named: dict[PartitionKey, CachedPartition] = {}
-    each = partitions_of(request, uses_topic_ids, state.topic_name)
-    for number, (key, cached) in enumerate(each, 1):
-        named[key] = cached
-        if number % PARTITIONS_PER_PART == 0:
-            yield
     context = new_context(
         state.fetch_sessions,
         request,
-        named,
+        partitions_of(request, uses_topic_ids, state.topic_name),
         uses_topic_ids=uses_topic_ids,
         follower=(params.replica_id, params.broker_epoch) if params.is_from_follower else None,
         name_of=state.topic_name,
@@ -98,34 +87,30 @@ def handle_fetch(
     session = context.session
     wanted: list[FetchedPartition] = []
     unknown: dict[PartitionKey, Any] = {}
-    for number, (key, partition) in enumerate(context.partitions.items(), 1):
+    for key, partition in context.partitions.items():
         if partition.topic is None:
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_ID)
         elif not state.is_known(partition.topic, partition.data.partition):
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             wanted.append(FetchedPartition.of_session(key, partition))
-        if number % PARTITIONS_PER_PART == 0:
-            yield
     if wanted and request.isolation_level not in ISOLATION_LEVELS:
         _fail(state, token, request, version)
         return
     respond = partial(_respond, state, token, context, params, unknown)
     # The first read counts as the follower's progress, even if the fetch then waits: the high
     # watermark moves when the offset is known, not when there is something to send.
-    results = LogReadResults()
-    yield from read_from_log(state, params, wanted, results, now_ms)
+    results = read_from_log(state, params, wanted, now_ms)
     if (
         results.responds_at_once
         or not (wanted or (session is not None and session.skipped))
         or params.max_wait_ms <= 0
         or results.size >= params.min_bytes
     ):
-        yield from respond(results.data, now_ms)
+        respond(results.data, now_ms)
         return
     deadline_ms = now_ms + params.max_wait_ms
-    delayed = DelayedFetch(state, params, wanted, results, respond, deadline_ms)
-    yield from delayed.wait(session, unknown, now_ms)
+    DelayedFetch(state, params, wanted, results, respond, deadline_ms).wait(session, now_ms)
 
 
 def _fail(state: ReplicaManagerState, token: Any, request: Any, version: int) -> None:
@@ -166,11 +151,8 @@ def _respond(
     unknown: dict[PartitionKey, Any],
     read: dict[PartitionKey, Any],
     now_ms: int,
-) -> Iterator[None]:
-    """Respond with what was read, then with the partitions that are not known.
-
-    The session takes all of it at once: another request may come between two parts.
-    """
+) -> None:
+    """Respond with what was read, then with the partitions that are not known."""
     endpoints: tuple[Any, ...] = ()
     if not params.is_from_follower:
         leaders = dict.fromkeys(data.current_leader.leader_id for data in read.values())
@@ -178,15 +160,12 @@ def _respond(
             FetchResponse.NodeEndpoint(node_id=n, host=e.host, port=e.port, rack=rack)
             for n, e, rack in state.endpoints(leaders)
         )
-    if len(read) > PARTITIONS_PER_PART:
-        yield
-        if not params.is_from_follower:
-            read = _with_newest_ends(state, context, read)
     response = context.response({**read, **unknown} if unknown else read, endpoints, now_ms)
     if params.is_from_follower:
         _count_throttled(state, params, response, now_ms)
-    if read and params.is_from_follower:
-        yield from _skip_unchanged(state, response.session_id, read)
+        session = state.fetch_sessions.find(response.session_id)
+        if session is not None:
+            skip_unchanged(state, session, read)
     state.respond(token, response)
 
 
@@ -215,40 +194,3 @@ def _count_throttled(
             topics.append(replace(topic, partitions=throttled))
     counted = encode(replace(response, responses=tuple(topics)), params.version)
     quota.record(_SIZE_OF_LENGTH + len(counted), now_ms)
-
-
-def _with_newest_ends(
-    state: ReplicaManagerState, context: FetchContext, read: dict[PartitionKey, Any]
-) -> dict[PartitionKey, Any]:
-    """What was read in parts, with the high watermarks of now.
-
-    Else a client could see one go back, behind a response that left while this one was read.
-    """
-    session = context.session
-    partitions = context.partitions if session is None else session.partitions
-    newest: dict[PartitionKey, Any] = {}
-    for key, data in read.items():
-        topic = partitions[key].topic if key in partitions else None
-        local = None if topic is None else state.local_named(topic, key[1])
-        if local is None or local.high_watermark <= data.high_watermark:
-            continue
-        if local.is_leader and data.error_code == ErrorCode.NONE:
-            newest[key] = replace(data, high_watermark=local.high_watermark)
-    return {**read, **newest} if newest else read
-
-
-def _skip_unchanged(
-    state: ReplicaManagerState, session_id: int, read: dict[PartitionKey, Any]
-) -> Iterator[None]:
-    session = state.fetch_sessions.find(session_id)
-    epoch = None if session is None else session.epoch
-    each = iter(read.items())
-    while part := dict(islice(each, PARTITIONS_PER_PART)):
-        # The follower has given up this request, and another one reads the session already.
-        if session is None or session.epoch != epoch:
-            return
-        if state.fetch_sessions.find(session_id) is not session:
-            return
-        skip_unchanged(state, session, part)
-        if len(part) == PARTITIONS_PER_PART:
-            yield

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from minicluster.effects import Work
 from minicluster.java_order import (
     concurrent_map_order,
     scala_trie_order,
@@ -27,7 +26,6 @@ from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 #             volume (KIP-827), v5 the cordoned directories (KIP-1066).
 # Source:     KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs.
 
-LOGS_PER_PART = 2_000  # some 10 ms of the processor
 _INVALID_OFFSET_LAG = -1
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -35,11 +33,9 @@ Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
 def handle_describe_log_dirs(
     state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
-) -> Work[None]:
+) -> None:
     """Describe every directory, with the requested partitions in it; null requests all.
 
-    Shapes:  a part of many logs with each next(); of logs that grow meanwhile the response has the
-             size of their moment, as in Kafka.
     Errors:  per directory KAFKA_STORAGE_ERROR.
     """
     wanted = None
@@ -49,14 +45,12 @@ def handle_describe_log_dirs(
     cordoned = state.cordoned_directories
     online = state.store.online_directories
     usable_bytes = state.store.usable_bytes
-    logs = yield from _in_order_of_maps(state)
+    logs = _in_order_of_maps(state)
     results = []
     for name, directory in names.items():
         if directory in online:
             is_cordoned = directory in cordoned
-            result = yield from _directory(
-                state, name, directory, logs, wanted, is_cordoned, usable_bytes
-            )
+            result = _directory(state, name, directory, logs, wanted, is_cordoned, usable_bytes)
         else:
             result = Result(log_dir=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, topics=())
         results.append(result)
@@ -71,21 +65,19 @@ def _directory(
     wanted: set[tuple[str, int]] | None,
     is_cordoned: bool,
     usable_bytes: int,
-) -> Work[Any]:
+) -> Any:
     topics: dict[str, list[StoredLog]] = {}
     for stored in logs:
         if stored.directory == directory:
             topics.setdefault(stored.topic, []).append(stored)
-    described: dict[str, list[Any]] = {}
-    count = 0
-    for topic in scala_trie_order(topics, string_hash):
-        described[topic] = []
-        for stored in topics[topic]:
-            if wanted is None or (topic, stored.index) in wanted:
-                described[topic].append(_partition(state, stored))
-                count += 1
-                if count % LOGS_PER_PART == 0:
-                    yield
+    described = {
+        topic: [
+            _partition(state, stored)
+            for stored in topics[topic]
+            if wanted is None or (topic, stored.index) in wanted
+        ]
+        for topic in scala_trie_order(topics, string_hash)
+    }
     return Result(
         log_dir=name,
         topics=tuple(
@@ -99,23 +91,20 @@ def _directory(
     )
 
 
-def _in_order_of_maps(state: ReplicaManagerState) -> Work[list[StoredLog]]:
+def _in_order_of_maps(state: ReplicaManagerState) -> list[StoredLog]:
     """The logs, then those that are still copied, each in the order of their map.
 
     Source:  LogManager.allLogs.
     """
     current: dict[tuple[str, int], StoredLog] = {}
     copied: dict[tuple[str, int], StoredLog] = {}
-    for count, log in enumerate(state.store.stored_logs(), 1):
+    for log in state.store.stored_logs():
         (copied if log.is_future else current)[log.topic, log.index] = log
-        if count % LOGS_PER_PART == 0:
-            yield
-    ordered = []
-    for logs in (current, copied):
-        ordered += [logs[key] for key in concurrent_map_order(logs, topic_partition_hash)]
-        if len(logs) > LOGS_PER_PART:
-            yield
-    return ordered
+    return [
+        logs[key]
+        for logs in (current, copied)
+        for key in concurrent_map_order(logs, topic_partition_hash)
+    ]
 
 
 def _partition(state: ReplicaManagerState, stored: StoredLog) -> Any:

@@ -27,10 +27,6 @@ class DelayedOperation(ABC):
     def try_complete(self, now_ms: int) -> bool:
         """Check if the operation can complete now."""
 
-    def try_complete_on(self, key: Key, now_ms: int) -> bool:
-        """Check if the operation can complete now that a partition has changed."""
-        return self.try_complete(now_ms)
-
     @abstractmethod
     def on_complete(self, now_ms: int) -> None:
         """Respond: the operation can complete, or its deadline has passed."""
@@ -100,16 +96,9 @@ class Purgatory:
         # A copy, and each looked up again: completing one may complete, or add, others.
         for number in sorted(watchers):  # the one that has waited longest is first
             entry = self._operations.get(number)
-            if entry is not None and entry[0].try_complete_on(key, now_ms):
+            if entry is not None and entry[0].try_complete(now_ms):
                 self._remove(number)
                 entry[0].on_complete(now_ms)
-
-    def complete_if_possible(self, number: int, now_ms: int) -> None:
-        """Complete an operation that waits still, if it can complete."""
-        entry = self._operations.get(number)
-        if entry is not None and entry[0].try_complete(now_ms):
-            self._remove(number)
-            entry[0].on_complete(now_ms)
 
     def on_timer(self, now_ms: int) -> None:
         """Expire what is due and set the next timer."""

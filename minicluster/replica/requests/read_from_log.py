@@ -12,7 +12,6 @@ Source:     ReplicaManager.readFromLog, findPreferredReadReplica, shouldLeaderTh
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +33,6 @@ _STORAGE_ERROR_FROM = 6
 NO_RECORDS = Records()
 _NOT_DIVERGING = FetchResponse.EpochEndOffset()
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-PARTITIONS_PER_PART = 400  # some 8 ms of the processor, 25 where each read changes an ISR
-EFFECTS_PER_PART = 250  # some 10 to 15 ms with the trace and the live rules
 
 
 # --- what is fetched ----------------------------------------------------------------------------
@@ -135,23 +132,17 @@ def read_from_log(
     state: ReplicaManagerState,
     params: FetchParams,
     wanted: list[FetchedPartition],
-    results: LogReadResults,
     now_ms: int,
     *,
     from_purgatory: bool = False,
-) -> Iterator[None]:
+) -> LogReadResults:
     """Read each partition, within what the partitions before it have left of the limit in bytes.
 
     The first batch of all is read whole whatever its size, so that a fetch makes progress (KIP-74).
-    A read by which a high watermark moves may complete requests of thousands of partitions, so that
-    a part ends by its effects as well.
     """
-    left, read = params.max_bytes, 0
+    results = LogReadResults()
+    left = params.max_bytes
     for item in wanted:
-        if read >= PARTITIONS_PER_PART or len(state.effects) >= EFFECTS_PER_PART:
-            yield
-            read = 0
-        read += 1
         try:
             partition = item.local(state)
             replica = preferred_read_replica(state, partition, params, item.data, now_ms)
@@ -177,6 +168,7 @@ def read_from_log(
         # wait for bytes, it would fall behind by the whole wait.
         results.responds_at_once |= info.diverging_epoch is not None or replica is not None
         results.data[item.key] = _data(params, item, info, records, replica)
+    return results
 
 
 def is_held_back(

@@ -515,16 +515,16 @@ def new_context(
     return IncrementalFetchContext(session, request.session_epoch)
 
 
-def partitions_of(
-    request: Any, uses_topic_ids: bool, name_of: NameOf
-) -> Iterator[tuple[PartitionKey, CachedPartition]]:
+def partitions_of(request: Any, uses_topic_ids: bool, name_of: NameOf) -> Wanted:
     """The partitions that a request names; of one that comes twice the last counts."""
+    partitions: Wanted = {}
     for topic in request.topics:
         name = name_of(topic.topic_id) if uses_topic_ids else topic.topic
         topic_id = topic.topic_id if uses_topic_ids else ZERO_UUID
         for data in topic.partitions:
             key = (topic_id.int if uses_topic_ids else topic.topic, data.partition)
-            yield key, CachedPartition(name, topic_id, data)
+            partitions[key] = CachedPartition(name, topic_id, data)
+    return partitions
 
 
 def _forgotten(request: Any, uses_topic_ids: bool) -> Iterator[PartitionKey]:

@@ -127,9 +127,6 @@ class BrokerView:
         return fetch_epoch is not None and fetch_epoch in (NO_BROKER_EPOCH, broker.epoch)
 
 
-_ENDED = object()  # of a work
-
-
 # --- the context --------------------------------------------------------------------------------
 
 
@@ -149,8 +146,7 @@ class BrokerContext:
 
     Shapes:  ``alter_partition_manager`` is set once, by the owner of the context, before the first
              partition is made. ``unwritten``: partitions whose high watermark may differ from the
-             one on disk; ``isr_unchecked``: those whose ISR may have to change with time. begun:
-             works that are carried on after this input; each next() is a part.
+             one on disk; ``isr_unchecked``: those whose ISR may have to change with time.
     """
 
     alter_partition_manager: SubmitsAlterPartition
@@ -178,7 +174,6 @@ class BrokerContext:
         self.unwritten: dict[HasHighWatermark, None] = {}
         self.isr_unchecked: dict[object, None] = {}
         self.effects: list[Effect] = []
-        self.begun: list[Iterator[None]] = []
         self.delayed = DelayedOperations(self.effects)
 
     def date_ms(self, now_ms: int) -> int:
@@ -199,9 +194,9 @@ class BrokerContext:
         self.effects.append(Respond(token, response))
 
     def carry_out(self, work: Iterator[None]) -> None:
-        """Carry the first part of a work out, and have the others follow this input."""
-        if next(work, _ENDED) is not _ENDED:
-            self.begun.append(work)
+        """Carry a work out."""
+        for _ in work:
+            pass
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in the order in which they happened."""

@@ -20,7 +20,7 @@ Source:   KIP-497, KIP-704, KIP-903; AlterPartitionManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -42,8 +42,6 @@ from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import IsrChanges, Rules
 
 RETRY_MS = 50
-ITEMS_PER_PART = 300  # of a response: some 15 to 30 ms of the processor
-ITEMS_PER_PART_OF_REQUEST = 1_000  # some 10 ms
 TIMER = "alter-partition-retry"
 _NAMES_UNTIL = 1  # the last version that names topics by name
 _PLAIN_ISR_UNTIL = 2  # the last version without broker epochs
@@ -110,24 +108,14 @@ class AlterPartitionManager(ControllerClient):
             self._retry_at_ms.append(now_ms + RETRY_MS)
             self._set_timer()
             return
-        self.context.carry_out(self._complete_items(sent, response, now_ms))
-
-    def _complete_items(
-        self, sent: Sequence[AlterPartitionItem], response: IsrResponse, now_ms: int
-    ) -> Iterator[None]:
-        """Complete the items that have a result, a part of them with each next()."""
         results = alter_partition_results(response)
-        if len(sent) > ITEMS_PER_PART:
-            yield
-        for number, item in enumerate(sent, 1):
+        for item in sent:
             result = results.get((item.topic_id, item.partition))
             if result is None:
                 result = results.get((item.topic, item.partition))
             if result is not None:
                 _, on_complete = self._unsent.pop(self._key(item))
                 on_complete(result, now_ms)
-            if number % ITEMS_PER_PART == 0 and number < len(sent):
-                yield
         self._in_flight = None
         self._send_unsent(now_ms)
 
@@ -140,18 +128,12 @@ class AlterPartitionManager(ControllerClient):
             self._set_timer()
 
     def _send_unsent(self, now_ms: int) -> None:
-        if self._in_flight is None and self._unsent:
-            self._in_flight = self.items
-            self.context.carry_out(self._send_items(self._in_flight, now_ms))
-
-    def _send_items(self, items: Sequence[AlterPartitionItem], now_ms: int) -> Iterator[None]:
-        """Send these items in one request, which is built in parts.
-
-        What is submitted between two of them waits, as for the response.
-        """
+        if self._in_flight is not None or not self._unsent:
+            return
+        self._in_flight = self.items
         context = self.context
-        request, version = yield from alter_partition_request(
-            items,
+        request, version = alter_partition_request(
+            self._in_flight,
             broker_id=context.broker_id,
             broker_epoch=context.view.broker_epoch,
             rules=context.rules,
@@ -185,7 +167,7 @@ def alter_partition_request(
     broker_epoch: int,
     rules: Rules,
     sends_recovery_state: bool,
-) -> Generator[None, None, tuple[IsrRequest, int]]:
+) -> tuple[IsrRequest, int]:
     """The request of some items and its version; topics in order of first submission.
 
     Source:  AlterPartitionManager.buildRequest.
@@ -202,10 +184,8 @@ def alter_partition_request(
             version = _version(items, rules)
             data_of = _data_of_alter_partition(version, sends_recovery_state)
     by_topic: dict[tuple[str, UUID], list[Any]] = {}
-    for number, item in enumerate(items, 1):
+    for item in items:
         by_topic.setdefault((item.topic, item.topic_id), []).append(data_of(item))
-        if number % ITEMS_PER_PART_OF_REQUEST == 0 and number < len(items):
-            yield
     partitions = {topic: tuple(data) for topic, data in by_topic.items()}
     sender = {"broker_id": broker_id, "broker_epoch": broker_epoch}
     match rules.isr_changes_by:
