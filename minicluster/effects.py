@@ -6,25 +6,9 @@ beside their machines; the ones here are understood by every shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-T = TypeVar("T")
-Work = Generator[None, None, T]
-"""A work that may be large: each ``next()`` carries a part of it out, and it returns its result."""
-Parts = Generator[int, None, T]
-"""The same; it yields the number of elements that it has done since."""
-
-
-def whole(parts: Parts[T]) -> T:
-    """The result, all parts at once."""
-    while True:
-        try:
-            next(parts)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +43,6 @@ class Respond(Effect):
 
     token: Any
     response: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Continue(Effect):
-    """Carry the next part of a large work out, behind the inputs that have come meanwhile.
-
-    Shapes:  next_part: takes the time and returns its effects, another ``Continue`` among them
-             where it is not the last part.
-    """
-
-    next_part: Callable[[int], list[Effect]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.recording.values import value_text
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.clients.client import REQUEST_TIMEOUT_MS
+from minicluster.channel.backoff import ExponentialBackoff
+from minicluster.channel.controller_channel import is_from_inactive_controller
+from minicluster.clients.client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from minicluster.clients.produce import NUMBERLESS, produce_request
 from minicluster.log.batch import Record
 from minicluster.protocol import ErrorCode
@@ -28,15 +30,16 @@ from minicluster.protocol.messages import (
     InitProducerIdResponse,
     ProduceResponse,
 )
+from minicluster.replica.partition.leader_log import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from minicluster.scenario.actions.topics import AcksWord
 from minicluster.trace import own_value
 
 CLIENT_ID = -1
-BACKOFF_MS, BACKOFF_MAX_MS = 100, 1_000  # retry.backoff.ms, retry.backoff.max.ms
+BACKOFF = ExponentialBackoff(BACKOFF_MS, 1_000)  # retry.backoff.ms, retry.backoff.max.ms
 PRODUCE_VERSION = 9
 INIT_PRODUCER_ID_VERSION = 4
 
-_ACKS: dict[str, int] = {"0": 0, "1": 1, "all": -1}
+_ACKS: dict[str, int] = {"0": ACKS_NONE, "1": ACKS_LEADER, "all": ACKS_ALL}
 
 # After these the records were not appended; another try cannot write them twice.
 _NOT_DONE = frozenset(
@@ -244,14 +247,14 @@ class Client(ClusterActor):
     def _on_admin_response(self, operation: AdminOperation, outcome: Completion) -> None:
         if outcome.failure is not None:
             self._again(operation, outcome.failure)
-        elif has_error(outcome.response, ErrorCode.NOT_CONTROLLER):
+        elif is_from_inactive_controller(outcome.response):
             self._again(operation, "NOT_CONTROLLER")
         else:
             operation.finish(outcome.response, None)
 
     def _again(self, operation: Operation, why: str) -> None:
         """Retry after the back-off, or fail at the deadline."""
-        backoff_ms = min(BACKOFF_MAX_MS, BACKOFF_MS << min(operation.tries, 10))
+        backoff_ms = BACKOFF.backoff_ms(operation.tries)
         operation.tries += 1
         if self.now() + backoff_ms < operation.deadline_ms:
             self.after(backoff_ms, operation)
@@ -420,14 +423,3 @@ class Client(ClusterActor):
             },
         )
         operation.finish(None, error)
-
-
-def has_error(response: Any, error: ErrorCode) -> bool:
-    """True if a response or its first item carries this error."""
-    top = getattr(response, "error_code", None)
-    if top is not None:
-        return bool(top == error)
-    for name in ("topics", "responses", "results"):
-        for item in getattr(response, name, None) or ():
-            return bool(getattr(item, "error_code", 0) == error)
-    return False

@@ -46,7 +46,7 @@ from minicluster.actors.nodes.replica_manager import (
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.broker.api_state import KafkaApisConfig
-from minicluster.broker.kafka_apis import APIS, KafkaApis, ToReplicas
+from minicluster.broker.kafka_apis import APIS, KafkaApis
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -134,7 +134,6 @@ class BrokerRoles(Shell):
             **super().interpreters(),
             BrokerRegistered: self._registered,
             BrokerStateChanged: self._state_changed,
-            ToReplicas: self._to_replicas,
         }
 
     def on_start(self) -> None:
@@ -237,9 +236,6 @@ class BrokerRoles(Shell):
             if not self._waiting_for:
                 self.network.listen(self.node_id)
                 self.perform(self.lifecycle.set_ready_to_unfence(self.now()))
-
-    def _to_replicas(self, effect: ToReplicas) -> None:
-        self.replicas.deliver(effect.token)
 
 
 class Broker(BrokerRoles, QuorumShell):

@@ -12,6 +12,7 @@ from typing import Any
 from minicluster.actors.links import Packet
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
 from minicluster.coordinator.early_requests import TIMER as EARLY_TIMER
@@ -27,7 +28,6 @@ from minicluster.effects import Effect
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
 
 class Coordinators:

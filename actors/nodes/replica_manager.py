@@ -13,9 +13,10 @@ from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
-from minicluster.effects import Continue, Effect
+from minicluster.effects import Effect
 from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
@@ -30,7 +31,6 @@ from minicluster.replica.effects import (
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 
 if TYPE_CHECKING:
     from minicluster.actors.nodes.coordinators import Coordinators
@@ -230,9 +230,6 @@ class ReplicaManager(Shell):
             self._coordinate(coordinators.on_timer(name, self.now()))
         else:
             self._replicate(self.machine.on_timer(name, self.now()))
-
-    def on_continue(self, work: Continue) -> None:
-        self._coordinate(work.next_part(self.now()))
 
     def on_message(self, message: Any) -> None:
         machine, now_ms = self.machine, self.now()

@@ -127,7 +127,6 @@ class Shell(ClusterActor):
             fx.Respond: self._respond,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
-            fx.Continue: self._continue,
             fx.Trace: self._trace,
             fx.FaultHit: self._fault_hit,
             **self.interpreters(),
@@ -137,7 +136,6 @@ class Shell(ClusterActor):
             Completion: self.on_response,
             Wakeup: self._wakeup,
             ClockChanged: self._clock_changed,
-            fx.Continue: self.on_continue,
         }
 
     def now(self) -> int:
@@ -160,10 +158,6 @@ class Shell(ClusterActor):
     def on_wakeup(self, name: str) -> None:
         """Handle a timer that has fired."""
         raise NotImplementedError(f"{self.name} sets no timers")
-
-    def on_continue(self, work: fx.Continue) -> None:
-        """Carry the next part of a large work out."""
-        self.perform(work.next_part(self.now()))
 
     def on_message(self, message: Any) -> None:
         """Handle a message of another actor of this node."""
@@ -259,9 +253,6 @@ class Shell(ClusterActor):
         before = self._timers.pop(timer.name, None)
         if before is not None:
             before.actor = None
-
-    def _continue(self, work: fx.Continue) -> None:
-        self.deliver(work)  # behind what has come meanwhile
 
     def _trace(self, effect: fx.Trace) -> None:
         self.recorder.trace(effect.table, effect.row)

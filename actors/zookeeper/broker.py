@@ -38,7 +38,7 @@ from minicluster.actors.zookeeper.replica_manager import (
     ZkReplicaManager,
 )
 from minicluster.broker.api_state import KafkaApisConfig, OnZooKeeper
-from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
+from minicluster.broker.kafka_apis import KafkaApis
 from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.metadata.topic_partition import TopicPartition
@@ -187,7 +187,6 @@ class ZkBroker(Shell):
             SessionOpened: self._opened,
             SessionExpired: self._expired,
             Results: self._results,
-            ToReplicas: lambda effect: self.replicas.deliver(effect.token),
             LeadershipsMoved: lambda _: self.replicas.deliver(EndReplicas()),
         }
 

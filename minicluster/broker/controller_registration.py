@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from minicluster.channel.backoff import ExponentialBackoff
+from minicluster.channel.controller_channel import (
+    ControllerChannel,
+    CorrelationIds,
+)
 from minicluster.effects import Effect, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import MetadataVersion
@@ -21,13 +26,9 @@ from minicluster.protocol.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from minicluster.replica.to_controller.controller_channel import (
-    ControllerChannel,
-    CorrelationIds,
-)
 
 RETRY_TIMER = "controller-registration"
-BACKOFF_FIRST_MS, BACKOFF_MAX_MS = 100, 120_000
+BACKOFF = ExponentialBackoff(100, 120_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ class ControllerRegistrationManager:
             if response is not None and response.error_code == ErrorCode.NONE:
                 self._failures = 0
             else:
-                wait_ms = min(BACKOFF_FIRST_MS << self._failures, BACKOFF_MAX_MS)
+                wait_ms = BACKOFF.backoff_ms(self._failures)
                 self._failures += 1
                 effects.append(SetTimer(RETRY_TIMER, now_ms + wait_ms))
         return effects

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minicluster.channel.controller_channel import is_from_inactive_controller
 from minicluster.protocol import ErrorCode, ProtocolError, decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
-from minicluster.replica.to_controller.controller_channel import is_from_inactive_controller
 
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
 _KEY_AND_VERSION = 4

@@ -1,9 +1,8 @@
 """The APIs of a broker, and the machine that serves them.
 
     own:        what a module of ``requests/`` responds from the published image
-    replicas:   what the replica manager has a handler for                     (ToReplicas)
-    coordinates: what a coordinator beside it has a handler for                (ToReplicas)
     forwarded:  what is declared forwardable, to the active controller
+    others:     what the replica manager or a coordinator beside it handles never comes here
 
 ``APIS`` is read from the tables of those who handle the requests. Leaves out: authorization,
 quotas.
@@ -43,6 +42,10 @@ from minicluster.broker.requests.security import (
     reject_delegation_tokens,
     reject_sasl,
 )
+from minicluster.channel.controller_channel import (
+    ControllerChannel,
+    CorrelationIds,
+)
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.coordinator.internal_topics import creatable_topic
@@ -54,24 +57,11 @@ from minicluster.protocol.api import advertised_versions, highest_version
 from minicluster.protocol.api_keys import APIS as DECLARED
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
-from minicluster.replica.to_controller.controller_channel import (
-    ControllerChannel,
-    CorrelationIds,
-)
 from minicluster.rules import Rules
 
 FORWARDING_TIMEOUT_MS = 60_000
 CREATE_TOPICS_TIMEOUT_MS: int = broker_default("request.timeout.ms")
 AUTO_CREATE_TOPICS = "auto.create.topics.enable"
-
-
-@dataclass(frozen=True, slots=True)
-class ToReplicas(Effect):
-    """Give this request to the broker's replica manager, or to a coordinator beside it."""
-
-    token: Any
-    request: Any
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class KafkaApis:
 
     Inputs:  ``on_metadata``, ``on_request``, ``on_response``, ``on_failure``, ``on_timer``; and
              ``channel.on_controller``.
-    Effects: Respond, ToReplicas, Send (to the active controller), SetTimer and CancelTimer
+    Effects: Respond, Send (to the active controller), SetTimer and CancelTimer
              (``forwarding-channel``).
     """
 
@@ -123,11 +113,11 @@ class KafkaApis:
 
     def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond, or forward the request; the token identifies the client."""
-        api = APIS.get(type(request))
-        if api is None:
+        handle = HANDLERS.get(type(request))
+        if handle is None:
             rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
             return [Respond(token, rejection)]
-        return api.serve(self, token, request, version, now_ms)
+        return handle(self, token, request, version, now_ms)
 
     def on_response(self, correlation_id: int, response: Any, now_ms: int) -> list[Effect]:
         """The controller responded to what was sent."""
@@ -150,10 +140,6 @@ class KafkaApis:
     def forward(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Pass a request on to the active controller (KIP-590)."""
         return self.channel.submit(_OfClient(token), request, version, now_ms, client=token)
-
-    def to_replicas(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Pass a request on to the replica manager."""
-        return [ToReplicas(token, request, version)]
 
     def alter_configs(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Forward what this broker does not reject itself."""
@@ -224,42 +210,39 @@ class KafkaApis:
 
 
 _MADE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-Serve = Callable[[KafkaApis, Any, Any, int, int], list[Effect]]
+Handler = Callable[[KafkaApis, Any, Any, int, int], list[Effect]]
 FromImage = Callable[[ApiState, Any, int, int], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
-    """The handling of one request; ``way`` is a word for the coverage page."""
-
-    serve: Serve
-    way: str
-
-
-def _from_image(respond: FromImage) -> Api:
-    def serve(apis: KafkaApis, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
+def _from_image(respond: FromImage) -> Handler:
+    def handle(
+        apis: KafkaApis, token: Any, request: Any, version: int, now_ms: int
+    ) -> list[Effect]:
         return [Respond(token, respond(apis.state, request, version, now_ms))]
 
-    return Api(serve, "responds")
+    return handle
 
 
-FORWARDS = "forwards"
-_FORWARDED = Api(KafkaApis.forward, FORWARDS)
-_REPLICAS = Api(KafkaApis.to_replicas, "replicas")
-_COORDINATOR = Api(KafkaApis.to_replicas, "coordinates")
+# Brokers send it to the controller themselves; no broker takes it from a client.
+_OF_BROKERS_ONLY = m.AllocateProducerIdsRequest
 
-_OWN: Mapping[type[Message], Api] = {
-    m.MetadataRequest: Api(KafkaApis.metadata, "responds"),
-    m.FindCoordinatorRequest: Api(KafkaApis.find_coordinator, "responds"),
-    m.ApiVersionsRequest: Api(KafkaApis.api_versions, "responds"),
+HANDLERS: Mapping[type[Message], Handler] = {
+    **{
+        api.request: KafkaApis.forward
+        for api in DECLARED.values()
+        if api.forwardable and api.request is not _OF_BROKERS_ONLY
+    },
+    m.AlterConfigsRequest: KafkaApis.alter_configs,
+    m.IncrementalAlterConfigsRequest: KafkaApis.alter_configs,
+    m.MetadataRequest: KafkaApis.metadata,
+    m.FindCoordinatorRequest: KafkaApis.find_coordinator,
+    m.ApiVersionsRequest: KafkaApis.api_versions,
     m.SaslHandshakeRequest: _from_image(reject_sasl),
     m.SaslAuthenticateRequest: _from_image(reject_sasl),
     m.DescribeAclsRequest: _from_image(reject_acls),
     m.CreateAclsRequest: _from_image(reject_acls),
     m.DeleteAclsRequest: _from_image(reject_acls),
     m.DescribeConfigsRequest: _from_image(describe_configs),
-    m.AlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
-    m.IncrementalAlterConfigsRequest: Api(KafkaApis.alter_configs, FORWARDS),
     m.CreateDelegationTokenRequest: _from_image(reject_delegation_tokens),
     m.RenewDelegationTokenRequest: _from_image(reject_delegation_tokens),
     m.ExpireDelegationTokenRequest: _from_image(reject_delegation_tokens),
@@ -270,22 +253,16 @@ _OWN: Mapping[type[Message], Api] = {
     m.ListConfigResourcesRequest: _from_image(list_config_resources),
     m.DescribeTopicPartitionsRequest: _from_image(describe_topic_partitions),
 }
-"""The APIs that this machine serves itself."""
+"""The requests that come to this machine."""
 
-# Brokers send it to the controller themselves; no broker takes it from a client.
-_OF_BROKERS_ONLY = m.AllocateProducerIdsRequest
+FORWARDED: frozenset[type[Message]] = frozenset(
+    request
+    for request, handle in HANDLERS.items()
+    if handle in (KafkaApis.forward, KafkaApis.alter_configs)
+)
+"""The requests that go on to the active controller."""
 
-APIS: Mapping[type[Message], Api] = {
-    **{
-        api.request: _FORWARDED
-        for api in DECLARED.values()
-        if api.forwardable and api.request is not _OF_BROKERS_ONLY
-    },
-    **dict.fromkeys(REPLICA_HANDLERS, _REPLICAS),
-    **dict.fromkeys(COORDINATOR_APIS, _COORDINATOR),
-    m.WriteTxnMarkersRequest: _REPLICAS,
-    **_OWN,
-}
+APIS: frozenset[type[Message]] = frozenset({*HANDLERS, *REPLICA_HANDLERS, *COORDINATOR_APIS})
 """Every API of a broker. What is not in it is not advertised."""
 
 

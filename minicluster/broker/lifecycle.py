@@ -31,6 +31,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from minicluster.channel.backoff import ExponentialBackoff
+from minicluster.channel.controller_channel import (
+    ControllerChannel,
+    CorrelationIds,
+)
 from minicluster.configs.views import broker_config
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
@@ -40,10 +45,6 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
-from minicluster.replica.to_controller.controller_channel import (
-    ControllerChannel,
-    CorrelationIds,
-)
 from minicluster.rules import Rules
 
 CAUGHT_UP_DELAY_MS = 10
@@ -396,9 +397,9 @@ class BrokerLifecycle:
         self._next_immediate = False  # what was due at once waits as well
         if not self.rules.broker_retry_backs_off:
             return self._schedule(self.config.heartbeat_interval_ms, now_ms)
-        backoff_ms = BACKOFF_FIRST_MS << min(self._failures, 30)
+        backoff = ExponentialBackoff(BACKOFF_FIRST_MS, self.config.session_timeout_ms)
         self._failures += 1
-        return self._schedule(min(backoff_ms, self.config.session_timeout_ms), now_ms)
+        return self._schedule(backoff.backoff_ms(self._failures - 1), now_ms)
 
     def _directory_deadline(self, now_ms: int) -> list[Effect]:
         if not self._dir_deadlines:

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.effects import CancelTimer, Effect, SetTimer
 from minicluster.faults import Faults
 from minicluster.metadata.image.configs import BROKER, TOPIC
@@ -65,7 +66,6 @@ from minicluster.replica.requests.log_dirs import (
 from minicluster.replica.requests.produce import handle_produce
 from minicluster.replica.state.broker_context import BrokerView
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
 

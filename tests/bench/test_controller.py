@@ -18,7 +18,6 @@ import pytest
 from minicluster.controller.effects import Append, ControllerRespond
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
-from minicluster.effects import Continue
 from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.metadata.bootstrap import bootstrap_records
@@ -126,8 +125,6 @@ class Controller:
                 self.end += len(effect.records)
             elif isinstance(effect, ControllerRespond):
                 response = effect.response
-            elif isinstance(effect, Continue):
-                return self.take(effect.next_part(0))
         if response is None and effects:
             for effect in self.machine.on_committed(self.end, 0):
                 response = effect.response if isinstance(effect, ControllerRespond) else response

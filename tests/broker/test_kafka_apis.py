@@ -9,9 +9,8 @@ import pytest
 
 from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.kafka_apis import (
-    APIS,
+    HANDLERS,
     KafkaApis,
-    ToReplicas,
     supported_versions,
 )
 from minicluster.effects import Effect, Respond, Send, SetTimer
@@ -24,11 +23,9 @@ from minicluster.protocol.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     ElectLeadersRequest,
-    FetchRequest,
     IncrementalAlterConfigsRequest,
     MetadataRequest,
     MetadataResponse,
-    ProduceRequest,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
@@ -229,12 +226,6 @@ def test_3_9_has_groups_of_kip_848_in_their_first_version_only() -> None:
         assert (offered[68], offered[69]) == (versions, versions)
 
 
-@pytest.mark.parametrize("request_class", [ProduceRequest, FetchRequest])
-def test_the_data_plane_goes_to_the_replica_manager(request_class: Any) -> None:
-    request = request_class()
-    assert Story().request(request, 9) == [ToReplicas("who", request, 9)]
-
-
 def test_administration_goes_to_the_active_controller_and_its_response_comes_back() -> None:
     story = Story()
     request = CreateTopicsRequest(timeout_ms=1_000)
@@ -283,7 +274,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind, api in APIS.items() if api.serve is KafkaApis.forward]
+    "kind", [kind for kind, handle in HANDLERS.items() if handle is KafkaApis.forward]
 )
 def test_every_forwarded_request_times_out_after_a_minute_without_a_controller(kind: Any) -> None:
     for version in kind.valid_versions:

@@ -10,11 +10,13 @@ from pathlib import Path
 from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller.controller_apis import CONTROLLER_APIS
+from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.metadata.image import metadata_image as image
 from minicluster.protocol.api import Api
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import handlers as quorum_handlers
+from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
 from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
@@ -71,8 +73,7 @@ def _apis() -> str:
     rows = []
     for key, api in APIS.items():
         name = api.request.__name__
-        by_broker = client_api.APIS.get(api.request)
-        broker = "" if by_broker is None else by_broker.way
+        broker = _on_brokers(api)
         by_controller = "decides" if name in controller else on_controllers.get(name, "")
         by_quorum = "responds" if name in quorum else ""
         zookeeper = _on_zookeeper(api)
@@ -86,6 +87,16 @@ def _apis() -> str:
     counts = {state: sum(row[7] == state for row in rows) for state in (DONE, PARTLY, NOT)}
     head = ("key", "API", "versions", "controller", "broker", "quorum", "ZooKeeper", "state", "")
     return _sum(counts, "APIs") + "\n\n" + table(head, rows)
+
+
+def _on_brokers(api: Api) -> str:
+    if api.request in REPLICA_HANDLERS:
+        return "replicas"
+    if api.request in COORDINATOR_APIS:
+        return "coordinates"
+    if api.request in client_api.FORWARDED:
+        return "forwards"
+    return "responds" if api.request in client_api.HANDLERS else ""
 
 
 def _on_zookeeper(api: Api) -> str:

@@ -37,12 +37,14 @@ MAY_IMPORT = {
     "log": ("protocol",),
     "metadata": ("protocol", "log"),
     "configs": ("protocol",),
+    "channel": ("protocol", "configs"),
     "controller": ("protocol", "log", "metadata", "configs"),
     "quorum": ("protocol", "log", "metadata", "configs"),
-    "replica": ("protocol", "log", "metadata", "configs"),
-    "coordinator": ("protocol", "log", "metadata", "configs", "replica"),
+    "replica": ("protocol", "log", "metadata", "configs", "channel"),
+    "coordinator": ("protocol", "log", "metadata", "configs", "channel", "replica"),
     "broker": (
-        "protocol", "log", "metadata", "configs", "controller", "quorum", "replica", "coordinator",
+        "protocol", "log", "metadata", "configs", "channel", "controller", "quorum", "replica",
+        "coordinator",
     ),
     "clients": ("protocol", "log"),
     "scenario": ("protocol", "log", "metadata", "configs", "controller", "quorum", "replica"),
@@ -53,15 +55,15 @@ MAY_IMPORT = {
     ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "actors": (
-        "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
-        "coordinator", "broker", "clients", "scenario", "zoo", "verify",
+        "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
+        "replica", "coordinator", "broker", "clients", "scenario", "zoo", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
-    "protocol", "log", "metadata", "configs", "zookeeper", "controller", "quorum", "replica",
-    "coordinator", "broker", "clients", "scenario", "zoo",
+    "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
+    "replica", "coordinator", "broker", "clients", "scenario", "zoo",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

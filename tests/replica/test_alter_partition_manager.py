@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from minicluster.channel.backoff import RETRY_BACKOFF_MS
 from minicluster.effects import Send
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
-from minicluster.replica.to_controller.alter_partition_manager import RETRY_MS
 from minicluster.rules import Rules
 from tests.replica.manager_kit import NOW_MS, ManagerKit
 
@@ -166,11 +166,11 @@ def test_g09_after_a_top_level_error_or_no_response_all_is_sent_again_50_ms_late
     kit.submit(first)
     failed = None if error is None else AlterPartitionResponse(error_code=error)
     assert kit.respond(failed) == []
-    assert kit.timers_ms == [NOW_MS + RETRY_MS]
+    assert kit.timers_ms == [NOW_MS + RETRY_BACKOFF_MS]
     assert kit.manager.items == (first,)
-    assert kit.wake(NOW_MS + RETRY_MS - 1) == []
+    assert kit.wake(NOW_MS + RETRY_BACKOFF_MS - 1) == []
     kit.register(202)
-    (send,) = kit.wake(NOW_MS + RETRY_MS)
+    (send,) = kit.wake(NOW_MS + RETRY_BACKOFF_MS)
     assert send.request.broker_epoch == 202, "the epoch is that of when the request leaves"
     assert kit.respond(response((first, NONE))) == []
     assert kit.manager.items == ()
@@ -181,7 +181,7 @@ def test_g09_a_submit_sends_sooner_than_the_timer() -> None:
     kit.submit(item(0))
     kit.respond(None)
     assert partitions(kit.submit(item(1))) == [0, 1]
-    assert kit.wake(NOW_MS + RETRY_MS) == []
+    assert kit.wake(NOW_MS + RETRY_BACKOFF_MS) == []
 
 
 def test_each_failure_has_its_own_time_to_try_again() -> None:
@@ -190,10 +190,10 @@ def test_each_failure_has_its_own_time_to_try_again() -> None:
     kit.respond(None)
     kit.submit(item(1))
     kit.respond(None, NOW_MS + 20)
-    assert kit.timers_ms == [NOW_MS + RETRY_MS]
-    assert partitions(kit.wake(NOW_MS + RETRY_MS)) == [0, 1]
-    assert kit.timers_ms == [NOW_MS + RETRY_MS + 20]
-    assert kit.wake(NOW_MS + RETRY_MS + 20) == []
+    assert kit.timers_ms == [NOW_MS + RETRY_BACKOFF_MS]
+    assert partitions(kit.wake(NOW_MS + RETRY_BACKOFF_MS)) == [0, 1]
+    assert kit.timers_ms == [NOW_MS + RETRY_BACKOFF_MS + 20]
+    assert kit.wake(NOW_MS + RETRY_BACKOFF_MS + 20) == []
 
 
 @pytest.mark.parametrize(

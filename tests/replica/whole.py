@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minicluster.broker.api_state import KafkaApisConfig
-from minicluster.broker.kafka_apis import KafkaApis, ToReplicas
+from minicluster.broker.kafka_apis import KafkaApis
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -18,6 +18,7 @@ from minicluster.broker.lifecycle import (
     BrokerStateChanged,
     LifecycleConfig,
 )
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.controller.effects import Append
 from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
@@ -41,8 +42,8 @@ from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateReq
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import DirectoryFailed
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 from tests.replica.memory_disk import MemoryDisk
 
@@ -285,13 +286,6 @@ class Whole:
                     self._timers[(node, effect.name)] = effect.at_ms
                 case CancelTimer():
                     self._timers.pop((node, effect.name), None)
-                case ToReplicas():
-                    self.see(
-                        node,
-                        self.brokers[node].replicas.on_request(
-                            effect.token, effect.request, effect.version, self.now_ms
-                        ),
-                    )
                 case BrokerRegistered():
                     self.brokers[node].replicas.on_broker_epoch(effect.broker_epoch)
                 case BrokerStateChanged():
@@ -406,5 +400,7 @@ class Whole:
                 effects, then, self.after_response = [], self.after_response, None
                 then()
         else:
-            effects = self.brokers[node].apis.on_request(receive, request, version, self.now_ms)
+            broker = self.brokers[node]
+            machine = broker.replicas if type(request) in REPLICA_HANDLERS else broker.apis
+            effects = machine.on_request(receive, request, version, self.now_ms)
         self.see(node, effects)

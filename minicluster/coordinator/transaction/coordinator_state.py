@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minicluster.channel.controller_channel import ControllerChannel, CorrelationIds
 from minicluster.coordinator.internal_topics import partition_count
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
@@ -28,7 +29,6 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
-from minicluster.replica.to_controller.controller_channel import ControllerChannel, CorrelationIds
 from minicluster.rules import Rules
 
 TIMER = "transaction-coordinator"

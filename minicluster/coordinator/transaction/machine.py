@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.coordinator.apis import TRANSACTION_APIS, load
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import follow_leadership
@@ -38,7 +39,6 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
 Handler = Callable[[CoordinatorState, Any, Any, int, int], None]

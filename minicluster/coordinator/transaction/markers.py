@@ -8,7 +8,7 @@
 A partition that was deleted needs no marker. A marker that is rejected because of its epochs ends
 the sending: another coordinator, or another transaction, has taken over.
 
-Kafka's sender tries at once what a leader could not write; here it waits for ``RETRY_MS``.
+Kafka's sender tries at once what a leader could not write; here it waits a little.
 Otherwise, a simulated network would carry thousands of requests until a leader is known.
 
 Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler,
@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from minicluster.channel.backoff import RETRY_BACKOFF_MS
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.coordinator.runtime.timers import Timer, Timers
 from minicluster.coordinator.transaction.transaction import (
     TopicPartition,
@@ -36,7 +38,6 @@ from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
 
@@ -101,7 +102,6 @@ def errors_by_producer_id(response: Any) -> dict[int, dict[TopicPartition, Error
 
 # --- the queues -----------------------------------------------------------------------------------
 
-RETRY_MS = 50
 _UNKNOWN = -1
 _WRITTEN = frozenset(
     {
@@ -189,7 +189,8 @@ class MarkerChannelManager:
         def appended(error: ErrorCode, at_ms: int) -> None:
             if error == ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 self._timers.add(
-                    at_ms + RETRY_MS, lambda later_ms: self._write_completion(pending, later_ms)
+                    at_ms + RETRY_BACKOFF_MS,
+                    lambda later_ms: self._write_completion(pending, later_ms),
                 )
 
         if self._is_current(pending.shard):
@@ -281,7 +282,7 @@ class MarkerChannelManager:
         if taken is None:
             return
         queue, entries = taken
-        queue.hold_until_ms = now_ms + RETRY_MS
+        queue.hold_until_ms = now_ms + RETRY_BACKOFF_MS
         for entry in entries:
             if self._is_current(entry.pending.shard):
                 self._enqueue(entry, now_ms)
@@ -297,7 +298,7 @@ class MarkerChannelManager:
             if not self._is_current(entry.pending.shard):
                 continue
             if self._complete(entry, errors, now_ms):
-                queue.hold_until_ms = now_ms + RETRY_MS
+                queue.hold_until_ms = now_ms + RETRY_BACKOFF_MS
 
     def _complete(
         self,

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from minicluster.channel.backoff import RETRY_BACKOFF_MS
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest
 
 PREFETCH_AT = 0.90  # of a block used
-RETRY_MS = 50
 
 
 class ProducerIds:
@@ -56,6 +56,6 @@ class ProducerIds:
         """Take a block, or wait a while before the next request."""
         self._requested = False
         if response is None or response.error_code != ErrorCode.NONE:
-            self._retry_at_ms = now_ms + RETRY_MS
+            self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
             return
         self._next.append((response.producer_id_start, response.producer_id_len))

@@ -50,7 +50,7 @@ class ReplicasReached:
 
 
 HIGH_WATERMARK = -1  # as the offset of a deletion
-ACKS_ALL = -1
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 BY_CLIENT = AppendCheck()
 
 

@@ -16,6 +16,8 @@ from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.replica.errors import InvalidRecords, RecordError, ReplicaError
 from minicluster.replica.partition.leader_log import (
     ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
     LogAppendInfo,
     acknowledge,
     append_records_to_leader,
@@ -28,8 +30,6 @@ from minicluster.replica.producers.verification import VerificationGuard
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
-ACKS_NONE = 0
-ACKS_LEADER = 1
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -39,7 +39,7 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ProduceRequest, ProduceResponse
 from minicluster.replica.effects import CloseConnection
 from minicluster.replica.errors import ReplicaError
-from minicluster.replica.partition.leader_log import BY_CLIENT
+from minicluster.replica.partition.leader_log import ACKS_NONE, BY_CLIENT
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.producers.verification import (
     Errors,
@@ -48,7 +48,7 @@ from minicluster.replica.producers.verification import (
     TransactionSupportedOperation,
     TransactionToVerify,
 )
-from minicluster.replica.requests.append_records import ACKS_NONE, AppendStatus, append_records
+from minicluster.replica.requests.append_records import AppendStatus, append_records
 from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _MAGIC_AT = 16

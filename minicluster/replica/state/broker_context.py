@@ -10,11 +10,12 @@ Source:  the constructor of Partition (metadataCache, delayedOperations, alterPa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.effects import Effect, FaultHit, Respond
 from minicluster.faults import Faults
 from minicluster.metadata.image.partition import RECOVERED
@@ -22,7 +23,6 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.replication_quota import ReplicationQuotas
 from minicluster.replica.requests.purgatory import DelayedOperations, Key
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.rules import Rules
 
 NO_BROKER_EPOCH = -1
@@ -192,11 +192,6 @@ class BrokerContext:
     def respond(self, token: object, response: object) -> None:
         """Respond to the request that came with a token."""
         self.effects.append(Respond(token, response))
-
-    def carry_out(self, work: Iterator[None]) -> None:
-        """Carry a work out."""
-        for _ in work:
-            pass
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in the order in which they happened."""

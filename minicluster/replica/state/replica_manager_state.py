@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.dynamic_broker import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
@@ -43,7 +44,6 @@ from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session import FetchSessionCache
 from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
-from minicluster.replica.to_controller.controller_channel import CorrelationIds
 from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules

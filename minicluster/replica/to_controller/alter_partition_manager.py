@@ -25,6 +25,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from minicluster.channel.backoff import RETRY_BACKOFF_MS
 from minicluster.effects import SetTimer
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.protocol import ErrorCode
@@ -41,7 +42,6 @@ from minicluster.replica.state.broker_context import (
 from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import IsrChanges, Rules
 
-RETRY_MS = 50
 TIMER = "alter-partition-retry"
 _NAMES_UNTIL = 1  # the last version that names topics by name
 _PLAIN_ISR_UNTIL = 2  # the last version without broker epochs
@@ -105,7 +105,7 @@ class AlterPartitionManager(ControllerClient):
             return
         if response is None or response.error_code != ErrorCode.NONE:
             self._in_flight = None
-            self._retry_at_ms.append(now_ms + RETRY_MS)
+            self._retry_at_ms.append(now_ms + RETRY_BACKOFF_MS)
             self._set_timer()
             return
         results = alter_partition_results(response)

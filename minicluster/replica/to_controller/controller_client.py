@@ -13,13 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from minicluster.channel.backoff import ExponentialBackoff
+from minicluster.channel.controller_channel import ControllerChannel
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.replica.state.broker_context import BrokerContext
-from minicluster.replica.to_controller.controller_channel import ControllerChannel
 
 BACKOFF_FIRST_MS = 100
-BACKOFF_MOST_MS = 10_000
+BACKOFF_MAX_MS = 10_000
 
 
 class ControllerClient(ABC):
@@ -85,7 +86,7 @@ class BackOffClient(ControllerClient):
         backoff_first_ms: int = BACKOFF_FIRST_MS,
     ) -> None:
         super().__init__(context, name=name, timer=timer)
-        self._backoff_first_ms = backoff_first_ms
+        self._backoff = ExponentialBackoff(backoff_first_ms, BACKOFF_MAX_MS)
         self._in_flight = False
         self._waiting = False
         self._failures = 0
@@ -131,9 +132,8 @@ class BackOffClient(ControllerClient):
 
     def back_off(self, now_ms: int) -> None:
         """Wait, twice as long as after the previous failure."""
-        pause_ms = min(self._backoff_first_ms << min(self._failures, 20), BACKOFF_MOST_MS)
+        self.wait(now_ms + self._backoff.backoff_ms(self._failures))
         self._failures += 1
-        self.wait(now_ms + pause_ms)
 
     def succeed(self) -> None:
         """Begin with the shortest pause after the next failure."""

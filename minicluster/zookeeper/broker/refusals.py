@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.broker.kafka_apis import APIS, FORWARDS
+from minicluster.broker.kafka_apis import APIS, FORWARDED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.error_response import error_response
 from minicluster.protocol.messages import (
@@ -26,9 +26,9 @@ OF_KRAFT_IMAGES = (DescribeTopicPartitionsRequest, ListConfigResourcesRequest)
 
 UNSERVED: frozenset[int] = frozenset(
     request.api_key
-    for request, api in APIS.items()
+    for request in APIS
     if request in OF_KRAFT_IMAGES
-    or (api.way == FORWARDS and request not in (*ADMIN_REQUESTS, *CONTROLLER_REQUESTS))
+    or (request in FORWARDED and request not in (*ADMIN_REQUESTS, *CONTROLLER_REQUESTS))
 )
 """The API keys of the requests that are rejected whatever the broker is."""
 
@@ -39,10 +39,9 @@ def refusal_of(request: Any, version: int, *, is_controller: bool) -> Any | None
     Errors:  NOT_CONTROLLER where the controller would serve it; UNSUPPORTED_VERSION for what only
              a KRaft controller has, or a broker with its image.
     """
-    api = APIS.get(type(request))
     if isinstance(request, OF_KRAFT_IMAGES):
         return error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
-    if api is None or api.way != FORWARDS or isinstance(request, BY_ANY_BROKER):
+    if type(request) not in FORWARDED or isinstance(request, BY_ANY_BROKER):
         return None
     if not isinstance(request, ADMIN_REQUESTS):
         return error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)

@@ -20,6 +20,7 @@ from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
 from minicluster.protocol import ErrorCode
 
 RECHECK_MS = 100
+_ITEMS = ("topics", "responses", "results")
 
 
 class CorrelationIds:
@@ -192,12 +193,11 @@ class ControllerChannel:
 
 
 def is_from_inactive_controller(response: Any) -> bool:
-    """NOT_CONTROLLER is in the response, or in an item of one that was forwarded."""
-    top = getattr(response, "error_code", None)
-    if top is not None:
-        return bool(top == ErrorCode.NOT_CONTROLLER)
-    for name in ("topics", "responses", "results"):
-        for item in getattr(response, name, None) or ():
-            if getattr(item, "error_code", None) == ErrorCode.NOT_CONTROLLER:
-                return True
-    return False
+    """NOT_CONTROLLER is in the response or in any of its items, as in one that was forwarded.
+
+    Source:  AbstractResponse.errorCounts, which Kafka's senders look into.
+    """
+    items = (item for name in _ITEMS for item in getattr(response, name, None) or ())
+    return any(
+        getattr(each, "error_code", None) == ErrorCode.NOT_CONTROLLER for each in (response, *items)
+    )

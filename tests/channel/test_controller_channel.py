@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from minicluster.channel.controller_channel import (
+    RECHECK_MS,
+    ClientResponse,
+    ControllerChannel,
+    CorrelationIds,
+)
 from minicluster.effects import Effect, Send
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterPartitionResponse,
-)
-from minicluster.replica.to_controller.controller_channel import (
-    RECHECK_MS,
-    ClientResponse,
-    ControllerChannel,
-    CorrelationIds,
 )
 
 CONTROLLER, ANOTHER = 101, 102
@@ -54,6 +54,7 @@ def test_requests_leave_one_at_a_time_in_order() -> None:
         AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER),
         AlterConfigsResponse(
             responses=(
+                AlterConfigsResponse.AlterConfigsResourceResponse(),
                 AlterConfigsResponse.AlterConfigsResourceResponse(
                     error_code=ErrorCode.NOT_CONTROLLER
                 ),
