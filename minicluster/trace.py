@@ -310,11 +310,12 @@ def is_halt(fault: Mapping[str, Any]) -> bool:
 def shown_fault(action: str, targets: str, detail: str | None) -> str:
     """A row of ``fault`` in one line for a person.
 
-    The detail of an answer repeats its action (``Produce drop after it takes effect``), which is
-    said once. The row keeps both: the trace's hash has them.
+    The detail of an answer repeats the verb of its action (``Produce drop after it takes effect``
+    of ``drop_responses``), which is said once. The row keeps both: the trace's hash has them.
     """
+    verb = action.partition("_")[0]
     words = (detail or "").split(" ")
-    rest = [word for word in words if word not in (action, f"{action}:")]
+    rest = [word for word in words if word.removesuffix(":") not in (action, verb)]
     return " ".join(filter(None, [action, targets, *rest]))
 
 

@@ -14,9 +14,10 @@ import click
 
 from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
-from minicluster.cli.reports import command_line, leave_report, show_report
+from minicluster.cli.reports import leave_report, show_report
 from minicluster.cli.terminal import print_line, progress, shown_verification
 from minicluster.errors import Stopped, UserError, counted
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from minicluster.actors.play.campaign import Draw, Outcome

@@ -12,9 +12,10 @@ import click
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_UNKNOWN
 from minicluster.cli.options import TEXT, path_type, rules_option, runs_option
 from minicluster.cli.playing import PAGE, complain_about, judge_shown, load, play_shown
-from minicluster.cli.reports import command_line, leave_report, show_report
+from minicluster.cli.reports import leave_report, show_report
 from minicluster.cli.terminal import console, out, print_line, progress
 from minicluster.errors import UserError
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from minicluster.actors.recording.runs_place import RunsPlace

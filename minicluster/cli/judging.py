@@ -20,10 +20,11 @@ from minicluster.cli.options import (
     path_type,
     rules_option,
 )
-from minicluster.cli.reports import command_line, show_report, write_report
+from minicluster.cli.reports import show_report, write_report
 from minicluster.cli.terminal import complain, print_line, print_lines, shown_verification
 from minicluster.errors import UserError, printable
 from minicluster.log.format.limits import ReadLimits
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from minicluster.verify.verifying import Engine

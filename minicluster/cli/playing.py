@@ -19,7 +19,7 @@ from minicluster.cli.options import (
     rules_option,
     runs_option,
 )
-from minicluster.cli.reports import command_line, leave_report, show_report, write_report
+from minicluster.cli.reports import leave_report, show_report, write_report
 from minicluster.cli.terminal import (
     complain,
     err,
@@ -29,6 +29,7 @@ from minicluster.cli.terminal import (
     shown_verification,
 )
 from minicluster.errors import Stopped, UserError, instead
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress

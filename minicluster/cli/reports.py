@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +41,3 @@ def write_report(path: Path, text: str) -> bool:
         complain(f"minicluster: {path}: cannot be written: {error.strerror or error}")
         return False
     return True
-
-
-def command_line(*words: object) -> str:
-    """A command of this program for people to paste: by the name it was called by, and quoted.
-
-    Shapes:  words: its arguments.
-    """
-    called = sys.argv[0]
-    here = Path(called).name == "minicluster" and shutil.which("minicluster") is None
-    return shlex.join([called if here else "minicluster", *map(str, words)])

@@ -12,9 +12,9 @@ from click.shell_completion import CompletionItem
 from rich.markup import escape
 
 from minicluster.cli.options import path_type, runs_option
-from minicluster.cli.reports import command_line
 from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from minicluster.actors.serve.ready_file import ReadyFile

@@ -14,7 +14,7 @@ from rich.markup import escape
 from minicluster.cli.campaigns import seeds_of
 from minicluster.cli.exit_codes import EXIT_FILES, EXIT_INVALID
 from minicluster.cli.options import JSON, format_option, path_type, runs_option
-from minicluster.cli.reports import command_line, write_report
+from minicluster.cli.reports import write_report
 from minicluster.cli.terminal import (
     complain,
     err,
@@ -24,6 +24,7 @@ from minicluster.cli.terminal import (
 )
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
+from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
     from minicluster.verify.what_if.outcome import WhatIf

@@ -91,7 +91,7 @@ class TestRun:
         assert Path(report).read_text().startswith("<!doctype html>")
         assert json.loads((folder / "report.json").read_text())["verdict"] == "valid"
         assert {"run.json", "scenario.yaml", "controller-101", "trace"} <= set(os.listdir(folder))
-        assert f"repeat  minicluster replay {folder}" in printed.out
+        assert re.search(rf"^repeat  \S*minicluster replay {folder}$", printed.out, re.M)
         # One line per step where nothing can move.
         assert "kill node=leader(orders-0)" in printed.err
 
@@ -213,7 +213,7 @@ class TestVerify:
         assert printed.code == 1
         shown = re.findall(r"^ *([A-Z]\d+) +(\w+) +[\d,]+ ", printed.out, re.M)
         assert shown == [("E40", "invalid")]
-        assert f"repeat  minicluster replay {bad}" in printed.out
+        assert re.search(rf"^repeat  \S*minicluster replay {bad}$", printed.out, re.M)
         assert f"replay {good}\n" not in printed.out
 
     def test_a_damaged_log_is_unknown_and_a_truncated_one_is_judged_up_to_its_end(

@@ -26,6 +26,7 @@ BOTTOM = (
     "files",
     "java_order",
     "moments",
+    "own_command",
     "own_folders",
     "planting",
     "rules",

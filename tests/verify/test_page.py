@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +15,7 @@ import pytest
 
 from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
-from minicluster.scenario import parse_scenario
+from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
@@ -272,9 +275,79 @@ def test_a_valid_run_shows_what_was_done_and_its_timelines_before_its_rules(
 ) -> None:
     assert busy.valid
     headings = re.findall(r"<h2>([^<]+)</h2>", busy_page)
-    assert headings == ["What was done", "Timelines over time", "Rules"]
-    assert "repeat: <code>minicluster replay " in busy_page
+    assert headings == ["busy", "What happened", "Timelines"]
+    assert re.search(r"<code class=\"command\">\S*minicluster replay ", busy_page)
     assert "1 disturbance</summary>" in busy_page and "<td>kill 2 (step 4)</td>" in busy_page
+
+
+# A run in which a controller rejects.
+
+
+@pytest.fixture(scope="module")
+def fenced_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    story = load_scenario(Path(__file__).parents[2] / "examples/fenced_follower.yaml")
+    played = play(story, runs=tmp_path_factory.mktemp("a run"))
+    return verify(played.path, engine="process").to_html()
+
+
+def test_the_page_says_what_was_played_and_how_to_play_it_again(fenced_page: str) -> None:
+    assert "<title>valid – a fenced follower stays out of the ISR</title>" in fenced_page
+    assert "<h2>a fenced follower stays out of the ISR</h2>" in fenced_page
+    assert "<p>KIP-841. A follower falls out of the ISR, " in fenced_page
+    (repeat,) = re.findall(r'<code class="command">([^<]+)</code>', fenced_page)
+    command, word, run = shlex.split(html.unescape(repeat))
+    assert command.endswith("minicluster") and word == "replay" and Path(run).is_dir()
+    levels = [int(level) for level in re.findall(r"<h(\d)", fenced_page)]
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_what_happened_stands_between_the_steps_and_rejections_on_the_axis(
+    fenced_page: str,
+) -> None:
+    rows = re.findall(r'<tr class="[^"]*" id="(?:step-|h1-)[^>]*>(.*?)</tr>', fenced_page)
+    texts = [re.sub(r"<[^>]+>", "|", row) for row in rows]
+    order = [
+        next(n for n, text in enumerate(texts) if wanted in text)
+        for wanted in (
+            "create_topic name=orders", "orders-0: leader 3, ISR [3, 1, 2]",
+            "until follower(orders-0) not in isr", "orders-0: ISR [3, 1, 2] → [2, 3]",
+            "broker 1 fenced", "controller 102 rejects it, 50 times until 88.9s",
+            "broker 1 unfenced",
+        )
+    ]  # fmt: skip
+    assert order == sorted(order)
+    assert "INELIGIBLE_REPLICA, 1 is fenced" in texts[order[-2]]
+    assert "IneligibleReplica[replicaId=1, reason=fenced]" in texts[order[-2]], "Kafka's sentence"
+    cluster = fenced_page[fenced_page.index('<figure class="line">') :].partition("</figure>")[0]
+    (row,) = re.findall(r'<a href="#(h1-\d+)"><g class="rejection"><title>64.294s: ', cluster)
+    assert f'id="{row}"' in fenced_page and ">rejected</text>" in cluster
+
+
+def test_a_healthy_broker_has_a_colour_of_its_own_and_a_narrow_screen_is_told_to_scroll(
+    fenced_page: str,
+) -> None:
+    style = fenced_page.partition("</style>")[0]
+    fills = dict(re.findall(r"rect\.([\w.]+) \{ fill: var\(--([\w-]+)\)", style))
+    partition = {fills[name] for name in ("leader", "isr", "elr", "out")}
+    of_nodes = {fills[name] for name in ("active", "controller", "controller.other")}
+    assert len(partition) == 4 and len(of_nodes) == 3 and not partition & of_nodes
+    narrow = style[style.index("@media (max-width: 700px)") :]
+    assert ".sideways { display: block; }" in narrow and "::-webkit-scrollbar" in narrow
+    assert "The charts are wider than this screen" in fenced_page
+
+
+def test_the_page_says_why_rules_had_nothing_to_check(fenced_page: str) -> None:
+    summed_up = (
+        r"(\d+) rules checked [\d,]+ times, none broken; (\d+) had nothing to check in this run;"
+    )
+    (numbers,) = re.findall(rf"{summed_up} (\d+) are for ZooKeeper", fenced_page)
+    judged, without, of_zookeeper = map(int, numbers)
+    assert judged + without + of_zookeeper == len(BY_ID)
+    assert fenced_page.count('href="#without"') == 2, "from both numbers to the reasons"
+    reasons = fenced_page[fenced_page.index('<details id="without"') :].partition("</details>")[0]
+    ids = set(re.findall(r">([A-Z]\d+)</span>", reasons))
+    assert len(ids) == without + of_zookeeper and "K1" in ids
+    assert "it is about clusters with ZooKeeper" in reasons
 
 
 # A broker that ends by itself, and internal topics that suffer as the user's does.
@@ -318,7 +391,7 @@ def test_a_step_says_what_its_client_was_told_and_an_answer_what_it_does_once(
     outcomes = dict(re.findall(r'id="step-(\d)">.*<td>([^<]*)</td></tr>', text))
     assert [outcomes["2"].partition(";")[0], outcomes["5"].partition("; took")[0]] == results
     assert outcomes["4"].startswith("0 of 1 acknowledged") and "records read" in outcomes["6"]
-    assert "<td>drop 1 101 Produce after it takes effect (step 3)</td>" in text
+    assert "<td>drop_responses 1 101 Produce after it takes effect (step 3)</td>" in text
 
 
 def test_a_broker_that_halts_is_a_disturbance_and_is_down(tmp_path: Path) -> None:
@@ -343,7 +416,7 @@ def test_the_users_partitions_are_drawn_before_those_of_internal_topics(tmp_path
 def test_rules_are_folded_by_subject_in_natural_order_and_those_without_cases_once_more(
     busy: Report, busy_page: str
 ) -> None:
-    rules = busy_page[busy_page.index("<h2>Rules</h2>") :]
+    rules = busy_page[busy_page.index('<h2 id="rules">Rules</h2>') :]
     subjects = re.findall(r'<details class="subject (\w+)"( open)?>', rules)
     assert len(subjects) == len(SUBJECTS) and not any(is_open for _, is_open in subjects)
     ids = re.findall(r'<td class="id">(\w+)</td>', rules)

@@ -24,11 +24,13 @@ LEGEND = (
     ("elr", "eligible leader"),
     ("out", "replica, out of sync"),
     ("none", "no replica"),
+    ("active", "broker active"),
     ("fenced", "broker fenced or gone"),
     ("shutdown", "shutting down"),
     ("dead", "down"),
     ("recovering", "recovering"),
     ("mark", "finding"),
+    ("rejected", "a controller rejects"),
     ("band net", "network disturbed"),
     ("band act", "other disturbance"),
 )
@@ -145,7 +147,8 @@ def _epochs(scale: Scale, y: float, spans: Sequence[tuple[PartitionSpan, int]]) 
                 room = x + 10 + 7 * len(str(span.leader_epoch))
             last_epoch = span.leader_epoch
         else:
-            yield Stroke(name="tick", x1=x, x2=x, y1=y + 1, y2=y + 5)
+            title = f"partition epoch {span.partition_epoch}"
+            yield Stroke(name="tick", x1=x, x2=x, y1=y + 1, y2=y + 5, title=title)
 
 
 def axis(scale: Scale, y: float) -> Iterator[Shape]:

@@ -6,24 +6,18 @@ committed log (``timeline``) and from the trace, and is the same on a terminal a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any
-
-import pyarrow.compute as pc
 
 from minicluster.errors import counted
-from minicluster.verify.evidence.run import Run
+from minicluster.verify.reporting.rejections import Rejection
 from minicluster.verify.reporting.scale import Clock
-from minicluster.verify.reporting.story import Story, trace_rows
+from minicluster.verify.reporting.story import Story
 from minicluster.verify.reporting.timeline import BrokerSpan, PartitionSpan, Timeline
 
 TOGETHER_MS = 100  # what happens to several brokers or partitions within it is one sentence
-AGAIN_MS = 10_000  # the same rejection after a longer while is another one
 NAMED_MAX = 4
-_ALIKE = ("node", "api", "broker", "topic", "part", "error", "reason")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +35,7 @@ class Happening:
     until_ms: int = -1
 
 
-def happenings(run: Run, line: Timeline, story: Story, clock: Clock) -> list[Happening]:
+def happenings(line: Timeline, story: Story, clock: Clock) -> list[Happening]:
     """All that a run's log and trace tell, in order; nothing where no time is kept."""
     if not clock.is_timed:
         return []
@@ -50,12 +44,21 @@ def happenings(run: Run, line: Timeline, story: Story, clock: Clock) -> list[Hap
             Happening(leader.start_ms, f"controller {leader.node} is active, epoch {leader.epoch}")
             for leader in story.leaders
         ),
-        *(Happening(at_ms, text) for at_ms, text in story.hits),
+        *_hits(story),
         *_brokers(line, clock),
         *_partitions(line, clock),
-        *_rejections(run, line, clock),
+        *(_rejected(rejection, line, clock) for rejection in story.rejections),
     ]
     return sorted(found)
+
+
+def _hits(story: Story) -> Iterator[Happening]:
+    """Planted faults and answers on demand that acted; what acts again and again is one."""
+    moments: dict[str, list[int]] = {}
+    for at_ms, text in story.hits:
+        moments.setdefault(text, []).append(at_ms)
+    for text, at in moments.items():
+        yield Happening(at[0], f"{text}{_again(len(at), at[-1])}")
 
 
 # --- brokers and partitions, from the log --------------------------------------------------------
@@ -130,69 +133,29 @@ def _listed(names: Sequence[str]) -> str:
 # --- rejections, from the trace ------------------------------------------------------------------
 
 
-def _rejections(run: Run, line: Timeline, clock: Clock) -> Iterator[Happening]:
-    """What controllers have rejected; the same again and again is one happening, with its count."""
-    columns = "seq vt node rpc api broker topic part error reason message"
-    rows = trace_rows(run, "refusal", columns)
-    asked = _proposals(run, rows)
-    open_ones: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    groups = []
-    for row in rows:
-        key = tuple(
-            row[name] for name in ["node", "api", "broker", "topic", "part", "error", "reason"]
-        )
-        key += (asked.get((row["rpc"], row["part"])),)
-        group = open_ones.get(key)
-        if group is None or row["vt"] - group[-1]["vt"] > AGAIN_MS:
-            group = open_ones[key] = []
-            groups.append((key, group))
-        group.append(row)
-    for key, group in groups:
-        yield _rejection(group, key[-1], line, clock)
-
-
-def _rejection(
-    group: Sequence[Mapping[str, Any]], isr: tuple[int, ...] | None, line: Timeline, clock: Clock
-) -> Happening:
-    first, last = group[0], group[-1]
-    who = "a node" if first["broker"] is None else f"broker {first['broker']}"
-    about = "" if first["topic"] is None else f" for {first['topic']}-{first['part']}"
-    asks = f"sends {first['api']}{about}"
-    if isr is not None:
-        asks = f"asks for ISR {list(isr)} of {first['topic']}-{first['part']}"
-    states = ((broker, _state_at(line, clock, broker, first["vt"])) for broker in isr or ())
+def _rejected(rejection: Rejection, line: Timeline, clock: Clock) -> Happening:
+    sender = "a node" if rejection.broker is None else f"broker {rejection.broker}"
+    partition = "" if rejection.topic is None else f"{rejection.topic}-{rejection.partition}"
+    isr = rejection.isr or ()
+    asks = f"sends {rejection.api}{' for ' * bool(partition)}{partition}"
+    if isr:
+        asks = f"asks for ISR {list(isr)} of {partition}"
+    states = [(broker, _state_at(line, clock, broker, rejection.at_ms)) for broker in isr]
     absent = [f"{broker} is {state}" for broker, state in states if state != "active"]
-    why = ", ".join(absent) or first["reason"]
-    times = f", {len(group)} times until {last['vt'] / 1000:.1f}s" if len(group) > 1 else ""
-    text = f"{who} {asks}; controller {first['node']} rejects it{times}: {first['error']}, {why}"
-    return Happening(first["vt"], text, first["message"] or "", True, last["vt"])
+    why = ", ".join(absent) or rejection.reason
+    again = _again(rejection.count, rejection.until_ms)
+    text = (
+        f"{sender} {asks}; controller {rejection.controller} rejects it{again}: "
+        f"{rejection.error}, {why}"
+    )
+    return Happening(rejection.at_ms, text, rejection.message, True, rejection.until_ms)
+
+
+def _again(count: int, until_ms: int) -> str:
+    return f", {count:,} times until {until_ms / 1000:.1f}s" if count > 1 else ""
 
 
 def _state_at(line: Timeline, clock: Clock, broker: int, at_ms: int) -> str:
     """The state of a broker at a moment, as the log has it."""
     spans = [span for span in line.brokers.get(broker, ()) if clock.of(span.start) <= at_ms]
     return spans[-1].state if spans else "not registered"
-
-
-def _proposals(
-    run: Run, rows: Sequence[Mapping[str, Any]]
-) -> dict[tuple[int, int], tuple[int, ...]]:
-    """The ISRs that the rejected AlterPartitions asked for, by request and partition.
-
-    One request names several topics by their ids; of those only one with this partition is told.
-    """
-    wanted = [row["rpc"] for row in rows if row["api"] == "AlterPartition"]
-    if not wanted:
-        return {}
-    proposed: dict[tuple[int, int], tuple[int, ...]] = {}
-    several = set()
-    for row in trace_rows(run, "rpc", "seq id request", pc.field("id").isin(wanted)):
-        for topic in json.loads(row["request"])["topics"]:
-            for partition in topic["partitions"]:
-                key = row["id"], partition["partitionIndex"]
-                several |= {key} & proposed.keys()
-                members = partition.get("newIsrWithEpochs") or ()
-                proposed[key] = tuple(
-                    partition.get("newIsr") or (member["brokerId"] for member in members)
-                )
-    return {key: isr for key, isr in proposed.items() if key not in several}

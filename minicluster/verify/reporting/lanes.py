@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minicluster.verify.reporting.drawing import axis, bands
+from minicluster.verify.reporting.happenings import Happening
 from minicluster.verify.reporting.scale import LEFT, WIDTH, Scale
 from minicluster.verify.reporting.shapes import Figure, Group, Label, Rect, Shape, Stroke
 from minicluster.verify.reporting.story import Story
@@ -21,9 +22,14 @@ _CLASSES = {
 }
 
 
-def cluster_figure(line: Timeline, story: Story, scale: Scale) -> Figure:
-    """All nodes of a run, and what was done to them."""
-    lanes = 1 + len(line.brokers) + bool(story.operations)
+def cluster_figure(
+    line: Timeline, story: Story, scale: Scale, rejected: Sequence[tuple[str, Happening]]
+) -> Figure:
+    """All nodes of a run, what was done to them, and what controllers have rejected.
+
+    Shapes:  rejected: with the ids by which the page lists them.
+    """
+    lanes = 1 + len(line.brokers) + bool(story.operations) + bool(rejected)
     bottom = TOP + lanes * (LANE + GAP)
     parts: list[Shape] = [*bands(scale, story.disturbances, TOP, bottom)]
     parts += _steps(story, scale, bottom)
@@ -34,10 +40,13 @@ def cluster_figure(line: Timeline, story: Story, scale: Scale) -> Figure:
         y += LANE + GAP
     if story.operations:
         parts += _client(story, scale, y)
+        y += LANE + GAP
+    if rejected:
+        parts += _rejected(rejected, scale, y)
     parts += axis(scale, bottom + 8)
     return Figure(
         title="Cluster",
-        small="active controller, brokers, clients, steps",
+        small="active controller, brokers, clients, rejections, steps",
         label="the cluster over time",
         width=WIDTH,
         height=bottom + BOTTOM,
@@ -106,6 +115,16 @@ def _client(story: Story, scale: Scale, y: float) -> Iterator[Shape]:
             y2=y + LANE,
             title=title,
         )
+
+
+def _rejected(rejected: Sequence[tuple[str, Happening]], scale: Scale, y: float) -> Iterator[Shape]:
+    yield _name("rejected", y)
+    for href, happening in rejected:
+        x = scale.at(happening.at_ms)
+        width = max(3.0, scale.at(happening.until_ms) - x)
+        title = f"{_at(scale, happening.at_ms)}: {happening.text}\n{happening.more}"
+        span = Rect(name="rejected", x=x, y=y + 4, width=width, height=LANE - 8)
+        yield Group(name="rejection", title=title, href=href, shapes=(span,))
 
 
 def _steps(story: Story, scale: Scale, bottom: float) -> Iterator[Shape]:

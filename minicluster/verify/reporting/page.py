@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
+from minicluster.own_command import command_line
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.drawing import LEGEND
-from minicluster.verify.reporting.report_data import ReportData
+from minicluster.verify.reporting.report_data import WITHOUT_CASES, ReportData, RuleResult
 from minicluster.verify.reporting.sections import RunPage, broken_rules, done, figures, records
 from minicluster.verify.reporting.subjects import subjects
 from minicluster.verify.reporting.templating import rendered
@@ -17,7 +18,15 @@ _WORDS = {
     Verdict.VALID: "valid",
     Verdict.INVALID: "invalid",
     Verdict.UNKNOWN: "unknown",
-    Verdict.NO_CASES: "no cases",
+    Verdict.NO_CASES: "nothing to check",
+    Verdict.NOT_PROMISED: "not promised",
+    Verdict.NOT_APPLICABLE: "not applicable",
+}
+_TALLIES = {
+    Verdict.VALID: "kept",
+    Verdict.INVALID: "broken",
+    Verdict.UNKNOWN: "unknown",
+    Verdict.NO_CASES: "had nothing to check",
     Verdict.NOT_PROMISED: "not promised",
     Verdict.NOT_APPLICABLE: "not applicable",
 }
@@ -47,8 +56,12 @@ def page(report: ReportData) -> str:
         report=report,
         words=_WORDS,
         meaning=meaning,
-        tallies=[(verdict, counts[verdict]) for verdict in Verdict if counts[verdict]],
-        looked=sum(result.looked_at for result in report.rules),
+        tallies=[
+            (verdict, counts[verdict], word)
+            for verdict, word in _TALLIES.items()
+            if counts[verdict]
+        ],
+        without=_without_cases(report),
         most=max((result.looked_at for result in report.rules), default=0) or 1,
         broken=broken_rules(report, pages),
         pages=[
@@ -57,5 +70,15 @@ def page(report: ReportData) -> str:
         undrawn=[source for source in report.sources if source.is_too_long],
         subjects=subjects(report.rules),
         legend=LEGEND,
+        command_line=command_line,
         made=f"minicluster {VERSION}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
+
+
+def _without_cases(report: ReportData) -> dict[str, list[RuleResult]]:
+    """The rules that had nothing to check, by the reason."""
+    by_reason: dict[str, list[RuleResult]] = {}
+    for result in report.rules:
+        for reason in result.reasons if result.verdict in WITHOUT_CASES else ():
+            by_reason.setdefault(reason, []).append(result)
+    return by_reason

@@ -108,11 +108,14 @@ class RunSummary:
     failure: ScenarioFailure | None = None  # of its scenario
     minicluster: str | None = None  # the version that played it
     on_zookeeper: bool = False
+    title: str = ""  # of its scenario
+    description: str = ""
 
     @classmethod
     def of(cls, run: Run) -> RunSummary:
         """Sum up what was read."""
         header = run.header or RunHeader()
+        scenario = header.scenario or {}
         return cls(
             name=run.name,
             path=str(run.path),
@@ -126,6 +129,8 @@ class RunSummary:
             failure=header.failure,
             minicluster=header.minicluster,
             on_zookeeper=run.on_zookeeper,
+            title=str(scenario.get("name") or ""),
+            description=str(scenario.get("description") or ""),
             repeat=f"replay {shlex.quote(str(run.path))}" if header.has_scenario else None,
         )
 

@@ -16,6 +16,7 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.causes import Cause, Chains, Line
 from minicluster.verify.reporting.drawing import drawing
+from minicluster.verify.reporting.happenings import Happening, happenings
 from minicluster.verify.reporting.lanes import cluster_figure
 from minicluster.verify.reporting.report_data import ReportData, RuleResult, groups, place
 from minicluster.verify.reporting.scale import Clock, Scale
@@ -27,6 +28,7 @@ DRAWN_PARTITIONS = 20
 SHOWN_GROUPS = 20  # of one rule
 SHOWN_OF_GROUP = 50
 RECORDS_MAX = 1_500
+HAPPENINGS_MAX = 400
 QUIET_MAX = 5_000
 
 
@@ -46,6 +48,7 @@ class RunPage:
     scale: Scale
     findings: tuple[Finding, ...]
     listed: dict[int, Line]
+    happened: tuple[Happening, ...]
 
     @classmethod
     def of(cls, number: int, chains: Chains, findings: Sequence[Finding]) -> RunPage:
@@ -58,7 +61,10 @@ class RunPage:
         moments += [leader.start_ms for leader in story.leaders]
         scale = Scale(clock, moments, story.end_ms)
         listed = {line.offset: line for line in _listed(chains, findings)}
-        return cls(number, run, story, clock, chains, line, scale, tuple(findings), listed)
+        happened = tuple(happenings(line, story, clock)) if run.is_run else ()
+        return cls(
+            number, run, story, clock, chains, line, scale, tuple(findings), listed, happened
+        )
 
     def anchor(self, finding: Finding) -> str:
         """The id of a finding on the page."""
@@ -68,6 +74,10 @@ class RunPage:
         """The moment of an offset; the end of the log is the end of the run."""
         is_end = self.clock.is_timed and offset >= self.clock.end_offset
         return self.scale.end_ms if is_end else self.clock.of(offset)
+
+    def happening(self, number: int) -> str:
+        """The id of something that happened, where the page lists it."""
+        return f"h{self.number}-{number}" if number < HAPPENINGS_MAX else ""
 
     def record(self, offset: int) -> str:
         """The id of a record on the page."""
@@ -203,9 +213,13 @@ def _cause(page: RunPage, cause: Cause) -> ShownCause:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step of the scenario as it went; name: the class of its row."""
+    """A step of the scenario as it went, or something that happened.
 
-    number: int
+    Shapes:  id: of its row; number: empty where it is no step; name: the class of the row.
+    """
+
+    id: str
+    number: str
     name: str
     at: str
     text: str
@@ -224,9 +238,13 @@ class ShownDisturbance:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The scenario: its steps as they went, its disturbances, its planted faults, its text."""
+    """The scenario: its steps as they went, what happened between them, disturbances, faults, text.
+
+    Shapes:  left: how much more happened than is shown.
+    """
 
     steps: tuple[ShownStep, ...]
+    left: int
     disturbances: tuple[ShownDisturbance, ...]
     faults: tuple[tuple[str, str], ...]
     scenario: str
@@ -236,14 +254,23 @@ class Done:
 
 
 def done(page: RunPage) -> Done:
-    """What was done to the cluster of a run."""
+    """What was done to the cluster of a run, and what came of it."""
     header, story = page.run.header, page.story
     scenario = page.run.path / "scenario.yaml"
     text = ""
     if story.steps and scenario.is_file():
         text = scenario.read_text(encoding="utf-8", errors="replace")
+    rows = [
+        (happening.at_ms, False, _happened(page, number, happening))
+        for number, happening in enumerate(page.happened[:HAPPENINGS_MAX])
+    ]
+    for step in story.steps:
+        at_ms = page.scale.end_ms if step.performed is None else step.performed.at_ms
+        rows.append((at_ms, True, _step(page, step)))
+    rows.sort(key=lambda row: row[:2])  # what a step waited for is before the next one
     return Done(
-        tuple(_step(page, step) for step in story.steps),
+        tuple(row for _, _, row in rows),
+        max(len(page.happened) - HAPPENINGS_MAX, 0),
         tuple(_disturbance(page, disturbance) for disturbance in story.disturbances),
         () if header is None else tuple((f, _acted(header.hits.get(f, 0))) for f in header.faults),
         text,
@@ -256,8 +283,9 @@ def _acted(count: int) -> str:
 
 def _step(page: RunPage, step: Step) -> ShownStep:
     performed = step.performed
+    row_id, number = f"step-{step.number}", str(step.number)
     if performed is None:
-        return ShownStep(step.number, "not_applicable", "", step.text, "", "not reached")
+        return ShownStep(row_id, number, "not_applicable", "", step.text, "", "not reached")
     took = performed.ended_ms - performed.at_ms
     nodes = ", ".join(
         f"{key}: {listed_nodes(value, page.story.clients)}"
@@ -268,7 +296,13 @@ def _step(page: RunPage, step: Step) -> ShownStep:
     if performed.note:
         outcome, name = performed.note, "failed" if performed.failed else "noted"
     at = page.clock.text(performed.at_ms)
-    return ShownStep(step.number, name, at, step.text, nodes, outcome)
+    return ShownStep(row_id, number, name, at, step.text, nodes, outcome)
+
+
+def _happened(page: RunPage, number: int, happening: Happening) -> ShownStep:
+    name = "happened rejected" if happening.is_rejection else "happened"
+    at = page.clock.text(happening.at_ms)
+    return ShownStep(page.happening(number), "", name, at, happening.text, "", happening.more)
 
 
 def _disturbance(page: RunPage, disturbance: Disturbance) -> ShownDisturbance:
@@ -296,7 +330,12 @@ def figures(page: RunPage) -> Figures:
     """The cluster over time, and the worst partitions: by findings, then by time out of order."""
     if not page.line.partitions and not page.line.brokers:
         return Figures((), "", (), 0)
-    parts = [cluster_figure(page.line, page.story, page.scale)]
+    rejected = [
+        (page.happening(number), happening)
+        for number, happening in enumerate(page.happened)
+        if happening.is_rejection
+    ]
+    parts = [cluster_figure(page.line, page.story, page.scale, rejected)]
     drawn, quiet = _choose(page)
     for partition in drawn:
         about = [

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.trace import EXIT, is_halt, shown_fault
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
+from minicluster.verify.reporting.rejections import Rejection, rejections_of
+from minicluster.verify.reporting.trace_rows import trace_rows
 
 NODES_SHOWN = 6
 OF_LINKS = frozenset({"cut", "delay", "loss", "duplicate", "reorder", "hold"})
@@ -105,6 +106,7 @@ class Story:
     leaders: list[Leadership] = field(default_factory=list)
     down: dict[int, list[tuple[int, int | None]]] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
     requests: dict[int, Request] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     end_ms: int | None = None
@@ -119,26 +121,11 @@ def story_of(run: Run) -> Story:
     if run.header is not None:
         _disturbances(story, trace_rows(run, "fault", "seq vt step action targets phase detail"))
         _requests(story, run)
+        story.rejections = rejections_of(run)
         story.operations = [
             Operation(row["vt"], row["type"]) for row in trace_rows(run, "history", "seq vt type")
         ]
     return story
-
-
-def trace_rows(
-    run: Run, table: str, columns: str, keep: pc.Expression | None = None
-) -> list[dict[str, Any]]:
-    """Rows of a trace table in their order; none where it is missing or damaged."""
-    path = run.trace.get(table)
-    if path is None:
-        return []
-    try:
-        rows: list[dict[str, Any]] = pq.read_table(
-            path, columns=columns.split(), filters=keep
-        ).to_pylist()
-    except (OSError, ValueError, KeyError):
-        return []
-    return sorted(rows, key=lambda row: row["seq"])
 
 
 def _steps(header: RunHeader) -> list[Step]:

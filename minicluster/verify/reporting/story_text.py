@@ -32,7 +32,7 @@ def story_lines(run: Run) -> list[StoryLine]:
     story = story_of(run)
     lines = [
         StoryLine(happening.at_ms, happening.text, False, "yellow" * happening.is_rejection)
-        for happening in happenings(run, timeline(run), story, Clock(run))
+        for happening in happenings(timeline(run), story, Clock(run))
     ]
     for step in story.steps:
         if (performed := step.performed) is None:
