@@ -85,9 +85,9 @@ def inside(cluster: MiniCluster) -> RunningCluster:
 class MiniCluster:
     """A Kafka cluster in one test process: controllers 101, 102, … and brokers 1, 2, ….
 
-    What it shows is public, and stands in docs/reference/api.md; everything else is ``inside`` it.
+    What it shows is public, and stands in docs/reference/api.md; the attribute ``inside`` is
+    private. Every action of a scenario is a method, with the same arguments.
 
-    Shapes:  every action of a scenario is a method.
     Units:   durations are text with a unit (``10s``) or seconds; times are milliseconds of the
              cluster's clock.
     Errors:  UserError for invalid arguments; ActorCrashed and InvariantViolated from any wait.
@@ -177,9 +177,9 @@ class MiniCluster:
         down; where none is unfenced, all of them start. The clock begins at the log's last time.
         Partitions begin without records.
 
-        Shapes:  path: a run, a controller's folder, a ``__cluster_metadata-0``, a segment or a
-                 checkpoint, of Apache Kafka or of minicluster; shape: arguments of ``Cluster``
-                 but those that the log decides, such as seed, config, rules, listeners.
+        Arguments:  path: a run, a controller's folder, a ``__cluster_metadata-0``, a segment or a
+                    checkpoint, of Apache Kafka or of minicluster; shape: arguments of ``Cluster``
+                    but those that the log decides, such as seed, config, rules, listeners.
         Errors:  UserError in one line: no log, a broken one, one without brokers, a wrong argument.
         """
         from minicluster.actors.cluster.adoption import Adoption
@@ -358,7 +358,7 @@ class MiniCluster:
     def export(self, kafka: str | Path, *, port: int = DEFAULT_PORT) -> Exported:
         """Write a folder for each node from which Apache Kafka's own nodes start, data included.
 
-        Shapes:  port: that of the first broker; the other nodes follow.
+        Arguments:  port: that of the first broker; the other nodes follow.
         Errors:  UserError where the folder is not empty, and for modes that Kafka does not have.
         """
         from minicluster.actors.export.kafka_folder import export_run
@@ -373,8 +373,9 @@ class MiniCluster:
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.
 
-        Shapes:  form parquet: rows as the ``kraft`` source has them, a file every thousand records
-                 and one at the end; form log: a segment that grows, for ``readStream``. -> where.
+        Arguments:  form parquet: rows as the ``kraft`` source has them, a file every thousand
+                    records and one at the end; form log: a segment that grows, for ``readStream``.
+                    -> where.
         Errors:  UserError for another form.
         """
         place = _path(path, "ingest")
@@ -398,10 +399,10 @@ class MiniCluster:
     def verify(self, path: str | Path | None = None, *, engine: Engine = "spark") -> Report:
         """Judge this run up to now.
 
-        Shapes:  path: where the run folder stays, with the report as a page and as JSON; without it
-                 nothing stays, but for a test that fails (``--mini-cluster-save``). engine: Spark,
-                 or ``process``, which judges a small run in a second and starts no JVM; their
-                 verdicts are equal.
+        Arguments:  path: where the run folder stays, with the report as a page and as JSON; without
+                    it nothing stays, but for a test that fails (``--mini-cluster-save``). engine:
+                    Spark, or ``process``, which judges a small run in a second and starts no JVM;
+                    their verdicts are equal.
         """
         from minicluster.actors.cluster.run_folder import write_run
         from minicluster.own_folders import temporary_folder

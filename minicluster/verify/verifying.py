@@ -37,11 +37,11 @@ def verify(
 ) -> Report:
     """Judge runs and logs by all rules.
 
-    Shapes:  paths of runs, folders or files, also on a file system of Hadoop's -> Report. engine:
-             ``spark`` judges any amount, here or on a cluster; ``process`` judges in this process,
-             without a JVM. rules: ids of those to judge by. rules_from: a Python file with more
-             rules (``own_rules``). limits: the most that reading one file may take. on_progress is
-             called from another thread.
+    Arguments:  paths of runs, folders or files, also on a file system of Hadoop's -> Report.
+                engine: ``spark`` judges any amount, here or on a cluster; ``process`` judges in
+                this process, without a JVM. rules: ids of those to judge by. rules_from: a Python
+                file with more rules (``own_rules``). limits: the most that reading one file may
+                take. on_progress is called from another thread.
     Errors:  UserError for a path that holds nothing to judge; SparkUnavailable.
     """
     if engine not in ENGINES:

@@ -1,4 +1,4 @@
-"""The examples that are tests, and the README's, run unchanged with the fixture."""
+"""The examples that are tests, and those of the pages, run unchanged with the fixture."""
 
 from __future__ import annotations
 
@@ -34,20 +34,13 @@ def python_blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
 
 
-def readme() -> str:
-    return next(block for block in python_blocks("../README.md") if "def test_" in block)
-
-
 def pasted_tests(page: str) -> str:
     """The tests of a page, as one file."""
     return "\n".join(block for block in python_blocks(page) if "def test_" in block)
 
 
 FILES = {path.stem: path for path in sorted((ROOT / "examples").glob("test_*.py"))}
-EXAMPLES = {
-    **{name: functions_of(path.read_text(), str(path)) for name, path in FILES.items()},
-    "README.md": functions_of(readme(), str(ROOT / "README.md")),
-}
+EXAMPLES = {name: functions_of(path.read_text(), str(path)) for name, path in FILES.items()}
 
 
 def test_each_of_the_four_stories_has_its_test() -> None:
@@ -80,7 +73,9 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
     example(mini_cluster)
 
 
-@pytest.mark.parametrize(("page", "count"), [("guide.md", 3), ("scenarios.md", 2)])
+@pytest.mark.parametrize(
+    ("page", "count"), [("../README.md", 2), ("guide.md", 3), ("scenarios.md", 2)]
+)
 def test_the_tests_of_a_page_run_as_pasted(
     page: str, count: int, pytester: pytest.Pytester
 ) -> None:

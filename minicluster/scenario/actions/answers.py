@@ -24,13 +24,13 @@ When = Literal["before", "after"]
 class Respond(OfClients):
     """Answer clients' requests with an error, before or after they have taken effect.
 
-    Shapes:  before: the node never handles the request. after: it does, and the client gets the
-             error in place of its response: a Produce that was written and answers
-             REQUEST_TIMED_OUT. Of several errors each takes its turn, and once each without
-             ``times`` and ``lasting``. With a topic, a topic id or partitions, the error is that of
-             these alone, where the version of the API has errors for each; the node handles the
-             others. Several answers for one request: the one that was given first. -> the answer,
-             with its ``hits``.
+    Arguments:  before: the node never handles the request. after: it does, and the client gets the
+                error in place of its response: a Produce that was written and answers
+                REQUEST_TIMED_OUT. Of several errors each takes its turn, and once each without
+                ``times`` and ``lasting``. With a topic, a topic id or partitions, the error is that
+                of these alone, where the version of the API has errors for each; the node handles
+                the others. Several answers for one request: the one that was given first. -> the
+                answer, with its ``hits``.
     Source:  the getErrorResponse methods of Kafka's requests.
     """
 
@@ -42,9 +42,9 @@ class Respond(OfClients):
 
 @dataclass(frozen=True, slots=True)
 class DropResponses(OfClients):
-    """Lose the responses to clients' requests, or before: the requests, while connections last.
+    """Swallow responses to clients (when after) or their requests (before); connections stay.
 
-    Shapes:  as in ``Respond``.
+    Arguments:  as in ``Respond``.
     """
 
     api: Apis
@@ -56,7 +56,7 @@ class DropResponses(OfClients):
 class CloseConnections(OfClients):
     """Close the connections of clients' requests, before or after they have taken effect.
 
-    Shapes:  as in ``Respond``. connections: with FIN, or with reset by RST.
+    Arguments:  as in ``Respond``. connections: with FIN, or with reset by RST.
     """
 
     api: Apis
@@ -69,13 +69,13 @@ class CloseConnections(OfClients):
 class Intercept(OfClients):
     """Let a function of the test see clients' requests, and answer or change them.
 
-    Shapes:  function(request) -> None: the request reaches its node. Another request of the API:
-             that one reaches it. A response, or one of "drop", "close" and "reset": the node never
-             gets it. To change the response, the function is a generator: it yields the request
-             for the node (or None for the one that came), is given the node's response, and returns
-             what the client gets, or None for that response. ``times``: how many requests it sees,
-             or all until ``lift`` or ``heal``. It must not wait. A file cannot repeat it, and the
-             run says so.
+    Arguments:  function(request) -> None: the request reaches its node. Another request of the API:
+                that one reaches it. A response, or one of "drop", "close" and "reset": the node
+                never gets it. To change the response, the function is a generator: it yields the
+                request for the node (or None for the one that came), is given the node's response,
+                and returns what the client gets, or None for that response. ``times``: how many
+                requests it sees, or all until ``lift`` or ``heal``. It must not wait. A file cannot
+                repeat it, and the run says so.
     Errors:  what the function raises leaves through the test's next wait.
     """
 

@@ -99,9 +99,9 @@ class Selector:
 class Kind:
     """One kind of argument: its name and text for people, and how it is read and written.
 
-    Shapes:  read(value, where) -> what the action holds, or UserError that begins with where;
-             written(what the action holds) -> what a scenario file has; choices and bounds of a
-             kind that has some.
+    Arguments:  read(value, where) -> what the action holds, or UserError that begins with where;
+                written(what the action holds) -> what a scenario file has; choices and bounds of a
+                kind that has some.
     """
 
     name: str

@@ -79,9 +79,9 @@ class Heal(Action):
 class Delay(OfClients):
     """Deliver late what src sends to dst, or responses to clients: minimum plus a draw.
 
-    Shapes:  with src and dst: all messages of the link, or those of ``api``, until it is healed.
-             Without both: responses to clients' requests of ``api``, once, ``times`` times or all
-             while it is ``lasting`` -> the answer, as of ``Respond``.
+    Arguments:  with src and dst: all messages of the link, or those of ``api``, until it is healed.
+                Without both: responses to clients' requests of ``api``, once, ``times`` times or
+                all while it is ``lasting`` -> the answer, as of ``Respond``.
     """
 
     src: Nodes | None = None

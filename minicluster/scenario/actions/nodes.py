@@ -99,8 +99,8 @@ class PublishDelay(Action):
 class ClockSkew(Action):
     """Let the clocks of nodes jump ahead, and go faster or slower than the cluster's.
 
-    Shapes:  drift: 0.5 is half as fast again, -0.5 half as fast, 0 ends a drift. A clock never goes
-             back: what it is ahead or behind stays.
+    Arguments:  drift: 0.5 is half as fast again, -0.5 half as fast, 0 ends a drift. A clock never
+                goes back: what it is ahead or behind stays.
     """
 
     node: Nodes

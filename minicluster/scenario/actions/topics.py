@@ -114,9 +114,9 @@ class RecreateTopic(Action):
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions(Action):
-    """Let a topic have so many partitions in all (CreatePartitions).
+    """Raise the number of a topic's partitions to a total (CreatePartitions).
 
-    Shapes:  assignment: the replicas of each new partition, the preferred leader first.
+    Arguments:  assignment: the replicas of each new partition, the preferred leader first.
     Errors:  RequestRejected, also for a total that is not more than there are; NoResponse.
     """
 
@@ -162,7 +162,7 @@ class SetConfig(Action):
 class Elect(Action):
     """Elect leaders (ElectLeaders).
 
-    Shapes:  -> the error of each partition, by its name.
+    Arguments:  -> the error of each partition, by its name.
     """
 
     refusable: ClassVar[bool] = True
@@ -176,8 +176,8 @@ class Elect(Action):
 class DeleteRecords(Action):
     """Delete the first records of partitions (DeleteRecords): those below an offset, or all.
 
-    Shapes:  before: an offset at or below the high watermark, which is what none names. -> the low
-             watermark of each partition, by its name.
+    Arguments:  before: an offset at or below the high watermark, which is what none names. -> the
+                low watermark of each partition, by its name.
     Errors:  RequestRejected with the leader's reason; NoResponse.
     Source:  KIP-107.
     """
@@ -207,10 +207,11 @@ class Produce(Action):
     outcome for each. With a rate: records per second, for ``lasting`` or to the end of the run; the
     list fills while they are sent.
 
-    Shapes:  values: text or bytes; None is a tombstone. keys, headers, timestamps: one of all
-             records, or a list with one for each; a compacted topic needs keys. idempotent: the
-             records are numbered, so that they can be sent again without coming twice (KIP-98).
-             to: a node to send to, leader or not. batch: how many of the records come in one batch.
+    Arguments:  values: text or bytes; None is a tombstone. keys, headers, timestamps: one of all
+                records, or a list with one for each; a compacted topic needs keys. idempotent: the
+                records are numbered, so that they can be sent again without coming twice (KIP-98).
+                to: a node to send to, leader or not. batch: how many of the records come in one
+                batch.
     Units:   timestamps: milliseconds since 1970, or of a simulated cluster's clock (``now_ms``),
              which is their default. Each try has 30s; a record has as long, or 2m if it is sent
              again, or ``within``.

@@ -31,9 +31,9 @@ class NotValid(MiniclusterError, AssertionError):
 class Report(ReportData):
     """The verdict on one or several runs.
 
-    Shapes:  verdict, one RuleResult per rule, one RunSummary per run; reasons why the whole is
-             unknown; sources: the evidence, for the records around a finding; each: the report on
-             each run alone, in the order of runs.
+    Arguments:  verdict, one RuleResult per rule, one RunSummary per run; reasons why the whole is
+                unknown; sources: the evidence, for the records around a finding; each: the report
+                on each run alone, in the order of runs.
     """
 
     each: tuple[Report, ...] = ()
@@ -109,8 +109,8 @@ class Report(ReportData):
     ) -> str:
         """The report for people.
 
-        Shapes:  width: of the lines, None: each finding is one whole line; every_rule False: one
-                 line if all is well, else the rules that are not.
+        Arguments:  width: of the lines, None: each finding is one whole line; every_rule False: one
+                    line if all is well, else the rules that are not.
         """
         out = StringIO()
         console = Console(

@@ -74,9 +74,9 @@ def views(
 
     A view is computed when it is read. ``frames["records"].write.parquet(…)`` exports one.
 
-    Shapes:  paths as ``verify`` takes them -> name -> DataFrame (``declared.SHOWN_VIEWS``).
-             careful: a long log is looked through for damage before its rows are made; without
-             that damage ends the query.
+    Arguments:  paths as ``verify`` takes them -> name -> DataFrame (``declared.SHOWN_VIEWS``).
+                careful: a long log is looked through for damage before its rows are made; without
+                that damage ends the query.
     Errors:  UserError for a path that holds nothing to judge.
     """
     return named_views(spark, paths, EVERY_NAME, limits, careful=careful)
@@ -85,9 +85,10 @@ def views(
 def as_of(frames: Mapping[str, DataFrame], moment: datetime.datetime | str) -> DataFrame:
     """The leader and the ISR of each partition at a moment.
 
-    Shapes:  frames: of ``views``. moment: of the cluster's clock; a text is a date, a time or both,
-             in UTC (``2026-11-29 21:34:05``). A time alone is of the one day of the log on which it
-             lies; of a run on the virtual clock it is the time since the start, ``90s``.
+    Arguments:  frames: of ``views``. moment: of the cluster's clock; a text is a date, a time or
+                both, in UTC (``2026-11-29 21:34:05``). A time alone is of the one day of the log on
+                which it lies; of a run on the virtual clock it is the time since the start,
+                ``90s``.
     Errors:  UserError with the span of the log, for a moment outside it or a text that is none.
     """
     from pyspark.sql import functions as f
@@ -122,7 +123,7 @@ def named_views(
 ) -> dict[str, DataFrame]:
     """The views of these names, as ``views`` gives them; each costs Spark an analysis.
 
-    Shapes:  names: those of no view are left out; ``as_of`` is the function.
+    Arguments:  names: those of no view are left out; ``as_of`` is the function.
     Errors:  UserError for a path that holds nothing to judge.
     """
     return shown_in(Tables(spark, paths, limits, careful=careful), spark, names)
@@ -142,9 +143,9 @@ def shown_in(tables: Tables, spark: SparkSession, names: Sequence[str]) -> dict[
 class Tables:
     """The tables of some runs and logs that views read, each registered when it is first needed.
 
-    Shapes:  at_once: the rows of small runs and logs are made in this process, at the first need,
-             since starting Python's workers takes longer than to read them; they are kept.
-             origins: the URIs of which the paths are copies, where the caller has made them.
+    Arguments:  at_once: the rows of small runs and logs are made in this process, at the first
+                need, since starting Python's workers takes longer than to read them; they are kept.
+                origins: the URIs of which the paths are copies, where the caller has made them.
     """
 
     def __init__(
