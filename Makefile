@@ -23,7 +23,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	@echo "installing minicluster into $(VENV)"
+	@echo "installing minicluster into $(VENV) (once: some minutes, 1 GB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable .
 	@touch $@
 

@@ -33,17 +33,19 @@ maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "minicluster"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 exclude_patterns = ["conf.py"]
 
 # These parts of a docstring are fields of reStructuredText; what engineers call the shapes of a
 # function's values are to readers of the site its arguments.
-_FIELD = re.compile(r"^(Shapes|Arguments|Units|Errors|Source):\s+")
+_FIELD = re.compile(r"^(Shapes|Arguments|Returns|Units|Errors|Source):\s+")
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     lines[:] = [_FIELD.sub(r":\1: ", line).replace(":Shapes: ", ":Arguments: ") for line in lines]
     for number in range(len(lines) - 1, 0, -1):
-        begins_a_field = re.match(r":(Arguments|Units|Errors|Source): ", lines[number])
+        begins_a_field = re.match(r":(Arguments|Returns|Units|Errors|Source): ", lines[number])
         if begins_a_field and lines[number - 1] and not lines[number - 1].startswith((":", " ")):
             lines.insert(number, "")
 

@@ -41,6 +41,12 @@ _COLOURS = {
     Verdict.NOT_APPLICABLE: "dim",
 }
 
+_NOTHING_CHECKED = {
+    Verdict.NO_CASES: "nothing to check",
+    Verdict.NOT_PROMISED: "not promised",
+    Verdict.NOT_APPLICABLE: "not applicable",
+}
+
 
 def print_report(
     console: Console,
@@ -151,9 +157,8 @@ class Printer:
         for result in report.rules:
             if result.verdict in WITHOUT_CASES:
                 for reason in result.reasons:
-                    ids.setdefault(f"{str(result.verdict).replace('_', ' ')}: {reason}", []).append(
-                        result.id
-                    )
+                    why = f"{_NOTHING_CHECKED[result.verdict]}: {reason}"
+                    ids.setdefault(why, []).append(result.id)
             else:
                 for why, rows in result.exempt.items():
                     what = f"{counted(rows, 'more case')} of {result.id} exempted because {why}"
