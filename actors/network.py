@@ -22,7 +22,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -44,7 +43,6 @@ from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import decode, encode
 from minicluster.protocol.error_responses.places import Place
 
@@ -66,14 +64,12 @@ class Endpoint:
 
     Shapes:  topic_ids: of the topics by name, in the image of its replicas; None: no broker.
              fetched: the partitions of a fetch session, by its id.
-             image: that from which its broker responds to clients, and the offset it holds for.
     """
 
     incarnation: str
     route: Callable[[Packet], ClusterActor | None]
     topic_ids: Callable[[], Mapping[str, UUID]] | None = None
     fetched: Callable[[int], Iterable[Place]] | None = None
-    image: Callable[[], tuple[int, MetadataImage]] | None = None
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
 
 
@@ -126,21 +122,12 @@ class Network:
         route: Callable[[Packet], ClusterActor | None],
         topic_ids: Callable[[], Mapping[str, UUID]] | None = None,
         fetched: Callable[[int], Iterable[Place]] | None = None,
-        image: Callable[[], tuple[int, MetadataImage]] | None = None,
     ) -> None:
         """Open a node for connections; its process has started."""
         self._ended.discard(node)
         self.endpoints[node] = Endpoint(
-            incarnation=incarnation, route=route, topic_ids=topic_ids, fetched=fetched, image=image
+            incarnation=incarnation, route=route, topic_ids=topic_ids, fetched=fetched
         )
-
-    def newest_image(self) -> tuple[int, MetadataImage]:
-        """The newest image of any broker, which a client may know, and the offset it holds for."""
-        newest = -1, MetadataImage.EMPTY
-        for endpoint in self.endpoints.values():
-            if endpoint.image is not None:
-                newest = max(newest, endpoint.image(), key=itemgetter(0))
-        return newest
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
@@ -573,7 +560,6 @@ class ThreadedNetwork(Network):
         self.lock = threading.RLock()
 
     attach = one_at_a_time(Network.attach)
-    newest_image = one_at_a_time(Network.newest_image)
     listen = one_at_a_time(Network.listen)
     detach = one_at_a_time(Network.detach)
     request = one_at_a_time(Network.request)

@@ -24,9 +24,7 @@ from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManage
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.replica_log import records_of, replica_rows
 from minicluster.actors.runtime.runtime import ClusterActor
-from minicluster.broker.api_state import ApiState
 from minicluster.broker.kafka_apis import APIS as BROKER_APIS
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
@@ -107,7 +105,7 @@ def _start_broker(cluster: Cluster, context: NodeContext) -> Process:
         target: ClusterActor | None = replicas if type(packet.body) in REPLICA_APIS else broker
         return target
 
-    _attach_broker(cluster, context, route, replicas, lambda: _image(broker))
+    _attach_broker(cluster, context, route, replicas)
     name = f"broker-{context.node_id}"
     inlet = None if cluster.quorum is None else cluster.inlet
     cluster.rt.spawn(Broker, name, context, cluster.plan, publisher, replicas, inlet)
@@ -135,7 +133,6 @@ def _attach_broker(
     context: NodeContext,
     route: Callable[[Packet], ClusterActor | None],
     replicas: Any,
-    image: Callable[[], tuple[int, MetadataImage]],
 ) -> None:
     """Open a broker for connections, before it sends anything: requests have its incarnation."""
     cluster.network.attach(
@@ -144,7 +141,6 @@ def _attach_broker(
         route,
         topic_ids=partial(_topic_ids, replicas),
         fetched=replicas.fetched,
-        image=image,
     )
 
 
@@ -152,14 +148,6 @@ def _topic_ids(replicas: Any) -> Mapping[str, uuid.UUID]:
     """The ids of the topics by name, in the image that a broker's replicas have now."""
     ids: Mapping[str, uuid.UUID] = replicas.machine.state.image.topics.ids_by_name
     return ids
-
-
-def _image(broker: Any) -> tuple[int, MetadataImage]:
-    """The image of a broker and the offset that it holds for, which may have risen meanwhile."""
-    if broker is None:  # its process starts
-        return -1, MetadataImage.EMPTY
-    state: ApiState = broker.apis.state
-    return state.metadata_offset, state.image
 
 
 def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
@@ -177,7 +165,7 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
                 target = broker
         return target
 
-    _attach_broker(cluster, context, route, replicas, lambda: _image(broker))
+    _attach_broker(cluster, context, route, replicas)
     rt, name = cluster.rt, f"broker-{context.node_id}"
     rt.spawn(CombinedBroker, name, context, cluster.plan, publisher, replicas)
     broker = rt.actor(name)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.nodes.metadata_publisher import Published
@@ -15,11 +14,10 @@ from minicluster.actors.nodes.shell import NodeContext
 from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
-from minicluster.coordinator.early_requests import TIMER as EARLY_TIMER
-from minicluster.coordinator.early_requests import EarlyRequests, is_early
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
 from minicluster.coordinator.group.state.coordinator_state import ClientContext
+from minicluster.coordinator.internal_topics import counts_at_start
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
 from minicluster.coordinator.transaction.machine import TransactionCoordinatorMachine
@@ -39,14 +37,11 @@ class Coordinators:
         replicas: ReplicaManagerState,
         ids: CorrelationIds,
         new_uuid: Callable[[], uuid.UUID],
-        newest_image: Callable[[], tuple[int, MetadataImage]],
     ) -> None:
         levels = BrokerLevels({}, {}, context.config.static)
         of_groups = GroupCoordinatorConfig.of(levels, context.node_id)
-        self._node_id = context.node_id
+        self._levels = levels
         self._replicas = replicas
-        self._newest_image = newest_image
-        self._early = EarlyRequests()
         self._offsets = InternalTopic(replicas, GROUP_METADATA_TOPIC, of_groups.offsets_topic_codec)
         self.groups = GroupCoordinatorMachine(
             context.node_id,
@@ -65,16 +60,17 @@ class Coordinators:
             rules=context.rules,
         )
 
+    def startup(self, image: MetadataImage) -> None:
+        """Find coordinators by the partitions that the internal topics have in the first image."""
+        counts = counts_at_start(image, self._levels)
+        self.groups.startup(counts[GROUP_METADATA_TOPIC])
+        self.transactions.startup(counts[TRANSACTION_STATE_TOPIC], counts[GROUP_METADATA_TOPIC])
+
     def on_request(self, packet: Packet, now_ms: int) -> list[Effect]:
         """Take a request of one of ``COORDINATOR_APIS``; the packet is the token of its response.
 
         WriteTxnMarkers goes to the logs of partitions, of which one may be that of groups.
         """
-        if self._is_early(packet.body):
-            return self._early.wait(packet, packet.body, now_ms)
-        return self._serve(packet, now_ms)
-
-    def _serve(self, packet: Packet, now_ms: int) -> list[Effect]:
         exchange = packet.exchange
         request, version = packet.body, exchange.version
         if type(request) in GROUP_APIS:
@@ -85,36 +81,18 @@ class Coordinators:
         handle_write_txn_markers(self._replicas, self.groups.state, packet, request, now_ms)
         return []
 
-    def _is_early(self, request: Any) -> bool:
-        return is_early(self._node_id, request, self.groups.state.image, self._newer_image)
-
-    def _newer_image(self) -> MetadataImage | None:
-        offset, image = self._newest_image()
-        return image if offset > self.groups.state.metadata_offset else None
-
-    def _serve_waiting(
-        self, waited: tuple[list[Packet], list[Effect]], now_ms: int
-    ) -> list[Effect]:
-        packets, effects = waited
-        for packet in packets:
-            effects += self._serve(packet, now_ms)
-        return effects
-
     def on_metadata(self, published: Published, now_ms: int) -> list[Effect]:
         """Follow the leaders of the internal topics."""
         delta = published.delta
         effects = self.groups.on_metadata(delta, published.offset, now_ms)
-        effects += self.transactions.on_metadata(delta, now_ms)
-        return effects + self._serve_waiting(self._early.take(self._is_early), now_ms)
+        return effects + self.transactions.on_metadata(delta, now_ms)
 
     def owns_timer(self, name: str) -> bool:
         """True for the name of a timer that a coordinator sets."""
-        return name == EARLY_TIMER or name in self.groups.timers or name in self.transactions.timers
+        return name in self.groups.timers or name in self.transactions.timers
 
     def on_timer(self, name: str, now_ms: int) -> list[Effect]:
         """Run what is due."""
-        if name == EARLY_TIMER:
-            return self._serve_waiting(self._early.on_timer(now_ms), now_ms)
         return self.groups.on_timer(name, now_ms) + self.transactions.on_timer(name, now_ms)
 
     def on_committed(self, now_ms: int) -> list[Effect] | None:

@@ -17,6 +17,7 @@ from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.effects import Effect
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
@@ -134,8 +135,8 @@ class ReplicaManager(Shell):
         self._chances = 0
         self._ids = ids
         self._coordinators: Coordinators | None = None
-        self._published: Published | None = None  # the newest, and when the first was
-        self._first_published_ms = 0
+        self._published: Published | None = None  # the newest
+        self._first: tuple[int, MetadataImage] | None = None  # the first one, and when it was
         self._controller_id: int | None = None
 
     @property
@@ -153,11 +154,13 @@ class ReplicaManager(Shell):
                 self.machine.state,
                 self._ids,
                 self._new_uuid,
-                self.network.newest_image,
             )
             self._coordinators = coordinators
-            if self._published is not None:
-                self.perform(coordinators.on_metadata(self._published, self._first_published_ms))
+            if self._first is not None:
+                began_ms, image = self._first
+                coordinators.startup(image)
+                if self._published is not None:
+                    self.perform(coordinators.on_metadata(self._published, began_ms))
             self.perform(coordinators.transactions.on_controller(self._controller_id, self.now()))
         return self._coordinators
 
@@ -277,12 +280,14 @@ class ReplicaManager(Shell):
     def _publish_to_coordinators(self, published: Published, now_ms: int) -> None:
         """Let coordinators follow their internal topics, of which the first makes them."""
         topics = published.image.topics
+        if self._first is None:
+            self._first = now_ms, published.image
+            if self._coordinators is not None:
+                self._coordinators.startup(published.image)
         if self._coordinators is not None or any(
             name in topics.ids_by_name for name in _COORDINATED
         ):
             self._coordinate(self.coordinators.on_metadata(published, now_ms))
-        if self._published is None:
-            self._first_published_ms = now_ms
         self._published = published
 
     def _coordinate(self, effects: Iterable[Effect]) -> None:

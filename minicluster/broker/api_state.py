@@ -56,7 +56,8 @@ class OnZooKeeper:
 class ApiState:
     """The newest image that this broker has published.
 
-    Shapes:  on_zookeeper is None where the image is that of a metadata log.
+    Shapes:  counts_at_start: the partitions of internal topics, as of the first image; by these
+             it finds coordinators. on_zookeeper is None where the image is that of a metadata log.
     Units:   metadata_offset is the last offset of the image, -1 before the first one; on ZooKeeper
              the version of /feature, -1 where features are disabled.
     """
@@ -64,6 +65,7 @@ class ApiState:
     config: KafkaApisConfig
     image: MetadataImage = MetadataImage.EMPTY
     metadata_offset: int = -1
+    counts_at_start: Mapping[str, int] = field(default_factory=dict)
     kraft_version: int = 0
     on_zookeeper: OnZooKeeper | None = None
 

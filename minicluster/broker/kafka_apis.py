@@ -48,7 +48,7 @@ from minicluster.channel.controller_channel import (
 )
 from minicluster.configs.views import broker_default
 from minicluster.coordinator.apis import COORDINATOR_APIS
-from minicluster.coordinator.internal_topics import creatable_topic
+from minicluster.coordinator.internal_topics import counts_at_start, creatable_topic
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
@@ -105,6 +105,8 @@ class KafkaApis:
         """
         self.state.image = image
         self.state.metadata_offset = offset
+        if not self.state.counts_at_start:
+            self.state.counts_at_start = counts_at_start(image, self.state.broker_levels)
         return self._lookups.respond(lambda name: image.topics.named(name) is not None)
 
     def on_metadata_offset(self, offset: int) -> None:

@@ -5,6 +5,8 @@ Source:  Topic, GroupCoordinatorService.partitionFor, TransactionStateManager.pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from minicluster.configs.effective import BrokerLevels
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.messages import CreateTopicsRequest
@@ -22,12 +24,26 @@ _BY_CONTROLLER = -1
 def partition_count(name: str, image: MetadataImage, broker: BrokerLevels) -> int:
     """The partitions of an internal topic, those to come where it is not there yet.
 
-    Source:  MetadataCache.numPartitions, GroupCoordinator.startup.
+    Source:  MetadataCache.numPartitions.
     """
     topic = image.topics.named(name)
     if topic is not None:
         return len(topic.partitions)
     return int(creatable_topic(name, broker).num_partitions)
+
+
+def counts_at_start(image: MetadataImage, broker: BrokerLevels) -> Mapping[str, int]:
+    """The partitions by which a broker finds coordinators from its first image until it ends.
+
+    A key that moved to another partition with each new count would lose what the log of its old
+    partition holds, so a topic that gets more partitions changes nothing before a restart
+    (KAFKA-14418, KAFKA-19423).
+
+    Source:  BrokerMetadataPublisher.initializeManagers, GroupCoordinatorService.startup,
+             TransactionCoordinator.startup.
+    """
+    names = GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+    return {name: partition_count(name, image, broker) for name in names}
 
 
 def creatable_topic(name: str, broker: BrokerLevels) -> CreatableTopic:

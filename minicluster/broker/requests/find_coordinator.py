@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
-from minicluster.coordinator.internal_topics import partition_count
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.cluster import Endpoint
 from minicluster.protocol import ErrorCode
@@ -73,10 +72,9 @@ def _coordinator(state: ApiState, key_type: int, key: str, version: int) -> Coor
     topic = state.image.topics.named(topic_name)
     if topic is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    count = partition_count(topic_name, state.image, state.broker_levels)
-    partition = topic.partitions[partition_of(key, count)]
-    endpoint = _alive_endpoint(state, partition.leader)
-    if endpoint is None:
+    partition = topic.partitions.get(partition_of(key, state.counts_at_start[topic_name]))
+    endpoint = None if partition is None else _alive_endpoint(state, partition.leader)
+    if partition is None or endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(
         key=key,

@@ -43,6 +43,7 @@ HANDLERS: Mapping[type[Message], Handler] = load(
 class GroupCoordinatorMachine:
     """All groups that a broker coordinates. Each input returns its effects.
 
+    * ``startup(num_partitions)``: of ``__consumer_offsets``, once.
     * ``on_metadata(delta, offset, now_ms)``: the leaders of ``__consumer_offsets``, and all topics.
     * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
     * ``on_request(token, request, version, client, now_ms)``: its ``Respond`` may come later.
@@ -64,6 +65,13 @@ class GroupCoordinatorMachine:
     ) -> None:
         self.broker_id = broker_id
         self.state = CoordinatorState(config, log, rules, new_uuid, faults)
+
+    def startup(self, num_partitions: int) -> None:
+        """Find groups by so many partitions of ``__consumer_offsets`` from now on.
+
+        Source:  GroupCoordinatorService.startup.
+        """
+        self.state.num_partitions = num_partitions
 
     def on_metadata(self, delta: MetadataDelta, offset: int, now_ms: int) -> list[Effect]:
         """Follow the leadership of partitions, then the topics that groups subscribe to.

@@ -476,6 +476,8 @@ def follow_leadership(
     delta: MetadataDelta,
     broker_id: int,
     now_ms: int,
+    *,
+    loads: bool = True,
 ) -> None:
     """Load the shards of partitions that this broker leads now, drop those that it does not."""
     before, after = delta.before.topics.named(topic), delta.after.topics.named(topic)
@@ -485,7 +487,7 @@ def follow_leadership(
         for index in before.partitions:
             runtime.on_resigned(index, None, now_ms)
     for index, partition in () if after is None else after.items():
-        if partition.leader == broker_id:
-            runtime.on_elected(index, partition.leader_epoch, now_ms)
-        else:
+        if partition.leader != broker_id:
             runtime.on_resigned(index, partition.leader_epoch, now_ms)
+        elif loads:
+            runtime.on_elected(index, partition.leader_epoch, now_ms)

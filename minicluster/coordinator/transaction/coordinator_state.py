@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minicluster.channel.controller_channel import ControllerChannel, CorrelationIds
-from minicluster.coordinator.internal_topics import partition_count
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime
 from minicluster.coordinator.runtime.shard import OperationError, Result
@@ -28,7 +27,7 @@ from minicluster.effects import Effect, Respond
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.metadata_version import TRANSACTION_VERSION
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
+from minicluster.protocol.topics import partition_of
 from minicluster.rules import Rules
 
 TIMER = "transaction-coordinator"
@@ -58,6 +57,8 @@ class CoordinatorState:
         self.rules = rules
         self._log = log
         self.image = MetadataImage.EMPTY
+        self.num_partitions = 1  # of __transaction_state, as of the broker's start
+        self.num_offsets_partitions = 1  # of __consumer_offsets, likewise
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
         self.producer_ids = ProducerIds(broker_id)
@@ -91,13 +92,11 @@ class CoordinatorState:
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of ``__transaction_state`` that holds a transactional id."""
-        count = partition_count(TRANSACTION_STATE_TOPIC, self.image, self.config.broker)
-        return partition_of(transactional_id, count)
+        return partition_of(transactional_id, self.num_partitions)
 
     def offsets_partition_of(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` that holds a group."""
-        count = partition_count(GROUP_METADATA_TOPIC, self.image, self.config.broker)
-        return partition_of(group_id, count)
+        return partition_of(group_id, self.num_offsets_partitions)
 
     def shard_of(self, transactional_id: str) -> TransactionShard:
         """The shard of a transactional id.

@@ -50,6 +50,7 @@ HANDLERS: Mapping[type[Message], Handler] = load(
 class TransactionCoordinatorMachine:
     """All transactional ids that a broker coordinates. Each input returns its effects.
 
+    * ``startup(num_partitions, num_offsets_partitions)``: of both internal topics, once.
     * ``on_metadata(delta, now_ms)``: leaders of ``__transaction_state`` and of all partitions.
     * ``on_controller(id or None, now_ms)``: the active controller, which has the producer ids.
     * ``on_high_watermark(partition, offset, now_ms)``: records of a partition are committed.
@@ -76,8 +77,19 @@ class TransactionCoordinatorMachine:
             _Periodic(config.remove_expired_interval_ms, remove_expired_transactional_ids),
         )
 
+    def startup(self, num_partitions: int, num_offsets_partitions: int) -> None:
+        """Find transactional ids and groups by so many partitions from now on.
+
+        Source:  TransactionCoordinator.startup.
+        """
+        self.state.num_partitions = num_partitions
+        self.state.num_offsets_partitions = num_offsets_partitions
+
     def on_metadata(self, delta: MetadataDelta, now_ms: int) -> list[Effect]:
         """Follow the leadership of partitions; markers go to the present leaders.
+
+        Nothing is loaded while the topic has another number of partitions than at the start
+        (TransactionStateManager.validateTransactionTopicPartitionCountIsStable).
 
         Shapes:  -> Respond for requests that wait in a shard that is led elsewhere, Send, SetTimer.
         """
@@ -86,7 +98,15 @@ class TransactionCoordinatorMachine:
             for periodic in self._periodic:
                 periodic.begin_ms = now_ms
         state.image = state.markers.image = delta.after
-        follow_leadership(state.runtime, TRANSACTION_STATE_TOPIC, delta, self.broker_id, now_ms)
+        topic = delta.after.topics.named(TRANSACTION_STATE_TOPIC)
+        follow_leadership(
+            state.runtime,
+            TRANSACTION_STATE_TOPIC,
+            delta,
+            self.broker_id,
+            now_ms,
+            loads=topic is not None and len(topic.partitions) == state.num_partitions,
+        )
         return self._take_effects(now_ms)
 
     def on_controller(self, controller_id: int | None, now_ms: int) -> list[Effect]:

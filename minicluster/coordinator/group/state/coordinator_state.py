@@ -67,6 +67,7 @@ class CoordinatorState:
         self.rules = rules
         self.image = MetadataImage.EMPTY
         self.metadata_offset = -1
+        self.num_partitions = 1  # of __consumer_offsets, as of the broker's start
         self._effects: list[Effect] = []
         self.timers = Timers(TIMER, self._effects)
         self._new_uuid = new_uuid
@@ -137,8 +138,7 @@ class CoordinatorState:
 
     def partition_of(self, group_id: str) -> int:
         """The partition that holds a group."""
-        topic = self.image.topics.named(GROUP_METADATA_TOPIC)
-        return 0 if topic is None else partition_of(group_id, len(topic.partitions))
+        return partition_of(group_id, self.num_partitions)
 
     def by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
         """Groups by the partitions that hold them, in the order of Java's map of partitions.
