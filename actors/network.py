@@ -71,6 +71,7 @@ class Endpoint:
     topic_ids: Callable[[], Mapping[str, UUID]] | None = None
     fetched: Callable[[int], Iterable[Place]] | None = None
     exchanges: dict[int, Exchange] = field(default_factory=dict)  # requests to it, still open
+    listens: bool = False  # clients can connect
 
 
 class Caller(Protocol):
@@ -131,8 +132,10 @@ class Network:
 
     def listen(self, node: int) -> None:
         """Open a node's port for clients; its process handles requests from now on."""
-        if self.on_node is not None and node in self.endpoints:
-            self.on_node(node, True, False)
+        if node in self.endpoints:
+            self.endpoints[node].listens = True
+            if self.on_node is not None:
+                self.on_node(node, True, False)
 
     def detach(self, node: int, *, reset: bool = False) -> None:
         """Close a node, whose process has ended; its callers are disconnected.
@@ -169,6 +172,7 @@ class Network:
         client_id: str = "",
         connection: int | None = None,
         crosses_socket: bool = False,
+        program: str | None = None,
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
@@ -176,6 +180,7 @@ class Network:
 
         Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.
                  crosses_socket: a real socket carries it besides; its packets take no time here.
+                 program: the app inside the simulation that sends it.
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
@@ -194,6 +199,7 @@ class Network:
             connection,
             crosses_socket,
             self.rt.now_ms,
+            program,
         )
         target = self.endpoints.get(dst)
         if target is not None:

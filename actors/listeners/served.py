@@ -42,7 +42,13 @@ Work = Callable[[Decode | Encode, Callable[[Any], None]], None]
 class Carrier(Protocol):
     """The bytes of one connection, at the side of its node."""
 
-    address: str  # of the client, as limits count it
+    @property
+    def address(self) -> str:
+        """The client's, as limits count it."""
+
+    @property
+    def client(self) -> str | None:
+        """The app inside the simulation; None: a client beyond a socket, by its ``client.id``."""
 
     def write(self, data: bytes) -> bool:
         """Send bytes; True when all has left. Else ``on_written`` comes when it has."""
@@ -208,7 +214,8 @@ class ServedConnection:
             correlation_id=deliver.correlation_id,
             client_id=deliver.client_id,
             connection=self.number,
-            crosses_socket=True,
+            crosses_socket=self.carrier.client is None,
+            program=self.carrier.client,
         )
 
     def _source(self, deliver: Deliver) -> int:
@@ -218,7 +225,8 @@ class ServedConnection:
             self.outside = sender
         if self.outside is not None:
             return self.outside
-        self.client = self.served.clients.sender(deliver.client_id, self.client)
+        name = self.carrier.client or deliver.client_id
+        self.client = self.served.clients.sender(name, self.client)
         return self.client
 
 

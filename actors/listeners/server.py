@@ -39,6 +39,7 @@ class SocketCarrier:
 
     __slots__ = ("_reads", "_selector", "_socket", "_watched", "address", "connection", "unsent")
 
+    client = None  # any program; each request names it
     connection: ServedConnection  # from the moment on that it is accepted
 
     def __init__(

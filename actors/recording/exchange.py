@@ -74,6 +74,7 @@ class Exchange:
         "is_written",
         "open",
         "over_tcp",
+        "program",
         "received_seq",
         "records_written",
         "registered_epoch",
@@ -107,6 +108,7 @@ class Exchange:
         connection: int | None = None,
         crosses_socket: bool = False,
         sent_ms: int = 0,
+        program: str | None = None,
     ) -> None:
         self.id = id
         self.api = api
@@ -119,6 +121,7 @@ class Exchange:
         self.correlation_id = correlation_id
         self.src_incarnation = src_incarnation
         self.client_id = client_id
+        self.program = program  # the app inside the simulation that has sent it
         self.connection = connection  # of one of Kafka's clients; None: of a node
         self.send_seq = 0
         self.sent_ms = sent_ms

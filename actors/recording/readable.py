@@ -164,9 +164,11 @@ def _detail(part: Any) -> str:
 
 
 def _sender(exchange: Exchange) -> str:
-    """The node that sent a request; of a client its ``client.id``."""
+    """The node that sent a request; an app by its name, another client by its ``client.id``."""
     if exchange.src > OWN_CLIENT:
         return str(exchange.src)
+    if exchange.program is not None:
+        return printable(exchange.program)
     return printable(exchange.client_id) or "client"
 
 

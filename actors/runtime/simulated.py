@@ -130,7 +130,7 @@ class SimulatedRuntime(Turns, Runtime):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            with tripwire.standing():
+            with tripwire.standing(), tripwire.outside():
                 return self._run_on(until_ms, condition)
         finally:
             if collecting:

@@ -1,8 +1,9 @@
-"""A trip-wire against real time and real chance inside simulated actors.
+"""The one switch of clocks and chance: who runs decides what time the standard library tells.
 
 While a simulated actor takes a step, the clocks and random sources of the standard library raise.
-Outside of a step, in other threads, and for the libraries named below they work as ever.
-``datetime.now`` cannot be patched; the linter's DTZ rules watch over that one.
+While a user's program has its step (``actors/programs``), they are the program's: virtual.
+Outside of a step, in other threads, and in actors for the libraries named below, they are real.
+``datetime.now`` cannot be patched; the linter's DTZ rules watch over that one in actors.
 """
 
 from __future__ import annotations
@@ -13,19 +14,31 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from minicluster.errors import MiniclusterError
 
+RANDOM = (
+    "random", "seed", "getstate", "setstate", "getrandbits", "randbytes", "randrange", "randint",
+    "choice", "choices", "sample", "shuffle", "uniform", "triangular", "betavariate",
+    "expovariate", "gammavariate", "gauss", "lognormvariate", "normalvariate", "vonmisesvariate",
+    "paretovariate", "weibullvariate",
+)  # fmt: skip
 GUARDED: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep")),
-    (random, ("random", "randint", "randrange", "choice", "shuffle", "uniform", "sample")),
+    (
+        time,
+        (
+            *("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
+            *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep"),
+        ),
+    ),
+    (random, RANDOM),
     (uuid, ("uuid1", "uuid4")),
-    (os, ("urandom",)),
+    (os, ("urandom", "getrandom") if hasattr(os, "getrandom") else ("urandom",)),
 )
 ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "_pytest", "pytest")
 
@@ -33,6 +46,25 @@ _standing = 0
 _lock = threading.Lock()
 _originals: list[tuple[Any, str, Any]] = []
 _thread = 0  # the thread that takes a simulated step now
+_program: Program | None = None  # whose step it is; None: an actor's
+
+
+class Program(Protocol):
+    """A user's program that has its step.
+
+    Shapes:  virtual: what guarded names are for it; a name that is missing is the real one.
+    """
+
+    virtual: Mapping[str, Callable[..., Any]]
+
+    def suspend(self) -> None:
+        """The program waits inside its step, while the cluster runs on."""
+
+    def resume(self) -> None:
+        """It continues.
+
+        Errors:  whatever ends a program that was killed meanwhile.
+        """
 
 
 class UnseededChance(MiniclusterError, RuntimeError):
@@ -49,6 +81,39 @@ def leave() -> None:
     """End the simulated step."""
     global _thread
     _thread = 0
+
+
+def program() -> Program | None:
+    """The program that has its step in this thread."""
+    return _program if _thread and _thread == threading.get_ident() else None
+
+
+def enter_program(entering: Program | None, thread: int = 0) -> tuple[int, Program | None]:
+    """Begin the step of a program, in this thread or another; -> what ``back_to`` takes."""
+    global _thread, _program
+    before = _thread, _program
+    _thread, _program = thread or threading.get_ident(), entering
+    return before
+
+
+def back_to(before: tuple[int, Program | None]) -> None:
+    """End the step of a program."""
+    global _thread, _program
+    _thread, _program = before
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Run the cluster from within the step of a program, which waits for that."""
+    waiting = program()
+    if waiting is None:
+        yield
+        return
+    waiting.suspend()
+    try:
+        yield
+    finally:
+        waiting.resume()
 
 
 @contextmanager
@@ -92,13 +157,16 @@ def _load_what_takes_clocks() -> None:
 
 def _guard(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        if _thread and _thread == threading.get_ident():
-            caller = sys._getframe(1).f_globals.get("__name__", "")
-            if caller.partition(".")[0] not in ALLOWED:
-                raise UnseededChance(
-                    f"{caller} called {name} inside a simulated actor; "
-                    "time is rt.now(), chance is rt.rng(name)"
-                )
+        if not _thread or _thread != threading.get_ident():
+            return original(*args, **kwargs)
+        if _program is not None:
+            return _program.virtual.get(name, original)(*args, **kwargs)
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.partition(".")[0] not in ALLOWED:
+            raise UnseededChance(
+                f"{caller} called {name} inside a simulated actor; "
+                "time is rt.now(), chance is rt.rng(name)"
+            )
         return original(*args, **kwargs)
 
     guarded.__name__ = name.rpartition(".")[2]
