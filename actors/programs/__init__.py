@@ -1,0 +1,1 @@
+"""Users' programs inside the simulated cluster: their event loops, connections, clocks, chance."""

@@ -1,0 +1,415 @@
+"""A user's program as a process of the simulation: it starts, is killed, paused, ended, restarted.
+
+Its code is a coroutine function (or a plain one, in a thread of its own). Each start is an
+incarnation with a loop and connections of its own. What its modules keep in global names stays from
+one to the next: they are imported once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import inspect
+import math
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any
+
+from minicluster.actors.programs.chance import ProgramChance
+from minicluster.actors.programs.clocks import virtual_functions
+from minicluster.actors.programs.connection import Transport
+from minicluster.actors.programs.loop import SimulatedLoop
+from minicluster.actors.programs.refused import address_refused
+from minicluster.actors.programs.threads import Threads
+from minicluster.actors.programs.world import World
+from minicluster.actors.runtime import chance, tripwire
+
+SYN_RETRIES_S = (1, 2, 4, 8, 16, 32)  # Linux: tcp_syn_retries
+FIRST_PORT = 32_768
+FIRST_PID = 1_000
+_UNTIL_RESUMED_MS = 10**12
+
+
+class ProgramKilled(BaseException):
+    """Unwinds code that waited for the cluster inside its step when its process was killed."""
+
+
+class Program:
+    """A program by its name.
+
+    Shapes:  node: its id in the network. run: what it runs, called at each start; code: where that
+             is found, for ``run.json``.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        node: int,
+        number: int,
+        run: Callable[[], Any],
+        code: dict[str, Any],
+        *,
+        allow_real: frozenset[str] = frozenset(),
+    ) -> None:
+        self.world, self.name, self.node, self.number, self.run = world, name, node, number, run
+        self.code = code
+        self.allow_real = allow_real
+        self.address = f"10.0.{number // 250}.{number % 250 + 1}"
+        self.chances = ProgramChance(world.rt.seed, name)
+        self.incarnations: list[Incarnation] = []
+
+    @property
+    def current(self) -> Incarnation:
+        """The latest incarnation."""
+        return self.incarnations[-1]
+
+    @property
+    def is_running(self) -> bool:
+        """True while its process runs; a paused one runs."""
+        return bool(self.incarnations) and self.current.is_alive
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error with which the latest incarnation has ended."""
+        return self.current.error if self.incarnations else None
+
+    def start(self, context: Context | None = None) -> Incarnation:
+        """Start it as a new incarnation."""
+        incarnation = Incarnation(self, len(self.incarnations) + 1)
+        self.incarnations.append(incarnation)
+        incarnation.start(context)
+        return incarnation
+
+    def kill(self) -> None:
+        """End its process at once (SIGKILL)."""
+        if self.is_running:
+            self.current.end("killed")
+
+    def pause(self) -> None:
+        """Stop its steps (SIGSTOP)."""
+        self.current.is_paused = True
+
+    def resume(self) -> None:
+        """Continue (SIGCONT)."""
+        self.current.is_paused = False
+        self.current.loop.wake()
+        self.current.threads.wake()
+
+    def terminate(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal: its handler is called; without one the process ends, as it would.
+
+        SIGINT without a handler cancels the main task, as ``asyncio.run`` has it.
+        """
+        if self.is_running:
+            self.current.signal(number)
+
+
+class Incarnation:
+    """One process of a program.
+
+    Shapes:  ended: None while it runs, else ``ended``, ``killed``, ``failed``, or the signal.
+    """
+
+    def __init__(self, program: Program, number: int) -> None:
+        self.program, self.number = program, number
+        self.world, self.rt, self.name = program.world, program.world.rt, program.name
+        self.chances = program.chances
+        self.source = chance.key(self.rt.seed, f"program/{program.name}/{number}")
+        self.shuffles = program.world.shuffles
+        self.is_alive, self.is_paused = True, False
+        self.started_ms, self.ended_ms = self.rt.now_ms, -1
+        self.ended: str | None = None
+        self.error: BaseException | None = None
+        self.result: Any = None
+        self.handlers: dict[int, Any] = {}
+        self.virtual: Mapping[str, Callable[..., Any]] = virtual_functions(
+            self.world.clock, self.chances, self.sleep
+        )
+        self.loop = SimulatedLoop(self)
+        self.threads = Threads(self)
+        self._transports: dict[int, Transport] = {}
+        self._servers: list[Server] = []
+        self._next_port = FIRST_PORT
+        self._pieces = chance.draws(self.source, 3, 2)
+        self._task: asyncio.Task[Any] | None = None
+
+    def __str__(self) -> str:
+        if self.is_alive:
+            return "paused" if self.is_paused else "running"
+        error = "" if self.error is None else f": {type(self.error).__name__}: {self.error}"
+        return f"{self.ended} at {self.ended_ms / 1000:g}s{error}"
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return FIRST_PID + 100 * self.program.number + self.number
+
+    # Its life.
+
+    def start(self, context: Context | None) -> None:
+        """Run the program's code from the next step on."""
+        context = Context() if context is None else context
+        self._task = self.loop.create_task(self._main(), name="main", context=context)
+        self._task.add_done_callback(self._main_ended)
+
+    async def _main(self) -> Any:
+        try:
+            if _is_coroutine_function(self.program.run):
+                self.result = await self.program.run()
+            else:
+                self.result = await self.loop.run_in_executor(None, self.program.run)
+                if inspect.isawaitable(self.result):
+                    self.result = await self.result
+        finally:
+            # As asyncio.run ends a program: its other tasks are cancelled and waited for.
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            others.sort(key=hash)
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await self.loop.shutdown_asyncgens()
+
+    def _main_ended(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self.end("cancelled")
+            return
+        error = task.exception()
+        if isinstance(error, SystemExit):
+            self.exited(error)
+        elif isinstance(error, ProgramKilled):
+            self.end("killed")
+        elif error is not None:
+            self.end("failed", error)
+        else:
+            self.end("ended")
+
+    def exited(self, error: SystemExit) -> None:
+        """The code has called ``sys.exit``."""
+        if error.code in (None, 0):
+            self.end("ended")
+        else:
+            self.end("failed", error)
+
+    def end(self, how: str, error: BaseException | None = None) -> None:
+        """End the process: no line of it runs any more, and its system ends its connections."""
+        if not self.is_alive:
+            return
+        self.is_alive, self.ended, self.error = False, how, error
+        self.ended_ms = self.rt.now_ms
+        for server in self._servers:
+            server.close()
+        for transport in list(self._transports.values()):
+            transport.carrier.abandon()
+        self._transports.clear()
+        self.loop.end()
+        self.threads.end()
+        for suspended in self.loop.suspended:
+            _never_free(suspended)
+
+    def signal(self, number: int) -> None:
+        """Take a signal."""
+        handler = self.handlers.get(number, signal.SIG_DFL)
+        if handler is signal.SIG_IGN:
+            return
+        if callable(handler):
+            self.loop.call_soon(handler, number, None)
+        elif number == signal.SIGINT and self._task is not None:
+            self.loop.call_soon(self._task.cancel)
+        else:
+            self.end(signal.Signals(number).name)
+
+    def handle(self, number: int, handler: Any) -> Any:
+        """Set the handler of a signal; -> the one before."""
+        before = self.handlers.pop(number, None)
+        if handler is not None:
+            self.handlers[number] = handler
+        return before
+
+    # Its steps.
+
+    def look_us(self) -> int:
+        return self.world.clock.look_us()
+
+    def begin_step(self) -> Any:
+        return tripwire.enter_program(self)
+
+    def end_step(self, before: Any) -> None:
+        tripwire.back_to(before)
+
+    def suspend(self) -> None:
+        tripwire.back_to((0, None))
+        self.loop.leave()
+
+    def resume(self) -> None:
+        while self.is_paused and self.is_alive:
+            runs_on = lambda: not (self.is_paused and self.is_alive)  # noqa: E731
+            self.rt.run_until(runs_on, _UNTIL_RESUMED_MS)
+        tripwire.enter_program(self)
+        self.loop.enter()
+        if not self.is_alive:
+            raise ProgramKilled
+
+    def sleep(self, seconds: float) -> None:
+        """``time.sleep``: a coroutine that calls it blocks its loop, as in life."""
+        duration_ms = math.ceil(seconds * 1_000)
+        if not self.threads.sleep(duration_ms):
+            self.rt.run_for(duration_ms)
+
+    def run_in_thread(self, future: Any, function: Callable[..., Any], args: Any) -> None:
+        self.threads.run(future, function, args)
+
+    # Its network.
+
+    def allows(self, address: Any) -> bool:
+        """True for a real address that the test has allowed."""
+        host = address[0] if isinstance(address, tuple) else address
+        return str(host) in self.program.allow_real
+
+    def resolve(self, host: Any, port: Any) -> list[Any]:
+        if self.world.place(self.name, host, port) is None:
+            raise address_refused(self.name, (host, port))
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
+
+    async def connect(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+        world, node = self.world, self.program.node
+        found = world.place(self.name, host, port)
+        if found is None:
+            raise address_refused(self.name, (host, port))
+        other = found if isinstance(found, int) else found.node
+        for retry_s in (*SYN_RETRIES_S, None):
+            await asyncio.sleep((world.delay_ms() + world.delay_ms()) / 1_000)
+            if not world.stops(node, other):
+                break
+            if retry_s is None:
+                raise TimeoutError(errno.ETIMEDOUT, f"Connect call failed {(host, port)}")
+            await asyncio.sleep(retry_s)
+        transport = self.transport(protocol_factory(), (str(host), int(port)))
+        if isinstance(found, int):
+            carrier = world.listeners.connect(found, self.name, transport, self.program.address)
+            if carrier is None:
+                self._closed(transport)
+                raise world.refused(host, port)
+            transport.carrier = carrier
+        else:
+            if world.place(self.name, host, port) is not found:
+                self._closed(transport)
+                raise world.refused(host, port)
+            accepted = found.accept(transport.get_extra_info("sockname"))
+            world.join(transport, node, accepted, other)
+        transport.begin()
+        return transport, transport.get_protocol()
+
+    async def listen(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+        hosts = host if isinstance(host, list | tuple) else [host]
+        server = Server(self, protocol_factory, [str(h) for h in hosts if h], int(port or 0))
+        server.open()
+        self._servers.append(server)
+        return server
+
+    def transport(
+        self,
+        protocol: Any,
+        peername: tuple[str, int],
+        sockname: tuple[str, int] | None = None,
+    ) -> Transport:
+        """The program's end of a connection."""
+        if sockname is None:
+            sockname = self.program.address, self.next_port()
+        transport = Transport(
+            self.loop,
+            protocol,
+            peername=peername,
+            sockname=sockname,
+            draw=lambda: next(self._pieces),
+            closed=self._closed,
+        )
+        self._transports[id(transport)] = transport
+        return transport
+
+    def next_port(self) -> int:
+        """A port that no connection of the program has."""
+        self._next_port += 1
+        return self._next_port
+
+    def _closed(self, transport: Transport) -> None:
+        self._transports.pop(id(transport), None)
+
+
+class Server(asyncio.AbstractServer):
+    """A server of a program, at an address of the simulated network."""
+
+    def __init__(
+        self,
+        owner: Incarnation,
+        protocol_factory: Callable[[], Any],
+        hosts: list[str],
+        port: int,
+    ) -> None:
+        self._owner, self._protocol_factory = owner, protocol_factory
+        self.node = owner.program.node
+        self.address = owner.name, port or owner.next_port()
+        self._hosts = [owner.name, *(host for host in hosts if host != owner.name)]
+        self._ended: Any = None
+
+    def open(self) -> None:
+        """Listen.
+
+        Errors:  OSError where another program does.
+        """
+        servers, port = self._owner.world.servers, self.address[1]
+        for host in self._hosts:
+            if (host, port) in servers:
+                raise OSError(errno.EADDRINUSE, f"address {host}:{port} is in use")
+            servers[host, port] = self
+        self._ended = self._owner.loop.create_future()
+
+    def accept(self, peername: tuple[str, int]) -> Transport:
+        """The program's end of a new connection."""
+        transport = self._owner.transport(self._protocol_factory(), peername, self.address)
+        self._owner.loop.arrival(transport, transport.begin)
+        return transport
+
+    @property
+    def sockets(self) -> tuple[Any, ...]:
+        return ()
+
+    def get_loop(self) -> SimulatedLoop:
+        return self._owner.loop
+
+    def is_serving(self) -> bool:
+        return self._owner.world.servers.get(self.address) is self
+
+    def close(self) -> None:
+        servers = self._owner.world.servers
+        for address in [a for a, server in servers.items() if server is self]:
+            del servers[address]
+        if self._owner.is_alive and not self._ended.done():
+            self._ended.set_result(None)
+
+    async def start_serving(self) -> None:
+        """It does from the beginning."""
+
+    async def serve_forever(self) -> None:
+        try:
+            await asyncio.shield(self._ended)
+        finally:
+            self.close()
+
+    async def wait_closed(self) -> None:
+        """Its connections end by themselves."""
+
+
+def _is_coroutine_function(run: Any) -> bool:
+    while hasattr(run, "func"):  # functools.partial
+        run = run.func
+    called = run if inspect.isroutine(run) else type(run).__call__
+    return inspect.iscoroutinefunction(called)
+
+
+def _never_free(suspended: Any) -> None:
+    """Keep a coroutine of a killed process for good: freed, it would run its ``finally``."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(suspended))

@@ -1,0 +1,127 @@
+"""What is not simulated: a program that calls it gets one clear line, never the real thing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from minicluster.actors.runtime import tripwire
+from minicluster.errors import MiniclusterError
+
+
+class NotSimulated(MiniclusterError, RuntimeError):
+    """A program wanted something that has no virtual time."""
+
+
+def address_refused(program: str, address: object) -> NotSimulated:
+    """The error for a connection to nothing inside the simulation."""
+    shown = ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address)
+    host, _, port = shown.rpartition(":")
+    return NotSimulated(
+        f"{program}: {shown} is not in the simulated network; bring a fake of it: "
+        f'mini_cluster.service("{host or shown}", {port or 0}, handler)'
+    )
+
+
+def loop_refused(program: str, name: str) -> NotSimulated:
+    """The error for a method of the event loop that needs the system."""
+    return NotSimulated(f"{program}: loop.{name} is not simulated; give the program a fake of it")
+
+
+_INSTEAD = {
+    "threading.Thread.start": "use asyncio.to_thread, whose threads are simulated",
+    "subprocess.Popen": "give the program a fake of it",
+    "os.fork": "give the program a fake of it",
+    "os.system": "give the program a fake of it",
+}
+_CALLS: tuple[tuple[Any, str, str], ...] = (
+    (threading.Thread, "start", "threading.Thread.start"),
+    (subprocess.Popen, "__init__", "subprocess.Popen"),
+    (os, "fork", "os.fork"),
+    (os, "system", "os.system"),
+)
+
+
+class Refusals:
+    """The calls that raise in a program's step, for as long as a cluster has programs."""
+
+    def __init__(self) -> None:
+        self._originals: list[tuple[Any, str, Any]] = []
+        for owner, name, called in _CALLS:
+            if hasattr(owner, name):
+                self._put(owner, name, _refusing(called))
+        for name in ("connect", "connect_ex", "bind"):
+            self._put(socket.socket, name, _refusing_address(lambda args: args[1]))
+        for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+            self._put(socket, name, _refusing_address(lambda args: args[:2]))
+        self._put(socket, "gethostname", _of_program(lambda program: program.name))
+        self._put(socket, "getfqdn", _of_program(lambda program: program.name))
+        self._put(os, "getpid", _of_program(lambda program: program.pid))
+        self._put(signal, "signal", _handling)
+
+    def close(self) -> None:
+        """Let every call be the real one again."""
+        while self._originals:
+            owner, name, original = self._originals.pop()
+            setattr(owner, name, original)
+
+    def _put(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Any]) -> None:
+        original = getattr(owner, name)
+        self._originals.append((owner, name, owner.__dict__.get(name, original)))
+        setattr(owner, name, wrap(original))
+
+
+def _refusing(called: str) -> Callable[[Callable[..., Any]], Any]:
+    def wrap(original: Callable[..., Any]) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            program: Any = tripwire.program()
+            if program is None:
+                return original(*args, **kwargs)
+            raise NotSimulated(f"{program.name}: {called} is not simulated; {_INSTEAD[called]}")
+
+        return call
+
+    return wrap
+
+
+def _refusing_address(
+    address_of: Callable[[tuple[Any, ...]], Any],
+) -> Callable[[Callable[..., Any]], Any]:
+    def wrap(original: Callable[..., Any]) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            program: Any = tripwire.program()
+            if program is None or program.allows(address_of(args)):
+                return original(*args, **kwargs)
+            raise address_refused(program.name, address_of(args))
+
+        return call
+
+    return wrap
+
+
+def _of_program(answer: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+    """A fact of the machine that differs from one to the next."""
+
+    def wrap(original: Callable[..., Any]) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            program: Any = tripwire.program()
+            return original(*args, **kwargs) if program is None else answer(program)
+
+        return call
+
+    return wrap
+
+
+def _handling(original: Callable[..., Any]) -> Any:
+    """A program's handlers of signals are its own: ``terminate`` calls them."""
+
+    def call(number: Any, handler: Any) -> Any:
+        program: Any = tripwire.program()
+        return original(number, handler) if program is None else program.handle(number, handler)
+
+    return call
