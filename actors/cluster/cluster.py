@@ -83,6 +83,7 @@ if TYPE_CHECKING:  # loaded by the first action with such a client
         TransactionalProducerActor,
         TransactionLoad,
     )
+    from minicluster.actors.programs.programs import Programs
 
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"
@@ -259,6 +260,7 @@ class Cluster:
         # A node's process runs, or it has ended or is paused.
         self.on_process: Callable[[int, bool], None] = lambda node_id, runs: None
         self.paused_clients: dict[int, list[Condition]] = {}
+        self.programs: Programs | None = None  # from the first one on
         self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
         self.interceptions: list[Interception] = []  # so far, for run.json
         self.loads: list[Load | TransactionLoad] = []
@@ -522,10 +524,12 @@ class Cluster:
 
     @property
     def is_repeatable(self) -> bool:
-        """True for a run that the seed alone decides: simulated, no client came, and no function
-        of a test has seen requests.
+        """True for a run that the seed alone decides: simulated, no client came from outside, no
+        function of a test has seen requests, and no program may reach what is real.
         """
         rt = self.rt
+        if self.programs is not None and not self.programs.is_repeatable:
+            return False
         comes_alone = isinstance(rt, PacedRuntime) and rt.runs_alone
         return isinstance(rt, SimulatedRuntime) and not (comes_alone or self.interceptions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -36,17 +37,12 @@ def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
     else:
         plan = cluster.plan
         endpoints.hide({n: (plan.host(n), plan.port(n)) for n in cluster.node_ids})
-    rules = cluster.rules
-    of_brokers, of_controllers = supported_versions(rules), controller_versions(rules)
     listeners = Listeners(
         cluster.network,
         cluster.client_nodes,
         endpoints,
-        {
-            **dict.fromkeys(cluster.broker_ids, enabled_versions(rules, of_brokers)),
-            **dict.fromkeys(cluster.controller_ids, of_controllers),
-        },
-        limits=partial(_connection_limits, cluster),
+        served_versions(cluster),
+        limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
         address_of=partial(_address_outside, cluster),
     )
@@ -68,7 +64,18 @@ def _address_outside(cluster: Cluster, node_id: int) -> tuple[str, int] | None:
     return None
 
 
-def _connection_limits(cluster: Cluster, node_id: int) -> ConnectionLimits:
+def served_versions(cluster: Cluster) -> dict[int, Mapping[int, range]]:
+    """The versions of each API that clients of each node may use."""
+    rules = cluster.rules
+    of_brokers, of_controllers = supported_versions(rules), controller_versions(rules)
+    return {
+        **dict.fromkeys(cluster.broker_ids, enabled_versions(rules, of_brokers)),
+        **dict.fromkeys(cluster.controller_ids, of_controllers),
+    }
+
+
+def connection_limits(cluster: Cluster, node_id: int) -> ConnectionLimits:
+    """The limits that a node sets to its connections now."""
     process = cluster.processes.get(node_id)
     if process is None or process.broker is None:
         return ConnectionLimits.of(BrokerLevels({}, {}, cluster.config.static))

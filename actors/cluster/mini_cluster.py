@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from minicluster.actors.cluster.actions import (
     answers,
+    apps,
     clients,
     clocks,
     controllers,
@@ -34,6 +35,7 @@ from minicluster.actors.cluster.actions import (
     requests,
     topics,
 )
+from minicluster.actors.cluster.apps import program_servers
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
@@ -129,6 +131,7 @@ class MiniCluster:
     pause = _face(processes.pause)
     resume = _face(processes.resume)
     controlled_shutdown = _face(processes.controlled_shutdown)
+    terminate = _face(processes.terminate)
     publish_delay = _face(processes.publish_delay)
     mutate = _face(processes.mutate)
 
@@ -164,6 +167,10 @@ class MiniCluster:
     consume = _face(clients.consume)
     transaction = _face(clients.transaction)
     transform = _face(clients.transform)
+
+    app = _face(apps.app)
+    service = _face(apps.service)
+    apps = property(_face(apps.named))
 
     admin = _face(requests.admin)
 
@@ -232,10 +239,13 @@ class MiniCluster:
     def bootstrap_servers(self) -> str:
         """The addresses of the brokers, as Kafka's clients take them.
 
-        From the first use on a paced cluster runs by itself: a client may connect at any time.
+        From the first use on a paced cluster runs by itself: a client may connect at any time. In
+        a cluster with apps these are the addresses that they connect to, inside the simulation.
 
-        Errors:  UserError for a cluster without listeners, or before its start.
+        Errors:  UserError for a cluster without listeners or apps, or before its start.
         """
+        if self._cluster.programs is not None:
+            return program_servers(self._cluster)
         return self._cluster.open_to_clients("bootstrap_servers").bootstrap_servers
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
@@ -12,6 +13,9 @@ from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import NODES, HasId, Nodes, Selector
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.selectors import select
+
+if TYPE_CHECKING:
+    from minicluster.actors.programs.program import Program
 
 
 class ClusterRoles(Cluster):
@@ -31,7 +35,27 @@ class ClusterRoles(Cluster):
 
         Errors:  UserError for what names no node.
         """
-        return all(node_id in self.processes for node_id in self.ids(node))
+        return all(
+            node_id in self.processes
+            if (program := self.program(node_id)) is None
+            else program.is_running
+            for node_id in self.process_ids(node)
+        )
+
+    def program(self, node_id: int) -> Program | None:
+        """The program that is a node; None for every other node."""
+        return None if self.programs is None else self.programs.by_node.get(node_id)
+
+    def process_ids(self, nodes: Nodes) -> tuple[int, ...]:
+        """The ids of named nodes whose processes are here, and of named programs.
+
+        Errors:  those of ``own_ids``.
+        """
+        node_ids = self.ids_with_clients(nodes)
+        others = [node_id for node_id in node_ids if self.program(node_id) is None]
+        if others or not node_ids:
+            self.own_ids(others)
+        return node_ids
 
     def client_ids(self) -> tuple[int, ...]:
         """Kafka's clients that have sent a request so far."""

@@ -177,6 +177,8 @@ def _header(cluster: Cluster, trace_hash: str | None, controllers: list[int]) ->
         "brokers": list(cluster.broker_ids),
         "controllers": controllers,
         "clients": cluster.client_nodes.known,
+        "apps": [] if cluster.programs is None else cluster.programs.to_dict(),
+        "versions": {} if cluster.programs is None else cluster.programs.versions,
         "config": cluster.given_config,
         "faults": list(cluster.faults.ever_on),
         "hits": dict(cluster.recorder.fault_hits),

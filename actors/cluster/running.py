@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from minicluster.actors.cluster.apps import program_servers
 from minicluster.actors.cluster.client import Client, Directory
 from minicluster.actors.cluster.conditions import describe, place_of, state_lines
 from minicluster.actors.cluster.incarnations import start_process
@@ -104,7 +105,10 @@ class RunningCluster(ClusterRoles):
         Errors:  UserError for a cluster without listeners, or before its start.
         """
         if self.listeners is None:
-            raise UserError(f"{name}: start the cluster with listeners=True")
+            raise UserError(
+                f"{name}: start the cluster with listeners=True; an app inside the simulation "
+                f"connects to {program_servers(self)}"
+            )
         if not self._is_open_to_clients and self.is_up():
             self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
         self._is_open_to_clients = True
@@ -177,4 +181,4 @@ class RunningCluster(ClusterRoles):
             active_controller=self.active_controller_id(),
             running=self.processes,
             brokers=self.broker_ids,
-        )
+        ) + ([] if self.programs is None else self.programs.state())

@@ -32,6 +32,20 @@ class ScenarioView:
         return self._cluster.client_nodes
 
     @property
+    def apps(self) -> tuple[int, ...]:
+        """The programs inside the simulation."""
+        programs = self._cluster.programs
+        return () if programs is None else tuple(programs.by_node)
+
+    def app(self, name: str) -> int:
+        """A program inside the simulation."""
+        programs = self._cluster.programs
+        program = None if programs is None else programs.by_name.get(name)
+        if program is None:
+            raise ScenarioError(f"there is no app {name}; a step `do: app` starts one")
+        return program.node
+
+    @property
     def active_controller_id(self) -> int | None:
         """The active controller, None while there is none."""
         return self._cluster.active_controller_id()
@@ -89,6 +103,9 @@ class ScenarioView:
 
     def running(self, node: int) -> bool:
         """True while the node's process runs, or the client has a connection."""
+        programs = self._cluster.programs
+        if programs is not None and node in programs.by_node:
+            return programs.by_node[node].is_running
         here = Node(self._cluster, node).is_running
         return here or self._cluster.client_nodes.is_connected(node)
 

@@ -208,6 +208,11 @@ class Performer:
             process.starts_again = registers or process.shuts_down
         for broker in unregistered_brokers(cluster):
             processes.restart(cluster, broker)
+        for program in () if cluster.programs is None else cluster.programs.by_name.values():
+            if program.is_running and program.current.is_paused:
+                processes.resume(cluster, program.node)
+            elif program.current.ended == "killed":
+                processes.restart(cluster, program.node)
         for client in list(cluster.paused_clients):
             processes.resume(cluster, client)
         processes.publish_delay(cluster, cluster.broker_ids, "0s")

@@ -17,6 +17,7 @@ NAMED_SETS: Mapping[str, str] = {
     "controllers": "all controllers",
     "all": "all nodes, brokers first",
     "clients": "Kafka's clients that have sent a request so far, by their `client.id`",
+    "apps": "users' programs inside the simulation, by their names",
     "none": "nobody: `leader(orders-0) == none`",
 }
 
@@ -37,6 +38,7 @@ class Takes(Enum):
     NODE = "one node's number"
     NODES = "nodes such as broker(1) or brokers"
     CLIENT_ID = "a client.id such as app-1"
+    APP = "the name of an app, such as orders-1"
     NODES_OR_BROKERS = "nodes such as controllers, or nothing for all brokers"
 
 
@@ -165,6 +167,13 @@ _ALL = (
         lambda view, _, client_id, _n: view.clients.node(client_id),
     ),
     Function(
+        "app(orders-1)",
+        "the app with this name, running or not",
+        Takes.APP,
+        Type.NODES,
+        lambda view, _, name, _n: view.app(name),
+    ),
+    Function(
         "leader(orders-0)",
         "the partition's leader; nobody while there is none",
         Takes.PARTITION,
@@ -258,7 +267,7 @@ _ALL = (
     ),
     Function(
         "running(broker(1))",
-        "all their processes run; a paused one runs; a client has a connection",
+        "all their processes run, of apps too; a paused one runs; a client has a connection",
         Takes.NODES,
         Type.TRUTH,
         _every(lambda view, node: view.running(node)),

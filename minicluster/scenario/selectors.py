@@ -103,7 +103,7 @@ def check(expression: Expression) -> Type:
     match expression:
         case Word(text, is_quoted):
             if is_quoted:
-                raise ScenarioError(f"{text[:60]!r} is text, which only client() takes")
+                raise ScenarioError(f"{text[:60]!r} is text, which client() and app() take")
             return _type_of_word(text)
         case Nodes(members):
             for member in members:
@@ -163,7 +163,7 @@ def _check_call(call: Call) -> Type:
             takes = "n alone, as in n=1" if function.numbered else "no argument with a name"
             raise ScenarioError(f"{name}(): {word[:60]}= is not known; it takes {takes}")
         _need(value, Type.NUMBER)
-    if function.takes in (Takes.PARTITION, Takes.CLIENT_ID):
+    if function.takes in (Takes.PARTITION, Takes.CLIENT_ID, Takes.APP):
         if not isinstance(arguments[0], Word):
             raise ScenarioError(f"{name}() takes {function.takes.value}")
         if function.takes is Takes.PARTITION:
@@ -219,7 +219,7 @@ def evaluate(expression: Expression, view: ClusterView) -> Value:
             if function.takes is Takes.PARTITION:
                 assert isinstance(arguments[0], Word)
                 argument = arguments[0].partition
-            elif function.takes is Takes.CLIENT_ID:
+            elif function.takes in (Takes.CLIENT_ID, Takes.APP):
                 assert isinstance(arguments[0], Word)
                 argument = arguments[0].text
             elif function.takes is not Takes.NOTHING:
@@ -237,6 +237,8 @@ def _word(text: str, view: ClusterView) -> Value:
             return (*view.broker_ids, *view.controller_ids)
         case "clients":
             return view.clients.ids
+        case "apps":
+            return view.apps
         case "none":
             return NOBODY
         case "true" | "false":

@@ -34,6 +34,16 @@ class ClusterView(Protocol):
         """Kafka's clients."""
 
     @property
+    def apps(self) -> tuple[int, ...]:
+        """Users' programs inside the simulation, in the order of their first starts."""
+
+    def app(self, name: str) -> int:
+        """The node of the program with this name.
+
+        Errors:  ScenarioError if there is none.
+        """
+
+    @property
     def active_controller_id(self) -> int | None:
         """The controller that leads the quorum, in the eyes of a majority."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.scenario.actions import answers, clients, network, nodes, topics
+from minicluster.scenario.actions import answers, apps, clients, network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.bounds import shown
 from minicluster.scenario.errors import ScenarioError
@@ -14,7 +14,7 @@ from minicluster.scenario.errors import ScenarioError
 _ALL: tuple[type[Action], ...] = (
     topics.CreateTopic, topics.DeleteTopic, topics.RecreateTopic, topics.AddPartitions,
     topics.Reassign, topics.SetConfig, topics.Produce, clients.Consume, clients.Transaction,
-    clients.Transform,
+    clients.Transform, apps.App, apps.Terminate,
     network.Cut, network.Partition,
     network.Isolate, network.Heal, network.Delay, network.Loss, network.Duplicate,
     network.Reorder, network.Hold, network.Release, network.Record, network.Replay,

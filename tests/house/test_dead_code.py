@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -21,8 +22,9 @@ CALLED_BY_LIBRARIES = {
     "on_failure", "on_start", "on_stop",
     "convert", "format_commands", "on_broken_pipe", "DefaultSource",
     "pytest_addoption", "pytest_configure",
+    *dir(asyncio.AbstractEventLoop), *dir(asyncio.AbstractServer), *dir(asyncio.Transport),
 }  # fmt: skip
-"""Methods and hooks of pyspark, Pykka, click, rich and pytest."""
+"""Methods and hooks of pyspark, Pykka, click, rich, pytest and asyncio."""
 
 _PLAIN_DECORATORS = (
     "cache", "classmethod", "contextlib", "contextmanager", "dataclass", "final", "functools",

@@ -14,6 +14,7 @@ import minicluster
 import minicluster.protocol
 import minicluster.verify
 from minicluster import MiniCluster
+from minicluster.actors.cluster.app import App
 from minicluster.actors.cluster.views import ClientNode, Node, NodeSet, Partition, Topic
 from minicluster.fixtures import plugin
 from minicluster.scenario import ACTIONS
@@ -95,7 +96,7 @@ def test_a_cluster_shows_what_is_public_and_nothing_else() -> None:
     assert shown == {name.removeprefix(face) for name in NAMES if name.startswith(face)}
 
 
-@pytest.mark.parametrize("handle", [Topic, Partition, Node, NodeSet, ClientNode])
+@pytest.mark.parametrize("handle", [Topic, Partition, Node, NodeSet, ClientNode, App])
 def test_a_handle_shows_what_is_public_and_nothing_else(handle: type) -> None:
     shown = {name for name in dir(handle) if not name.startswith("_")}
     inherited = set(dir(tuple)) if issubclass(handle, tuple) else set()

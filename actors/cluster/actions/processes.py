@@ -5,8 +5,10 @@ A crash loses the part of the disk that its ``lose_tail`` names.
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 
+from minicluster.actors.cluster.actions import programs
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.incarnations import end_process, record_logs, start_process
 from minicluster.actors.cluster.process import Process
@@ -15,13 +17,18 @@ from minicluster.actors.links import Condition
 from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.metadata_publisher import SetDelay
 from minicluster.actors.recording.exchange import is_client
+from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.scenario.actions import apps as of_apps
 from minicluster.scenario.actions import nodes as declared
 
 
 @performs(declared.Kill)
 def kill(cluster: ClusterRoles, do: declared.Kill) -> None:
-    for node_id in cluster.own_ids(do.node):
+    for node_id in cluster.process_ids(do.node):
+        if (program := cluster.program(node_id)) is not None:
+            programs.kill(cluster, program)
+            continue
         with cluster.lifecycle:
             _kill(cluster, node_id, do)
 
@@ -39,7 +46,10 @@ def _kill(cluster: ClusterRoles, node_id: int, do: declared.Kill) -> None:
 
 @performs(declared.Restart)
 def restart(cluster: ClusterRoles, do: declared.Restart) -> None:
-    for node_id in cluster.own_ids(do.node):
+    for node_id in cluster.process_ids(do.node):
+        if (program := cluster.program(node_id)) is not None:
+            programs.restart(cluster, program)
+            continue
         with cluster.lifecycle:
             process = cluster.processes.get(node_id)
             if process is not None and _is_about_to_end(process):
@@ -63,8 +73,8 @@ def _is_about_to_end(process: Process) -> bool:
 
 @performs(declared.Bounce)
 def bounce(cluster: ClusterRoles, do: declared.Bounce) -> None:
-    for node_id in cluster.own_ids(do.node):
-        if node_id not in cluster.processes:
+    for node_id in cluster.process_ids(do.node):
+        if not cluster.is_running(node_id):
             cluster.note("bounce", [node_id], "note", "it is down already")
             continue
         kill(cluster, node_id, lose_tail=do.lose_tail, connections=do.connections)
@@ -72,7 +82,7 @@ def bounce(cluster: ClusterRoles, do: declared.Bounce) -> None:
 
 
 def _start_again(cluster: ClusterRoles, node_id: int) -> None:
-    if node_id not in cluster.processes:
+    if not cluster.is_running(node_id):
         restart(cluster, node_id)
 
 
@@ -89,6 +99,9 @@ def wipe(cluster: ClusterRoles, do: declared.Wipe) -> None:
 @performs(declared.Pause)
 def pause(cluster: ClusterRoles, do: declared.Pause) -> None:
     for node_id in cluster.ids_with_clients(do.node):
+        if (program := cluster.program(node_id)) is not None:
+            programs.pause(cluster, program, do.lasting)
+            continue
         if is_client(node_id):
             _pause_client(cluster, node_id, do)
             continue
@@ -133,6 +146,9 @@ def _resume_client(cluster: ClusterRoles, node_id: int) -> None:
 @performs(declared.Resume)
 def resume(cluster: ClusterRoles, do: declared.Resume) -> None:
     for node_id in cluster.ids_with_clients(do.node):
+        if (program := cluster.program(node_id)) is not None:
+            programs.resume(cluster, program)
+            continue
         if is_client(node_id):
             _resume_client(cluster, node_id)
             continue
@@ -166,6 +182,19 @@ def controlled_shutdown(cluster: ClusterRoles, do: declared.ControlledShutdown) 
             end_process(cluster, node_id)
             cluster.disks[node_id].log(METADATA_DIRECTORY).flush()
             cluster.note("controlled_shutdown", [node_id], "start")
+
+
+@performs(of_apps.Terminate)
+def terminate(cluster: ClusterRoles, do: of_apps.Terminate) -> None:
+    for node_id in cluster.ids_with_clients(do.app):
+        program = cluster.program(node_id)
+        if program is None:
+            raise UserError("terminate: it takes apps; controlled_shutdown takes nodes")
+        if not program.is_running:
+            cluster.note("terminate", [node_id], "note", "it is down already")
+            continue
+        cluster.note("terminate", [node_id], "start", do.signal)
+        program.terminate(signal.Signals[do.signal])
 
 
 @performs(declared.PublishDelay)

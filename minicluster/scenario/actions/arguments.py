@@ -26,6 +26,7 @@ from minicluster.scenario.selectors import parse_selector
 
 T = TypeVar("T")
 _VERSIONS = re.compile(r"[0-9]{1,3}(\+|-[0-9]{1,3})?")
+_PROGRAM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @runtime_checkable
@@ -363,6 +364,24 @@ def _function(value: Any, where: str) -> Any:
     return value
 
 
+def _program(value: Any, where: str) -> Any:
+    """A function, or where it is found."""
+    if callable(value):
+        return value
+    if not isinstance(value, str) or not _PROGRAM.fullmatch(value):
+        raise _not(PROGRAM.text, value, where)
+    return value
+
+
+def _program_written(program: Any) -> str:
+    if isinstance(program, str):
+        return program
+    while hasattr(program, "func"):  # functools.partial
+        program = program.func
+    name = getattr(program, "__qualname__", type(program).__qualname__)
+    return f"{program.__module__}:{name}"
+
+
 def _fault(value: object, where: str) -> str:
     if isinstance(value, str) and value in Faults.switches():
         return value
@@ -415,12 +434,13 @@ ERRORS = Kind(
 VERSIONS = Kind("versions", "versions of an API: 9, 3-9 or 12+", _versions)
 CLIENT = Kind("client", "the client.id of a client", _client)
 FUNCTION = Kind("function", "a function", _function)  # no file has one
+PROGRAM = Kind("program", "module:function, such as shop.orders:main", _program, _program_written)
 TOPIC_ID = Kind("topic id", "the id of a topic, as Kafka writes it", _topic_id)
 ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1", "all"))
 
 KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
-    ASSIGNMENT, FAULT, DRIFT, NAMES, ERRORS, VERSIONS, CLIENT, TOPIC_ID,
+    ASSIGNMENT, FAULT, DRIFT, NAMES, ERRORS, VERSIONS, CLIENT, TOPIC_ID, PROGRAM,
 )  # fmt: skip
 """The kinds in docs/reference/vocabulary.md; whole numbers and choices show what they take."""
 
@@ -448,3 +468,4 @@ ClientId = Annotated[str | HasClientId, CLIENT]
 TopicId = Annotated[str | UUID, TOPIC_ID]
 Function = Annotated[Callable[[Any], Any], FUNCTION]
 Flag = Annotated[bool, FLAG]
+Program = Annotated[str | Callable[[], Any], PROGRAM]
