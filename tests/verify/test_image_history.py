@@ -14,6 +14,7 @@ from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.judged import Judged, report_of
 from minicluster.verify.model import Verdict
 from minicluster.verify.rules.every import BY_ID
+from minicluster.verify.rules.images import NO_LOG
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.whole import judge_whole
 from tests.verify.test_snapshots_of_kafka import LOGS
@@ -61,4 +62,4 @@ def test_the_snapshots_of_a_plain_log_are_judged_without_a_trace() -> None:
 
 def test_a_snapshot_before_the_log_is_exempt_with_the_reason() -> None:
     judged = judge_path(LOGS / "trimmed", "log", OF_IMAGES)
-    assert judged.tallies["E34"].exempt["the log before the snapshot is not kept"] >= 1
+    assert judged.tallies["E34"].exempt[NO_LOG] >= 1

@@ -31,6 +31,10 @@ def report(folders: dict[str, Path]) -> Report:
     return verified(*folders.values())
 
 
+def test_there_is_a_run_of_every_minor_release() -> None:
+    assert [release.rpartition(".")[0] for release in RELEASES] == MINORS
+
+
 def test_a_sound_log_of_any_release_is_accused_of_nothing(report: Report) -> None:
     """What is found is a bug of Kafka's that the finding names."""
     unnamed = [

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.metadata.errors import ReplayError, UnknownMetadataVersion
+from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,
@@ -29,7 +29,7 @@ from minicluster.metadata.image.security import (
     ScramCredential,
 )
 from minicluster.metadata.image.tables import digest_of, fingerprint, fingerprint_of_bytes
-from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION, MetadataVersion
+from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION, MIN_LEVEL
 from minicluster.protocol import records as r
 
 _SECTIONS = (
@@ -99,10 +99,9 @@ class IndependentFold:
         if record.name == KRAFT_VERSION:
             return
         if record.name == FEATURE_NAME:
-            try:
-                MetadataVersion.from_level(record.feature_level)
-            except UnknownMetadataVersion as error:
-                raise ReplayError(str(error)) from None
+            # A level above those that are known is of a younger release, which is judged too.
+            if record.feature_level < MIN_LEVEL:
+                raise ReplayError(f"metadata.version: there is no level {record.feature_level}")
             row = fingerprint(FEATURE_NAME, record.feature_level)
         elif record.feature_level:
             row = fingerprint("feature", record.name, record.feature_level)

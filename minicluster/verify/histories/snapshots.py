@@ -34,7 +34,8 @@ from minicluster.verify.promises import Release
 class SnapshotFile:
     """A snapshot, and the batch of the log with which it ends.
 
-    Shapes:  in_log: the log, as far as it is kept, leads from before the snapshot to its end.
+    Shapes:  in_log: the log, as far as it is kept and fits together, leads from before the snapshot
+             to its end.
              digest: of what it holds; None: its records do not fit each other. expected_…: what the
              log has; None: no batch ends there. orphans: topics of which it has configs, and which
              it lacks. release: the oldest that may have written it.
@@ -77,11 +78,12 @@ def snapshots(run: TracedRun, judge: Judge) -> None:
             if first is None:
                 continue
             batch = last.get(end - 1)
+            is_folded = batch is None or end - 1 in folds.digests
             step = SnapshotFile(
                 node=node.node,
                 end_offset=end,
                 epoch=epoch,
-                in_log=end - 1 >= first and not is_before,
+                in_log=end - 1 >= first and not is_before and is_folded,
                 digest=_digest(records),
                 timestamp_ms=content.last_contained_log_timestamp,
                 orphans=_orphans(records),

@@ -11,6 +11,7 @@ from minicluster.verify.rules.topics import configs_do_not_outlive_their_topic
 # Its images put replicas that a change without directories adds into no directory (UNASSIGNED), as
 # no other release does (PartitionRegistration.merge).
 HAS_OTHER_DIRECTORIES = (3, 7)
+NO_LOG = "the log before the snapshot is not kept, or cannot be folded"
 _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest of the image"
 
 
@@ -63,7 +64,7 @@ def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:
     that batch, and holds the fold of the log up to its end. In Kafka 3.7 the directories that it
     gives to replicas may be others."""
     if not snapshot.in_log:
-        yield exempt("the log before the snapshot is not kept")
+        yield exempt(NO_LOG)
         return
     is_the_fold = snapshot.digest is not None and snapshot.digest == snapshot.expected_digest
     if not is_the_fold and snapshot.release == HAS_OTHER_DIRECTORIES:

@@ -19,12 +19,15 @@ from minicluster.log.control import control_records
 from minicluster.log.errors import LogError
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, decode_record
+from minicluster.verify.evidence.committed_log import no_start
 from minicluster.verify.evidence.operations import Entry, OperationDivider
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import CommittedStates, Timeline
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
+from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.share import Share
 from minicluster.verify.shown import operations
@@ -167,6 +170,8 @@ class _Showing:
             return
         if states is None and not (self._table == CLIENT_OPERATIONS and run.is_run):
             return
+        if heading.start is None and run.extent.first_offset > 0:
+            raise DamagedWhileShown(f"{self.run}: {_why_unknown(run)}")
         share = None if heading.shares == 1 else Share(self.share, heading.shares)
         promises = promises_of(run.rules)
         if states is not None:
@@ -258,6 +263,12 @@ class _Showing:
         names = pa.array([self.run] * len(rows), pa.string())
         arrays = [names, *columns_of(rows, schema)]
         return pa.RecordBatch.from_arrays(arrays, schema=with_run(schema))
+
+
+def _why_unknown(run: Run) -> str:
+    """Why the states are unknown of a log that begins above 0 and has no snapshot before it."""
+    of_log = (problem.why for problem in run.problems if problem.evidence is Evidence.LOG)
+    return next(of_log, no_start(run.path, run.extent.first_offset))
 
 
 def _text(value: Any) -> str:

@@ -38,7 +38,7 @@ from pyspark.sql.datasource import (
 
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import parse_checkpoint_name
+from minicluster.log.checkpoint import checked_snapshot, parse_checkpoint_name
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.heads import NO_LIMIT, batch_heads, byte_ranges
@@ -351,6 +351,8 @@ def batches_of(piece: Piece, limits: ReadLimits) -> Iterator[RecordBatch]:
     else:
         encoded = place.read(piece.start, piece.end)
         content = read_batches(path, encoded, whole=piece.whole, limits=limits, start=piece.start)
+    if piece.snapshot_end is not None:
+        checked_snapshot(content)  # one without header or footer is not whole
     for placed in content.batches:
         check_contents(path, placed)
         yield placed.batch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import weakref
 import zipfile
 from collections.abc import Callable, Sequence
@@ -32,9 +34,16 @@ _shipped: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Send this package to the session's executors, which need not have it; once per session."""
+    """Let the session's executors have this package: once per session it is sent to them.
+
+    On this machine they run this process's Python, which has it, unless the user names another:
+    Spark would run ``python3``, which is none of an environment that is not activated.
+    """
     is_classic = hasattr(spark, "_jsc")
     if is_classic and _IN_THIS_PROCESS.fullmatch(str(spark.sparkContext.master)):
+        named = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
+        if named is None:
+            spark.sparkContext.pythonExec = sys.executable
         return
     if spark in _shipped:
         return

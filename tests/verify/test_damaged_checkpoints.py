@@ -1,0 +1,128 @@
+"""A damaged checkpoint accuses nobody, whoever reads it: what cannot be read is unknown."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minicluster.cli import run
+from minicluster.errors import UserError
+from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.verify import Verdict
+from minicluster.verify.comparison import compare
+from minicluster.verify.evidence.log_end import read_log_end
+from minicluster.verify.evidence.reading import read_run
+from tests.verify.damaged_checkpoints import KINDS, Damage, damage
+from tests.verify.in_process import verified
+
+KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
+each_damage = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def copied(source: str, tmp_path: Path, kind: Damage, which: int) -> tuple[Path, Path]:
+    """A controller's folder with one damaged checkpoint, and that file."""
+    folder = tmp_path / "controller-101"
+    shutil.copytree(KAFKA_LOGS / source / "controller-101", folder)
+    file = sorted((folder / METADATA_DIRECTORY).glob("*.checkpoint"))[which]
+    damage(file, kind)
+    return folder, file
+
+
+Beside = Callable[[Damage], tuple[Path, Path]]
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Beside:
+    """One of seven snapshots beside a log that is whole."""
+    return lambda kind: copied("cluster-3.3", tmp_path, kind, 3)
+
+
+@pytest.fixture
+def beginning(tmp_path: Path) -> Beside:
+    """The snapshot with which a log begins."""
+    return lambda kind: copied("trimmed", tmp_path, kind, 0)
+
+
+@each_damage
+def test_beside_a_sound_log_one_rule_is_unknown_with_file_and_byte(
+    kind: Damage, beside: Beside
+) -> None:
+    folder, file = beside(kind)
+
+    report = verified(folder)
+
+    assert report.findings == ()
+    unknown = {each.id: each.reasons for each in report.rules if each.verdict is Verdict.UNKNOWN}
+    assert [*unknown] == ["E34"]
+    (reason,) = unknown["E34"]
+    assert f"{file}: " in reason and "at byte " in reason
+    assert report.rule("E34").looked_at == 6, "the others are judged"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", KINDS[:1] + KINDS[4:5], ids=lambda kind: kind.__name__)
+def test_spark_says_the_same(kind: Damage, beside: Beside) -> None:
+    from minicluster.verify import verify
+
+    folder, _ = beside(kind)
+    here, there = verified(folder), verify(folder)
+
+    assert there.verdict is here.verdict is Verdict.UNKNOWN
+    assert there.rule("E34").reasons == here.rule("E34").reasons
+
+
+@each_damage
+def test_where_a_log_begins_with_it_the_state_is_unknown(kind: Damage, beginning: Beside) -> None:
+    folder, file = beginning(kind)
+
+    report = verified(folder)
+
+    assert (report.verdict, report.findings) == (Verdict.UNKNOWN, ())
+    for read in (read_log_end, lambda path: compare(*2 * [read_run(path, "log")])):
+        with pytest.raises(UserError) as rejected:
+            read(folder)
+        assert f"{file}: " in str(rejected.value) and "at byte " in str(rejected.value)
+        assert "\n" not in str(rejected.value)
+
+
+@each_damage
+def test_beside_a_sound_log_its_end_is_known(kind: Damage, beside: Beside) -> None:
+    folder, _ = beside(kind)
+    whole = KAFKA_LOGS / "cluster-3.3" / "controller-101"
+
+    assert read_log_end(folder).image == read_log_end(whole).image
+    assert compare(read_run(folder, "left"), read_run(whole, "right")).is_same
+
+
+@each_damage
+def test_log_shows_the_rest_and_names_it(
+    kind: Damage, beside: Beside, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = beside(kind)
+
+    assert run(["log", str(folder)]) == 65
+
+    out, err = capfd.readouterr()
+    assert f"{file}: " in out and f"{file}: " in err and "at byte " in err
+    headings = [line for line in out.splitlines() if line.startswith("== ")]
+    others = {path.name for path in (folder / METADATA_DIRECTORY).glob("*.*")} - {file.name}
+    assert {heading.rpartition("/")[2] for heading in headings} >= others - {"partition.metadata"}
+
+
+@each_damage
+def test_alone_it_is_one_line(
+    kind: Damage, beginning: Beside, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, file = beginning(kind)
+
+    for command in (
+        ["log", str(file)],
+        ["compare", str(file), str(file)],
+        ["what-if", str(file), "kill 2"],
+    ):
+        assert run(command) in (65, 66), command
+        (line,) = capfd.readouterr().err.splitlines()
+        assert str(file) in line, command
