@@ -19,7 +19,10 @@ from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
+from minicluster.verify.handwritten.log import cluster
+from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.reporting.causes import Chains
+from minicluster.verify.reporting.rejections import rejections_of
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
 from minicluster.verify.reporting.scale import LEFT, RIGHT, WIDTH, Clock, Scale
 from minicluster.verify.reporting.sections import DRAWN_PARTITIONS
@@ -321,6 +324,18 @@ def test_what_happened_stands_between_the_steps_and_rejections_on_the_axis(
     cluster = fenced_page[fenced_page.index('<figure class="line">') :].partition("</figure>")[0]
     (row,) = re.findall(r'<a href="#(h1-\d+)"><g class="rejection"><title>64.294s: ', cluster)
     assert f'id="{row}"' in fenced_page and ">rejected</text>" in cluster
+
+
+def test_a_rejection_is_told_without_what_is_damaged_beside_it(tmp_path: Path) -> None:
+    built = RunBuilder(cluster()).committed().alter_partition(1, (1, 2))
+    built.rpc("AlterPartition", 1, request="{").rpc("AlterPartition", 1, request="7")
+    refusal = {"node": 101, "api": "AlterPartition", "broker": 1, "topic": "orders", "part": 0}
+    said = {"error": "INELIGIBLE_REPLICA", "reason": "broker epoch mismatch", "message": "…"}
+    for request in (1, 2, 3):
+        built.row("refusal", {**refusal, **said, "rpc": request})
+    run = read_run(built.write(tmp_path / "run"), "run")
+    first, second = rejections_of(run)
+    assert (first.isr, first.count, second.isr, second.count) == ((1, 2), 1, None, 2)
 
 
 def test_a_healthy_broker_has_a_colour_of_its_own_and_a_narrow_screen_is_told_to_scroll(

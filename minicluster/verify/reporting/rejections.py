@@ -79,12 +79,26 @@ def _proposals(
     several = set()
     asked = trace_rows(run, "rpc", "seq id request", pc.field("id").isin(wanted)) if wanted else ()
     for row in asked:
-        for topic in json.loads(row["request"]).get("topics", ()):
-            for partition in topic["partitions"]:
-                key = row["id"], partition["partitionIndex"]
-                several |= {key} & proposed.keys()
-                members = partition.get("newIsrWithEpochs") or ()
-                proposed[key] = tuple(
-                    partition.get("newIsr") or (member["brokerId"] for member in members)
-                )
+        for partition, isr in _proposed(row["request"]):
+            key = row["id"], partition
+            several |= {key} & proposed.keys()
+            proposed[key] = isr
     return {key: isr for key, isr in proposed.items() if key not in several}
+
+
+def _proposed(request: str) -> list[tuple[int, tuple[int, ...]]]:
+    """The partitions of an AlterPartition with their ISRs; none of one whose text is damaged."""
+    try:
+        return [
+            (
+                partition["partitionIndex"],
+                tuple(
+                    partition.get("newIsr")
+                    or (member["brokerId"] for member in partition["newIsrWithEpochs"])
+                ),
+            )
+            for topic in json.loads(request)["topics"]
+            for partition in topic["partitions"]
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []
