@@ -8,9 +8,8 @@ Source:  java.util.HashMap, java.util.concurrent.ConcurrentHashMap, String.hashC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 K = TypeVar("K")
@@ -72,7 +71,9 @@ def hash_map_order(keys: Iterable[K], hash_of: Callable[[K], int], room: int = 1
     """
     members = list(keys)
     bins = 1 << (room - 1).bit_length() if room else 1
-    return _by_bin(members, hash_of, _grown(bins, len(members)))
+    while len(members) > bins * 3 // 4:
+        bins *= 2
+    return _by_bin(members, hash_of, bins)
 
 
 def string_map_hash(entries: Mapping[str, str | None]) -> int:
@@ -164,26 +165,9 @@ def concurrent_map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list
     return _by_bin(members, hash_of, bins)
 
 
-def copied_map_order(
-    copied: Sequence[K], then: Sequence[K], hash_of: Callable[[K], int]
-) -> list[K]:
-    """The keys of a HashMap that is made from another one and gets more keys afterwards."""
-    bins = 1
-    while bins < len(copied) * 4 // 3 + 1:
-        bins *= 2
-    members = list(dict.fromkeys((*copied, *then)))
-    return _by_bin(members, hash_of, _grown(bins, len(members)))
-
-
-def computed_map_order(copied: Sequence[K], key: K, hash_of: Callable[[K], int]) -> list[K]:
-    """The keys of a HashMap that is made from another one, and has computed one more value.
-
-    A new key that is computed becomes the first of its bin, and the bins stay as many.
-    """
-    bins = 1
-    while bins < len(copied) * 4 // 3 + 1:
-        bins *= 2
-    return _by_bin(list(copied) if key in copied else [key, *copied], hash_of, bins)
+def room_of_copy(count: int) -> int:
+    """The room of a HashMap or HashSet that is made from a collection of so many."""
+    return count * 4 // 3 + 1
 
 
 def hash_set_order(first: Sequence[K], then: Sequence[K], hash_of: Callable[[K], int]) -> list[K]:
@@ -191,22 +175,13 @@ def hash_set_order(first: Sequence[K], then: Sequence[K], hash_of: Callable[[K],
 
     A set made from a collection starts with room for it.
     """
-    bins = 16
-    while bins < len(first) * 4 // 3 + 1:
-        bins *= 2
-    members = list(dict.fromkeys((*first, *then)))
-    return _by_bin(members, hash_of, _grown(bins, len(members)))
+    members = dict.fromkeys((*first, *then))
+    return hash_map_order(members, hash_of, max(16, room_of_copy(len(first))))
 
 
 def java_set_order(first: Sequence[int], then: Sequence[int] = ()) -> list[int]:
     """The members of a HashSet of numbers. Few ids below 16 ascend; 16 is before 1."""
     return hash_set_order(first, then, lambda member: member)
-
-
-def _grown(bins: int, size: int) -> int:
-    while size > bins * 3 // 4:
-        bins *= 2
-    return bins
 
 
 def _by_bin(keys: list[K], hash_of: Callable[[K], int], bins: int) -> list[K]:
@@ -215,98 +190,20 @@ def _by_bin(keys: list[K], hash_of: Callable[[K], int], bins: int) -> list[K]:
     return [keys[index] for index in sorted(range(len(keys)), key=places.__getitem__)]
 
 
-class TimelineHashOrder(Generic[K]):
+def timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     """The keys of one of Kafka's own hash tables (TimelineHashMap, TimelineHashSet).
 
-    Slots ascend; within a slot the last to arrive is the first.
+    Slots ascend; in a slot the last to arrive is the first. A table of Kafka never gets smaller, so
+    one that has held more keys has more slots, and orders those that share a slot here otherwise.
     """
-
-    __slots__ = ("_hash_of", "_size", "_slots")
-
-    def __init__(self, hash_of: Callable[[K], int], slots: int = 2) -> None:
-        self._hash_of = hash_of
-        self._slots: list[list[K]] = [[] for _ in range(slots)]
-        self._size = 0
-
-    def __iter__(self) -> Iterator[K]:
-        for keys in self._slots:
-            yield from reversed(keys)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def put(self, key: K) -> None:
-        """Add a key; putting one that is there can find the table too full as well."""
-        if _is_too_full(self._size, len(self._slots)):
-            old, self._slots = self._slots, [[] for _ in range(2 * len(self._slots))]
-            for keys in old:
-                for moved in keys:
-                    self._slots[self.slot_of(moved)].append(moved)
-        keys = self._slots[self.slot_of(key)]
-        if key not in keys:
-            keys.append(key)
-            self._size += 1
-
-    def remove(self, key: K) -> None:
-        """Remove a key, if it is there."""
-        keys = self._slots[self.slot_of(key)]
-        if key in keys:
-            keys.remove(key)
-            self._size -= 1
-
-    def slot_of(self, key: K) -> int:
-        """The slot of a key."""
-        return _slot(self._hash_of(key), 65 - len(self._slots).bit_length())
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineNumbers:
-    """The whole numbers of such a table as a value: to put or remove one gives another table.
-
-    It never gets smaller, so the order depends on how many there once were.
-    """
-
-    arrived: tuple[int, ...] = ()
-    slots: int = 2
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(timeline_slots_order(self.arrived, int, self.slots))
-
-    def put(self, number: int, *, is_new: bool) -> TimelineNumbers:
-        """With a number; it can grow for one that is there."""
-        slots = timeline_slots(len(self.arrived), self.slots)
-        return TimelineNumbers((*self.arrived, number) if is_new else self.arrived, slots)
-
-    def remove(self, number: int) -> TimelineNumbers:
-        """Without a number."""
-        rest = tuple(other for other in self.arrived if other != number)
-        return TimelineNumbers(rest, self.slots)
-
-
-def timeline_slots(size: int, slots: int) -> int:
-    """The slots of such a table once a key is put, new or not, beside so many."""
-    return 2 * slots if _is_too_full(size, slots) else slots
-
-
-def timeline_slots_order(keys: Iterable[K], hash_of: Callable[[K], int], slots: int) -> list[K]:
-    """Keys in the order of their arrival, in the order of a table with so many slots."""
+    newest_first, slots = list(keys)[::-1], 2
+    while len(newest_first) * 3 > slots * 4:
+        slots *= 2
     shift = 65 - slots.bit_length()
-    newest_first = [*keys][::-1]
-    return sorted(newest_first, key=lambda key: _slot(hash_of(key), shift))
 
+    def slot(key: K) -> int:
+        code = hash_of(key)
+        signed = code - (1 << 32) if code >= 1 << 31 else code
+        return (signed * _MULTIPLIER & _LONG) >> shift
 
-def _slot(code: int, shift: int) -> int:
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    return (signed * _MULTIPLIER & _LONG) >> shift
-
-
-def _is_too_full(size: int, slots: int) -> bool:
-    return (size + 1) * 3 > slots * 4
-
-
-def timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """Keys that were put into one of Kafka's own hash tables, in the order of its slots."""
-    order: TimelineHashOrder[K] = TimelineHashOrder(hash_of)
-    for key in keys:
-        order.put(key)
-    return list(order)
+    return sorted(newest_first, key=slot)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from uuid import UUID
 
 import pytest
 
 from minicluster.java_order import (
-    TimelineHashOrder,
-    TimelineNumbers,
-    computed_map_order,
     concurrent_map_order,
     hash_map_order,
     java_set_order,
     persistent_map_order,
     scala_trie_order,
     string_hash,
+    timeline_order,
     topic_id_partition_hash,
     topic_partition_hash,
 )
@@ -59,37 +56,12 @@ def test_a_hash_map_of_strings() -> None:
     ],
 )
 def test_a_timeline_hash_set_of_strings(names: str, order: str) -> None:
-    found: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
-    for name in names.split():
-        found.put(name)
-    assert list(found) == order.split()
-    found.remove(names.split()[0])
-    assert list(found) == [name for name in order.split() if name != names.split()[0]]
+    assert timeline_order(names.split(), string_hash) == order.split()
 
 
 def test_a_timeline_hash_set_of_numbers() -> None:
-    found: TimelineHashOrder[int] = TimelineHashOrder(int)
-    for number in range(20):
-        found.put(number * 7 % 23)
     order = [13, 0, 18, 5, 10, 15, 20, 7, 12, 4, 17, 22, 1, 14, 6, 19, 11, 3, 8, 21]
-    assert list(found) == order
-
-
-def test_a_table_of_numbers_as_a_value_has_the_same_order() -> None:
-    draw = random.Random(1)
-    table: TimelineHashOrder[int] = TimelineHashOrder(int)
-    value, here = TimelineNumbers(), set[int]()
-    for _ in range(3_000):
-        number = draw.randrange(40)
-        if draw.random() < 0.6:
-            table.put(number)
-            value = value.put(number, is_new=number not in here)
-            here.add(number)
-        else:
-            table.remove(number)
-            value = value.remove(number)
-            here.discard(number)
-        assert list(value) == list(table)
+    assert timeline_order([number * 7 % 23 for number in range(20)], int) == order
 
 
 def test_a_trie_of_strings() -> None:
@@ -122,23 +94,3 @@ def test_a_persistent_map_of_strings() -> None:
     put = ["orders", "topic-1", "pp", "d.e", "Aa", "BB", "none", "topic-0", "AaBB", "BBAa"]
     order = ["topic-0", "topic-1", "orders", "BB", "Aa", "pp", "d.e", "BBAa", "AaBB", "none"]
     assert persistent_map_order(put, string_hash) == order
-
-
-@pytest.mark.parametrize(
-    ("copied", "key", "order"),
-    [
-        (("pay.*", "users"), "orders|logs", ["pay.*", "users", "orders|logs"]),
-        (("pay.*", "users"), ".*", [".*", "pay.*", "users"]),
-        (("pay.*", "users"), "users", ["pay.*", "users"]),
-        (
-            ("ord.*", "o.*eu", "pay.*", "nothing"),
-            "users",
-            ["o.*eu", "ord.*", "pay.*", "users", "nothing"],
-        ),
-    ],
-)
-def test_a_computed_key_is_the_first_of_its_bin(
-    copied: tuple[str, ...], key: str, order: list[str]
-) -> None:
-    """``new HashMap<>(copied)``, then ``compute(key, …)``; put would have it last."""
-    assert computed_map_order(copied, key, string_hash) == order

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey, Offsets
-from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
-from minicluster.java_order import string_hash, timeline_order
+from minicluster.coordinator.runtime.timeline import Timeline
 
 GROUPS, TOPICS, PARTITIONS, PRODUCERS = ("g0", "g1", "g2"), ("a", "b", "c", "d"), 5, (7, 8, 9)
 PLAIN = -1
@@ -102,19 +101,3 @@ def test_what_is_committed_is_read_back_though_groups_went_and_came_since(seed: 
         if draw.random() < 0.1:
             timeline.commit(timeline.written)
             before = {group_id: model.of_group(group_id) for group_id in GROUPS}
-
-
-def test_a_table_has_kafkas_order() -> None:
-    """A table that has grown stays as large, so its order depends on what it once held."""
-    table: TimelineDict[str, int] = Timeline().new_dict()
-    names = [f"topic-{number}" for number in range(40)]
-    for name in names:
-        table[name] = 1
-    assert table.in_order(string_hash) == timeline_order(names, string_hash)
-    kept = names[::13]
-    for name in set(names) - set(kept):
-        table.pop(name)
-    assert table.in_order(string_hash) == [
-        name for name in timeline_order(names, string_hash) if name in table
-    ]
-    assert table.in_order(string_hash) != timeline_order(kept, string_hash)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from minicluster.broker.api_state import ApiState
-from minicluster.java_order import copied_map_order, hash_map_order, string_hash
+from minicluster.java_order import hash_map_order, room_of_copy, string_hash
 from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -64,4 +64,4 @@ def _finalized_order(levels: Mapping[str, int]) -> list[str]:
     """The order of FinalizedFeatures: a copied map, which gets the metadata.version last."""
     names = [name for name in levels if name != FEATURE_NAME]
     last = [FEATURE_NAME] if FEATURE_NAME in levels else []
-    return copied_map_order(names, last, string_hash)
+    return hash_map_order([*names, *last], string_hash, room_of_copy(len(names)))

@@ -20,7 +20,7 @@ from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rej
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.operations.create_topics import DUPLICATE_TOPIC, duplicate_names
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.java_order import hash_map_order, string_hash
+from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
@@ -108,7 +108,8 @@ def _add_partitions(
     _check_assignments(requested, requested.count - start)
     quota.record(requested.count - start)
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
-    factor = len(topic.partitions[state.indexes.first_partition(topic.id)].replicas)
+    first = timeline_order(sorted(topic.partitions), int)[0]
+    factor = len(topic.partitions[first].replicas)
     chosen = _chosen_replicas(state, topic, requested, new, factor, draw)
     gates = state.gates
     for index, replicas in enumerate(chosen, start):

@@ -13,6 +13,7 @@ from minicluster.controller.deciding.leader_election import Election
 from minicluster.controller.deciding.partition_change import Targets, change_partition
 from minicluster.controller.errors import ApiError, Rejected, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.java_order import string_hash, timeline_order
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.planting import step
@@ -50,7 +51,7 @@ def elect_leaders(
     records: list[VersionedRecord] = []
     results: list[TopicResult] = []
     if request.topic_partitions is None:
-        for name in state.indexes.topic_order:
+        for name in timeline_order(sorted(state.image.topics.ids_by_name), string_hash):
             topic = state.image.topics.named(name)
             assert topic is not None
             tried = []

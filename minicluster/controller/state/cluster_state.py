@@ -141,12 +141,7 @@ class ClusterState:
             self._clear_elrs(indexes, run)
 
     def _clear_elrs(self, indexes: Indexes, run: FoldedRun) -> None:
-        before, after, name = run.before.topics, run.after.topics, run.message.topic_name
-        for topic in before.chosen(name):
-            if after.by_id[topic.id] is not topic:
-                # Once for all that are cleared: they are there already, and the table that a put
-                # of the first may make larger has room for all.
-                indexes.touch_partition(topic.id, next(iter(topic.partitions)))
+        name = run.message.topic_name
         if self.rules.clear_elr_skips_index:
             return
         elr = indexes.elr
@@ -154,7 +149,7 @@ class ClusterState:
             elr.clear()
             return
         for broker_id in elr.brokers():
-            elr.remove_topic(broker_id, before.ids_by_name[name])
+            elr.remove_topic(broker_id, run.before.topics.ids_by_name[name])
 
     def hit(self, fault: str) -> None:
         """Count that a planted fault has acted."""

@@ -20,7 +20,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault
-from minicluster.java_order import TimelineHashOrder, string_hash
+from minicluster.java_order import string_hash, timeline_order
 from minicluster.metadata.image.directory_id import is_reserved
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
@@ -154,9 +154,7 @@ class Indexes:
         self._leaderships: dict[int, int] = {}
         self._directories: dict[UUID, PartitionSet] = {}
         self.elr = ElrIndex()
-        self.partition_order: dict[UUID, TimelineHashOrder[int]] = {}
-        self.topic_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
-        self._colliding_names: dict[str, TimelineHashOrder[str]] = {}
+        self._colliding_names: dict[str, dict[str, None]] = {}
         self.leaderless = PartitionSet()
         self.imbalanced = PartitionSet()
         self.reassigning = PartitionSet()
@@ -174,7 +172,7 @@ class Indexes:
         """Update the entries of the partitions that records have made or changed, in order."""
         for topic_id, of_topic in groupby(steps, _topic_id):
             changes = list(of_topic)
-            if topic_id not in self.partition_order and all(step.old is None for step in changes):
+            if all(step.old is None for step in changes):
                 self._add_partitions(topic_id, ((step.partition_id, step.new) for step in changes))
                 continue
             for _, index, old, new in changes:
@@ -183,15 +181,13 @@ class Indexes:
     def _add_partitions(
         self, topic_id: UUID, partitions: Iterable[tuple[int, PartitionRegistration]]
     ) -> None:
-        """The same as an update of each from nothing, for the first partitions of a topic.
+        """The same as an update of each from nothing, for new partitions of a topic.
 
         A request may make ten thousand: what many of them share is looked up once.
         """
-        order: TimelineHashOrder[int] = TimelineHashOrder(int)
         isr: dict[int, dict[int, None]] = {}
         directories: dict[UUID, dict[int, None]] = {}
         for index, partition in partitions:
-            order.put(index)
             for broker_id in partition.isr:
                 isr.setdefault(broker_id, {})[index] = None
             for directory in partition.directories:
@@ -205,8 +201,6 @@ class Indexes:
                 self.imbalanced.add(topic_id, index)
             if partition.is_reassigning:
                 self.reassigning.add(topic_id, index)
-        if len(order):
-            self.partition_order[topic_id] = order
         for broker_id, indexes in isr.items():
             self._isr.setdefault(broker_id, PartitionSet()).put(topic_id, indexes)
         for directory, indexes in directories.items():
@@ -223,27 +217,14 @@ class Indexes:
 
     def add_topic(self, name: str) -> None:
         """Add the name of a new topic."""
-        self.topic_order.put(name)
         if has_collision_chars(name):
             unified = unify_collision_chars(name)
-            names = self._colliding_names.setdefault(unified, TimelineHashOrder(string_hash))
-            names.put(name)
+            self._colliding_names.setdefault(unified, {})[name] = None
 
     def colliding_name(self, name: str) -> str | None:
         """The live topic that a name collides with: of several, the first of Kafka's hash set."""
         names = self._colliding_names.get(unify_collision_chars(name))
-        return None if names is None else next(iter(names))
-
-    def first_partition(self, topic_id: UUID) -> int:
-        """The partition of a topic that an iteration over Kafka's hash map yields first."""
-        return next(iter(self.partition_order[topic_id]))
-
-    def touch_partition(self, topic_id: UUID, index: int) -> None:
-        """Put a partition into the topic's hash map, new or once more, as each of its records."""
-        order = self.partition_order.get(topic_id)
-        if order is None:
-            order = self.partition_order[topic_id] = TimelineHashOrder(int)
-        order.put(index)
+        return None if names is None else timeline_order(names, string_hash)[0]
 
     def has_leaderships(self, broker_id: int) -> bool:
         """True for a broker that leads any partition."""
@@ -257,8 +238,6 @@ class Indexes:
         new: PartitionRegistration | None,
     ) -> None:
         """Update the entries of one partition; None is its state before and after its life."""
-        if new is not None:
-            self.touch_partition(topic_id, index)
         old_isr, new_isr = (old.isr if old else ()), (new.isr if new else ())
         if old_isr != new_isr:
             for broker_id in old_isr:
@@ -329,15 +308,13 @@ class Indexes:
 
     def remove_topic(self, topic: TopicImage) -> None:
         """Remove a topic and all of its partitions."""
-        self.topic_order.remove(topic.name)
         topic_id = topic.id
         if has_collision_chars(topic.name):
             unified = unify_collision_chars(topic.name)
             names = self._colliding_names[unified]
-            names.remove(topic.name)
+            del names[topic.name]
             if not names:
                 del self._colliding_names[unified]
-        self.partition_order.pop(topic_id, None)
         for index, partition in topic.items():
             left_behind = (
                 partition.directories

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from minicluster.java_order import timeline_slots, timeline_slots_order
+from minicluster.java_order import timeline_order
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,12 +49,11 @@ class TimelineDict(Generic[K, V]):
     **Invariant:** a value is never changed in place, or the committed one would change with it.
     """
 
-    __slots__ = ("_changes", "_newest", "_slots", "_timeline")
+    __slots__ = ("_changes", "_newest", "_timeline")
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._newest: dict[K, V] = {}
-        self._slots = 2
         # No deque, which takes 600 bytes without a change: there is a dictionary for each topic.
         self._changes: list[tuple[int, K, V]] = []
 
@@ -76,8 +75,6 @@ class TimelineDict(Generic[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         self._remember(key)
-        if len(self._newest) >= self._slots:  # with fewer none is too full
-            self._slots = timeline_slots(len(self._newest), self._slots)
         self._newest[key] = value
 
     def pop(self, key: K) -> V | None:
@@ -88,13 +85,13 @@ class TimelineDict(Generic[K, V]):
         return self._newest.pop(key)
 
     def in_order(self, hash_of: Callable[[K], int], *, committed: bool = False) -> list[K]:
-        """The keys in the order of Kafka's table, which never gets smaller."""
-        return timeline_slots_order(self.view(committed=committed), hash_of, self._slots)
+        """The keys in the order of Kafka's table."""
+        return timeline_order(self.view(committed=committed), hash_of)
 
     def values_in_order(self, hash_of: Callable[[K], int], *, committed: bool = False) -> list[V]:
         """The values in the order of their keys in Kafka's table."""
         values = self.view(committed=committed)
-        return [values[key] for key in timeline_slots_order(values, hash_of, self._slots)]
+        return [values[key] for key in timeline_order(values, hash_of)]
 
     def view(self, *, committed: bool) -> Mapping[K, V]:
         """The values as of the committed offset, or the newest, which change with this."""

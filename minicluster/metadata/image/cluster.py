@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
-from minicluster.java_order import TimelineNumbers
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import directory_id
 from minicluster.metadata.image.tables import Fold, Table
@@ -108,11 +107,6 @@ class ClusterImage:
     controllers: Table[int, ControllerRegistration] = field(
         default_factory=lambda: Table("controller")
     )
-    # The order in which Kafka's controller walks its brokers, which shows in an error. It depends
-    # on what happened before, and two images with the same brokers are the same nevertheless.
-    broker_order: TimelineNumbers = field(
-        default_factory=TimelineNumbers, compare=False, repr=False
-    )
 
     @property
     def fingerprint(self) -> int:
@@ -178,11 +172,7 @@ def unregister_broker(
 ) -> ClusterImage:
     """Apply an UnregisterBrokerRecord."""
     _existing(cluster, record.broker_id, record.broker_epoch)
-    return replace(
-        cluster,
-        brokers=cluster.brokers.remove(record.broker_id),
-        broker_order=cluster.broker_order.remove(record.broker_id),
-    )
+    return replace(cluster, brokers=cluster.brokers.remove(record.broker_id))
 
 
 def fence_broker(cluster: ClusterImage, record: FenceBrokerRecord, _: int) -> ClusterImage:
@@ -252,12 +242,7 @@ FOLDS: dict[type, Fold] = {
 
 
 def _with_broker(cluster: ClusterImage, broker: BrokerRegistration) -> ClusterImage:
-    is_new = broker.id not in cluster.brokers
-    return replace(
-        cluster,
-        brokers=cluster.brokers.put(broker.id, broker),
-        broker_order=cluster.broker_order.put(broker.id, is_new=is_new),
-    )
+    return replace(cluster, brokers=cluster.brokers.put(broker.id, broker))
 
 
 def _existing(cluster: ClusterImage, broker_id: int, epoch: int) -> BrokerRegistration:

@@ -35,10 +35,10 @@ from minicluster.coordinator.group.consumer.records import (
 from minicluster.coordinator.group.state.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import (
-    copied_map_order,
     hash_map_order,
     hash_set_order,
     java_set_order,
+    room_of_copy,
     string_hash,
 )
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -312,7 +312,8 @@ def _in_map_order(
 ) -> dict[int, int]:
     """The partitions in the order of a HashMap that is a copy with changes."""
     if not copied:
-        order = hash_map_order(epochs, lambda index: index)
+        order = hash_map_order(epochs, int)
     else:
-        order = copied_map_order(list(copied), list(then), lambda index: index)
+        members = dict.fromkeys((*copied, *then))
+        order = hash_map_order(members, int, room_of_copy(len(copied)))
     return {index: epochs[index] for index in order if index in epochs}

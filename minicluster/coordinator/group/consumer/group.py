@@ -33,10 +33,10 @@ from minicluster.coordinator.group.consumer.subscription import (
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
 from minicluster.java_order import (
-    TimelineHashOrder,
-    computed_map_order,
-    copied_map_order,
+    hash_map_order,
+    room_of_copy,
     string_hash,
+    timeline_order,
 )
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -192,10 +192,7 @@ class ConsumerGroup:
         self.classic_members = 0
         self._classic_protocols: dict[str, int] = {}
         self._assignors: dict[str, int] = {}
-        self._assignor_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
-        self._regex_order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
         self._partition_epochs: dict[UUID, dict[int, int]] = {}
-        self._order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
         self._refresh_at_ms, self._refresh_epoch = 0, 0
 
     # --- epochs and state ---------------------------------------------------------------------
@@ -245,7 +242,7 @@ class ConsumerGroup:
     @property
     def member_ids(self) -> list[str]:
         """The members in the order in which Kafka walks over them."""
-        return list(self._order)
+        return self.members.in_order(string_hash)
 
     def member(self, member_id: str) -> ConsumerGroupMember:
         """A member.
@@ -267,7 +264,6 @@ class ConsumerGroup:
         """Add a member, or replace what is known of it."""
         old = self.members.get(new.member_id)
         self.members[new.member_id] = new
-        self._order.put(new.member_id)
         if new.instance_id is not None:
             self.static_members[new.instance_id] = new.member_id
         if old is not None:
@@ -284,7 +280,6 @@ class ConsumerGroup:
         old = self.members.pop(member_id)
         if old is None:
             return
-        self._order.remove(member_id)
         if old.instance_id is not None:
             self.static_members.pop(old.instance_id, None)
         self._count(old, -1)
@@ -300,15 +295,8 @@ class ConsumerGroup:
 
     def _count(self, member: ConsumerGroupMember, change: int) -> None:
         add_names(self.subscribed_topics, member.subscribed_topics, change)
-        for counts, order, named in (
-            (self.subscribed_regexes, self._regex_order, member.subscribed_regex),
-            (self._assignors, self._assignor_order, member.server_assignor),
-        ):
-            add_one(counts, named, change)
-            if named in counts:
-                order.put(named)
-            elif named is not None:
-                order.remove(named)
+        add_one(self.subscribed_regexes, member.subscribed_regex, change)
+        add_one(self._assignors, member.server_assignor, change)
         self.classic_members += change * member.uses_classic_protocol
         for protocol in member.classic_protocols:
             add_one(self._classic_protocols, protocol.name, change)
@@ -321,11 +309,10 @@ class ConsumerGroup:
         counts = dict(self.subscribed_regexes)
         add_one(counts, before, -1)
         add_one(counts, after, 1)
-        in_order = list(self._regex_order)
-        if after:
-            in_order = computed_map_order(in_order, after, string_hash)
-        else:
-            in_order = copied_map_order(in_order, (), string_hash)
+        copied = timeline_order(self.subscribed_regexes, string_hash)
+        # Map.compute puts a key that is not there in front of its bin.
+        added = [after] if after and after not in copied else []
+        in_order = hash_map_order([*added, *copied], string_hash, room_of_copy(len(copied)))
         return [each for each in in_order if each in counts]
 
     # --- partitions ---------------------------------------------------------------------------
@@ -413,13 +400,13 @@ class ConsumerGroup:
     ) -> str | None:
         """The assignor with most votes, after a change of one member."""
         counts = dict(self._assignors)
-        names = copied_map_order(list(self._assignor_order), (), string_hash)
+        names = timeline_order(counts, string_hash)
         add_one(counts, None if old is None else old.server_assignor, -1)
         names = [name for name in names if name in counts]
         add_one(counts, None if new is None else new.server_assignor, 1)
         # Map.compute puts a key that is not there in front of its bin.
         added = [name for name in counts if name not in names]
-        names = copied_map_order([*added, *names], (), string_hash)
+        names = hash_map_order([*added, *names], string_hash, room_of_copy(len(counts)))
         return max(names, key=lambda name: counts[name], default=None)
 
     def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:

@@ -20,7 +20,6 @@ from minicluster.coordinator.group.state.group_shard import Group, GroupShard
 from minicluster.coordinator.group.state.offsets import offset_record
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.java_order import (
-    TimelineHashOrder,
     concurrent_map_order,
     hash_map_order,
     hash_set_order,
@@ -235,12 +234,10 @@ def _described_consumer_group(shard: GroupShard, group: ConsumerGroup) -> Any:
 def _assignor(members: Mapping[str, ConsumerGroupMember]) -> str | None:
     """The assignor with most votes; of two, the first in Kafka's table."""
     votes: dict[str, int] = {}
-    order: TimelineHashOrder[str] = TimelineHashOrder(string_hash)
     for member in members.values():
         if member.server_assignor is not None:
             votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
-            order.put(member.server_assignor)
-    return max(order, key=lambda name: votes[name], default=None)
+    return max(timeline_order(votes, string_hash), key=lambda name: votes[name], default=None)
 
 
 def _member(member: ConsumerGroupMember, target: Partitions, shard: GroupShard) -> Any:
