@@ -14,10 +14,10 @@ from minicluster.actors.listeners.endpoints import Endpoints, is_loopback
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER
-from minicluster.broker.controller_listener import controller_versions
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.configs.effective import BrokerLevels
 from minicluster.protocol.api import enabled_versions
+from minicluster.server.controller_listener import controller_versions
 
 
 def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:

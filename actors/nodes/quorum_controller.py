@@ -31,13 +31,6 @@ from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.api_state import KafkaApisConfig
-from minicluster.broker.controller_listener import RESPONDERS, ControllerListenerState
-from minicluster.broker.controller_listener import respond as controller_response
-from minicluster.broker.controller_registration import (
-    ControllerRegistrationConfig,
-    ControllerRegistrationManager,
-)
-from minicluster.broker.envelope import ForwardedRequest, close_envelope, open_envelope
 from minicluster.controller.effects import (
     Append,
     ControllerRespond,
@@ -62,6 +55,13 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.server.controller_listener import RESPONDERS, ControllerListenerState
+from minicluster.server.controller_listener import respond as controller_response
+from minicluster.server.controller_registration import (
+    ControllerRegistrationConfig,
+    ControllerRegistrationManager,
+)
+from minicluster.server.envelope import ForwardedRequest, close_envelope, open_envelope
 
 
 class GiveUp:

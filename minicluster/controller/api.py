@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import Decision, KRaftVersion
-from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.decision import Decision, KRaftVersion
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.placement import Draw
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import Message
@@ -65,7 +65,7 @@ def is_late(request: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ControllerApi:
     """The way in which one request is served.
 
     Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those

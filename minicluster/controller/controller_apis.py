@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from minicluster.controller.api import Api
+from minicluster.controller.api import ControllerApi
 from minicluster.controller.operations import (
     allocate_producer_ids,
     alter_client_quotas,
@@ -56,6 +56,6 @@ _OF_ADMINISTRATORS = (
 # Never shipped.
 _OF_KIP_TEXTS = (alter_isr.OF_KIP_497, alter_isr.OF_KIP_704, alter_replica_state.API)
 
-CONTROLLER_APIS: Mapping[type[Message], Api] = {
+CONTROLLER_APIS: Mapping[type[Message], ControllerApi] = {
     api.request: api for api in (*_OF_NODES, *_OF_ADMINISTRATORS, *_OF_KIP_TEXTS)
 }

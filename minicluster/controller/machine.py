@@ -37,10 +37,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call, Screened, is_late
+from minicluster.controller.api import Call, ControllerApi, Screened, is_late
 from minicluster.controller.controller_apis import CONTROLLER_APIS
-from minicluster.controller.deciding.decision import Decision, KRaftVersion
-from minicluster.controller.deciding.placement import Draw
+from minicluster.controller.decision import Decision, KRaftVersion
 from minicluster.controller.deferred_responses import (
     DeferredResponse,
     DeferredResponses,
@@ -64,6 +63,7 @@ from minicluster.controller.mutation_quotas import (
     QuotaClient,
 )
 from minicluster.controller.periodic_tasks import TaskTimers
+from minicluster.controller.placement import Draw
 from minicluster.controller.settings import ControllerSettings
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerHeartbeatManager,
@@ -367,7 +367,7 @@ class ControllerMachine:
         return self._write(api, call, arrived, screened)
 
     def _write(
-        self, api: Api, call: Call, arrived: _Arrived, screened: Screened | None
+        self, api: ControllerApi, call: Call, arrived: _Arrived, screened: Screened | None
     ) -> list[Effect]:
         """Decide a request and carry it out."""
         token, request, now_ms = arrived.token, arrived.request, call.now_ms
@@ -397,7 +397,9 @@ class ControllerMachine:
         )
         return effects + self._defer(entry) + self._timers.after_write(self.state, now_ms)
 
-    def _quota(self, api: Api, client: QuotaClient, version: int, now_ms: int) -> MutationQuota:
+    def _quota(
+        self, api: ControllerApi, client: QuotaClient, version: int, now_ms: int
+    ) -> MutationQuota:
         if api.quota_strict_since is None:
             return UNBOUNDED
         quotas = self.committed_image.client_quotas

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from minicluster.controller.deciding.broker_changes import Records, broker_fenced
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.leader_election import Election
+from minicluster.controller.broker_changes import Records, broker_fenced
+from minicluster.controller.decision import Decision
+from minicluster.controller.leader_election import Election
 from minicluster.controller.operations.elect_leaders import (
     ElectionType,
     elect_leader,

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
-from minicluster.controller import deferred_responses, periodic_tasks
-from minicluster.controller.deciding import (
+from minicluster.controller import (
     broker_changes,
+    deferred_responses,
     initial_assignment,
+    periodic_tasks,
 )
-from minicluster.controller.deciding.broker_changes import Moves, Records
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import Targets
-from minicluster.controller.deciding.reassignment import contains_all
+from minicluster.controller.broker_changes import Moves, Records
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Refusal
+from minicluster.controller.leader_election import Election
 from minicluster.controller.operations import (
     alter_partition,
     alter_partition_reassignments,
@@ -28,6 +27,8 @@ from minicluster.controller.operations import (
     elect_leaders,
 )
 from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
+from minicluster.controller.partition_change import Targets
+from minicluster.controller.reassignment import contains_all
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
     BrokerIdAndEpoch,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.controller.deciding.decision import KRaftVersion
+from minicluster.controller.decision import KRaftVersion
 from minicluster.controller.operations.update_features import update_features
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,

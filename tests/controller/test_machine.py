@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ControllerFault
 from minicluster.controller.state.indexes import Indexes
 from minicluster.faults import Faults

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import (
+from minicluster.controller.leader_election import Election
+from minicluster.controller.partition_change import (
     PartitionChangeBuilder,
     Targets,
     change_partition,

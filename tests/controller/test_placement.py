@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from minicluster.controller.deciding.placement import (
+from minicluster.controller.placement import (
     BrokerList,
     PlacementError,
     RackList,

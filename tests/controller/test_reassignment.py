@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.controller.deciding.reassignment import (
+from minicluster.controller.reassignment import (
     Completed,
     Reassignment,
     complete_reassignment,

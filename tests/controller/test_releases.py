@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from minicluster.controller import periodic_tasks as timers
-from minicluster.controller.deciding.placement import PlacementError, RackList
 from minicluster.controller.errors import ControllerFault, Rejected
 from minicluster.controller.operations.broker_registration import register_broker
+from minicluster.controller.placement import PlacementError, RackList
 from minicluster.metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from minicluster.metadata.supported_features import supported_features
 from minicluster.protocol import ErrorCode

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from minicluster.broker import controller_listener
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.coordinator.apis import COORDINATOR_APIS
@@ -17,6 +16,7 @@ from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import handlers as quorum_handlers
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
+from minicluster.server import controller_listener
 from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
 from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES

@@ -13,12 +13,12 @@ from minicluster.actors.nodes.broker import BrokerRoles
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.broker import kafka_apis
-from minicluster.broker.controller_listener import RESPONDERS
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.protocol.messages import EnvelopeRequest
 from minicluster.quorum.handlers import REQUEST_HANDLERS
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
+from minicluster.server.controller_listener import RESPONDERS
 
 HANDLED: dict[type, frozenset[Any]] = {
     ReplicaManager: frozenset({*REPLICA_HANDLERS, *COORDINATOR_APIS}),

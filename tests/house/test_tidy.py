@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "protocol", "log", "metadata", "configs", "channel", "controller", "quorum", "replica",
         "coordinator",
     ),
+    "server": ("protocol", "metadata", "channel", "controller", "quorum", "broker"),
     "clients": ("protocol", "log"),
     "scenario": ("protocol", "log", "metadata", "configs", "controller", "quorum", "replica"),
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
@@ -57,14 +58,14 @@ MAY_IMPORT = {
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "actors": (
         "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
-        "replica", "coordinator", "broker", "clients", "scenario", "zoo", "verify",
+        "replica", "coordinator", "broker", "server", "clients", "scenario", "zoo", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
     "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
-    "replica", "coordinator", "broker", "clients", "scenario", "zoo",
+    "replica", "coordinator", "broker", "server", "clients", "scenario", "zoo",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

@@ -10,7 +10,6 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.broker.controller_listener import controller_versions
 from minicluster.log.records import Records
 from minicluster.protocol import ErrorCode, encode
 from minicluster.protocol import messages as m
@@ -18,6 +17,7 @@ from minicluster.protocol.records import RegisterBrokerRecord
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.rules import Rules
+from minicluster.server.controller_listener import controller_versions
 from tests.listeners.raw_client import SOFTWARE, RawClient, read_response, request_bytes
 
 # ApiKeys.apisForListener(CONTROLLER) of Apache Kafka 4.3.0: key, lowest and highest version.

@@ -11,7 +11,6 @@ from minicluster.actors.cluster.client import AdminOperation, Operation
 from minicluster.actors.cluster.cluster import ZOOKEEPER
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import Node
-from minicluster.broker.controller_listener import is_for_controllers
 from minicluster.durations import format_duration
 from minicluster.errors import NoResponse, RequestRejected, UserError
 from minicluster.protocol import ErrorCode, encode
@@ -20,6 +19,7 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
+from minicluster.server.controller_listener import is_for_controllers
 
 COMMITTED_WITHIN_MS = 5_000
 CLIENT_NAME = "minicluster"

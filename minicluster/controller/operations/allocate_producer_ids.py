@@ -5,8 +5,8 @@ Versions:  0.
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
@@ -46,7 +46,7 @@ def allocate_producer_ids(
     )
 
 
-API = Api(
+API = ControllerApi(
     AllocateProducerIdsRequest,
     lambda call: allocate_producer_ids(*call.plain),
     cluster_action=True,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, string_map_hash
@@ -208,7 +208,7 @@ def _is_ipv4(text: str) -> bool:
     return all(number < 256 for number in first) and last < 256 ** (5 - len(parts))
 
 
-API = Api(
+API = ControllerApi(
     AlterClientQuotasRequest,
     lambda call: alter_client_quotas(*call.plain),
     items=("entries",),

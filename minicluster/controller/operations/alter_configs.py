@@ -5,7 +5,7 @@ Versions:  33: 0-2, 44: 0-1; the version decides nothing.
            appends to or subtracts from single ones (KIP-339).
 
 Both are screened by any controller first: a resource of an unknown kind or that comes twice is
-rejected there. What a change means and may be: ``deciding/config_changes.py``.
+rejected there. What a change means and may be: ``config_changes.py``.
 
 Source:  ControllerApis; ConfigurationControlManager.
 """
@@ -18,15 +18,15 @@ from typing import Any
 
 from minicluster.configs.config_def import InvalidConfig
 from minicluster.configs.loggers import check_logger_changes
-from minicluster.controller.api import Api, Screened
-from minicluster.controller.deciding.config_changes import (
+from minicluster.controller.api import ControllerApi, Screened
+from minicluster.controller.config_changes import (
     ConfigChange,
     ConfigOperation,
     ConfigurationControl,
     alter_resource,
     clear_elr_records,
 )
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
@@ -208,7 +208,7 @@ def _result(item: Result, resource: Any, error: ApiError) -> Any:
     )
 
 
-INCREMENTAL_ALTER_CONFIGS = Api(
+INCREMENTAL_ALTER_CONFIGS = ControllerApi(
     IncrementalAlterConfigsRequest,
     lambda call: incremental_alter_configs(
         call.state, call.request, call.version, call.forwarded, call.now_ms
@@ -218,7 +218,7 @@ INCREMENTAL_ALTER_CONFIGS = Api(
     nothing=IncrementalAlterConfigsResponse(),
 )
 
-ALTER_CONFIGS = Api(
+ALTER_CONFIGS = ControllerApi(
     AlterConfigsRequest,
     lambda call: alter_configs(call.state, call.request, call.version, call.forwarded, call.now_ms),
     screen=lambda call: screen_alter_configs(call.state, call.request),

@@ -36,11 +36,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Refusal
+from minicluster.controller.leader_election import Election
+from minicluster.controller.partition_change import Targets, change_partition
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.partition import (
@@ -461,7 +461,7 @@ def _partition_data(index: int, outcome: Outcome | ErrorCode) -> PartitionData:
     )
 
 
-API = Api(
+API = ControllerApi(
     AlterPartitionRequest,
     lambda call: alter_partition(*call.plain),
     cluster_action=True,

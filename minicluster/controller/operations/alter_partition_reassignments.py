@@ -5,18 +5,18 @@ Versions:  0-1; AllowReplicationFactorChange from 1 on (KIP-860).
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.initial_assignment import validate_assignment
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import Targets, change_partition
-from minicluster.controller.deciding.reassignment import (
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
+from minicluster.controller.initial_assignment import validate_assignment
+from minicluster.controller.leader_election import Election
+from minicluster.controller.partition_change import Targets, change_partition
+from minicluster.controller.reassignment import (
     Reassignment,
     revert_reassignment,
     start_reassignment,
     without,
 )
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
@@ -181,7 +181,7 @@ def _start(
     )
 
 
-API = Api(
+API = ControllerApi(
     AlterPartitionReassignmentsRequest,
     lambda call: alter_partition_reassignments(*call.plain),
     items=("topics",),

@@ -9,8 +9,8 @@ import hashlib
 import hmac
 from typing import Any
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
@@ -124,7 +124,7 @@ def _upsertion(change: Any) -> UserScramCredentialRecord:
     )
 
 
-API = Api(
+API = ControllerApi(
     AlterUserScramCredentialsRequest,
     lambda call: alter_user_scram_credentials(*call.plain),
     items=("deletions", "upsertions"),

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.broker_changes import partition_updates
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.broker_changes import partition_updates
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
+from minicluster.controller.partition_change import Targets, change_partition
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.protocol import ErrorCode
@@ -111,7 +111,7 @@ def _assign(
     return ErrorCode.NONE
 
 
-API = Api(
+API = ControllerApi(
     AssignReplicasToDirsRequest,
     lambda call: assign_replicas_to_dirs(*call.plain),
     cluster_action=True,

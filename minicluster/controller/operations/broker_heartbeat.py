@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from minicluster.controller.api import Api, Call
-from minicluster.controller.deciding.broker_changes import (
+from minicluster.controller.api import Call, ControllerApi
+from minicluster.controller.broker_changes import (
     Records,
     broker_fenced,
     broker_in_controlled_shutdown,
@@ -34,7 +34,7 @@ from minicluster.controller.deciding.broker_changes import (
     directories_cordoned,
     directories_offline,
 )
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerControlState,
@@ -180,7 +180,7 @@ def _decide(call: Call) -> Decision:
     return replace(decision, response=response)
 
 
-API = Api(
+API = ControllerApi(
     BrokerHeartbeatRequest,
     _decide,
     cluster_action=True,

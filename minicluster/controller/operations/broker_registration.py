@@ -27,9 +27,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minicluster.controller.api import Api, Call
-from minicluster.controller.deciding.broker_changes import broker_restarted
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import Call, ControllerApi
+from minicluster.controller.broker_changes import broker_restarted
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.cluster import BrokerRegistration
@@ -274,7 +274,7 @@ def _decide(call: Call) -> Decision:
     return replace(decision, response=response)
 
 
-API = Api(
+API = ControllerApi(
     BrokerRegistrationRequest,
     _decide,
     cluster_action=True,

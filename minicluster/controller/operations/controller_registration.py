@@ -5,8 +5,8 @@ Versions:  0; needs metadata.version 3.7-IV0.
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.operations.broker_registration import check_listeners
 from minicluster.controller.state.cluster_state import ClusterState
@@ -63,7 +63,7 @@ def register_controller(
     )
 
 
-API = Api(
+API = ControllerApi(
     ControllerRegistrationRequest,
     lambda call: register_controller(*call.plain),
     cluster_action=True,

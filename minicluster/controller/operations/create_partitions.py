@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minicluster.controller.api import Api, Screened
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.initial_assignment import (
+from minicluster.controller.api import ControllerApi, Screened
+from minicluster.controller.decision import Decision
+from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
+from minicluster.controller.initial_assignment import (
     NewPartitions,
     active_replicas,
     validate_assignment,
 )
-from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.operations.create_topics import DUPLICATE_TOPIC, duplicate_names
+from minicluster.controller.placement import Draw, PlacementError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
 from minicluster.metadata.image.topics import TopicImage
@@ -166,7 +166,7 @@ def _chosen_replicas(
     return [assignment.broker_ids for assignment in requested.assignments]
 
 
-API = Api(
+API = ControllerApi(
     CreatePartitionsRequest,
     lambda call: create_partitions(
         call.state, call.request, call.version, call.draw, call.quota, call.now_ms

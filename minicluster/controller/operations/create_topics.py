@@ -11,8 +11,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from minicluster.configs.effective import effective_topic_configs
-from minicluster.controller.api import Api, Screened
-from minicluster.controller.deciding.config_changes import (
+from minicluster.controller.api import ControllerApi, Screened
+from minicluster.controller.config_changes import (
     ConfigChange,
     ConfigOperation,
     ConfigurationControl,
@@ -20,14 +20,14 @@ from minicluster.controller.deciding.config_changes import (
     broker_levels,
     clear_elr_records,
 )
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.initial_assignment import (
+from minicluster.controller.decision import Decision
+from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
+from minicluster.controller.initial_assignment import (
     NewPartitions,
     validate_assignment,
 )
-from minicluster.controller.deciding.placement import Draw, PlacementError
-from minicluster.controller.errors import ApiError, Rejected, TooLarge, reject_too_many_records
 from minicluster.controller.mutation_quotas import MutationQuota
+from minicluster.controller.placement import Draw, PlacementError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.configs import TOPIC
@@ -339,7 +339,7 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRe
     return partitions
 
 
-API = Api(
+API = ControllerApi(
     CreateTopicsRequest,
     lambda call: create_topics(
         call.state,

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Api, Call, Screened, is_late
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import Call, ControllerApi, Screened, is_late
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import MAX_RECORDS_PER_USER_OP, ApiError, Rejected
 from minicluster.controller.mutation_quotas import MutationQuota
 from minicluster.controller.state.cluster_state import ClusterState
@@ -179,7 +179,7 @@ def _delete_topic(
     deleted.append(topic_id)
 
 
-API = Api(
+API = ControllerApi(
     DeleteTopicsRequest,
     lambda call: delete_topics(call.state, call.request, call.version, call.quota, call.now_ms),
     screen=screen_delete_topics,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import Targets, change_partition
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ApiError, Rejected, reject_too_many_records
+from minicluster.controller.leader_election import Election
+from minicluster.controller.partition_change import Targets, change_partition
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import string_hash, timeline_order
 from minicluster.metadata.image.partition import PartitionRegistration
@@ -165,7 +165,7 @@ def _topic_result(name: str, errors: list[tuple[int, ApiError]]) -> TopicResult:
     )
 
 
-API = Api(
+API = ControllerApi(
     ElectLeadersRequest,
     lambda call: elect_leaders(*call.plain),
     items=("topic_partitions",),

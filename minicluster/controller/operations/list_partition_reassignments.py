@@ -5,8 +5,8 @@ Versions:  0.
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
@@ -80,7 +80,7 @@ def _ongoing(topic: TopicImage, indexes: tuple[int, ...]) -> list[OngoingTopic]:
     return [OngoingTopic(name=topic.name, partitions=tuple(ongoing))] if ongoing else []
 
 
-API = Api(
+API = ControllerApi(
     ListPartitionReassignmentsRequest,
     lambda call: list_partition_reassignments(
         call.state, call.request, call.version, call.committed, call.now_ms

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.broker_changes import broker_unregistered
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.broker_changes import broker_unregistered
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
@@ -32,7 +32,7 @@ def unregister_broker(
     return Decision(records=tuple(records), response=UnregisterBrokerResponse())
 
 
-API = Api(
+API = ControllerApi(
     UnregisterBrokerRequest,
     lambda call: unregister_broker(*call.plain),
 )

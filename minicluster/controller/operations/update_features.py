@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision, KRaftVersion
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision, KRaftVersion
 from minicluster.controller.errors import ApiError
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.java_order import hash_map_order, string_hash, timeline_order
@@ -317,7 +317,7 @@ def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
     return records
 
 
-API = Api(
+API = ControllerApi(
     UpdateFeaturesRequest,
     lambda call: update_features(call.state, call.request, call.version, call.kraft, call.now_ms),
 )

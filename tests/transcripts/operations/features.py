@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.controller.deciding.decision import KRaftVersion
+from minicluster.controller.decision import KRaftVersion
 from minicluster.controller.operations.update_features import FAILED, update_features
 from minicluster.protocol import messages as m
 from tests.transcripts.operations.results import Result, error_name, result_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.decision import Decision
 from minicluster.protocol import ErrorCode, parse_uuid
 from minicluster.protocol.records import VersionedRecord
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from minicluster.controller.deciding.config_changes import ConfigOperation
+from minicluster.controller.config_changes import ConfigOperation
 from minicluster.controller.mutation_quotas import UNBOUNDED
 from minicluster.controller.operations.alter_configs import incremental_alter_configs
 from minicluster.controller.operations.create_partitions import create_partitions

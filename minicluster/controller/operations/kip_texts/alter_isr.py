@@ -9,8 +9,8 @@ promise, the outcome is in the metadata. That of KIP-704 leaves once the change 
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Refusal, Rejected
 from minicluster.controller.operations.alter_partition import alter_partition
 from minicluster.controller.state.cluster_state import ClusterState
@@ -200,13 +200,13 @@ def _refusal(
     return None
 
 
-OF_KIP_497 = Api(
+OF_KIP_497 = ControllerApi(
     kip_497.AlterIsrRequest,
     lambda call: alter_isr_of_kip_497(*call.plain),
     cluster_action=True,
 )
 
-OF_KIP_704 = Api(
+OF_KIP_704 = ControllerApi(
     kip_704.AlterIsrRequest,
     lambda call: alter_isr_of_kip_704(*call.plain),
     cluster_action=True,

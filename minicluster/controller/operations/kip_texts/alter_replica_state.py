@@ -7,9 +7,9 @@ Versions:  0, of the KIP's text; never shipped. Served where
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.broker_changes import partition_updates
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.broker_changes import partition_updates
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
@@ -80,7 +80,7 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
     return Decision(records=tuple(records), response=False, soft=(ReportHandled(report),))
 
 
-API = Api(
+API = ControllerApi(
     AlterReplicaStateRequest,
     lambda call: alter_replica_state(*call.plain),
     cluster_action=True,

@@ -20,7 +20,7 @@ from minicluster.configs.config_def import ConfigDef, InvalidConfig, java_int
 from minicluster.configs.definitions import broker_configs, topic_configs
 from minicluster.configs.dynamic_broker import validate_broker_configs
 from minicluster.configs.validation import validate_topic_configs
-from minicluster.controller.deciding.config_changes import ConfigOperation
+from minicluster.controller.config_changes import ConfigOperation
 from minicluster.controller.errors import Rejected
 from minicluster.java_order import scala_copy_order, string_hash
 from minicluster.metadata.image.configs import BROKER, TOPIC

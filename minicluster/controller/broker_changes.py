@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.controller.deciding.leader_election import Election
-from minicluster.controller.deciding.partition_change import (
+from minicluster.controller.errors import ControllerFault
+from minicluster.controller.leader_election import Election
+from minicluster.controller.partition_change import (
     PartitionChangeBuilder,
     Targets,
     change_record,
 )
-from minicluster.controller.deciding.reassignment import without
-from minicluster.controller.errors import ControllerFault
+from minicluster.controller.reassignment import without
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.controller.state.indexes import TopicPartition
 from minicluster.metadata.image.cluster import (

@@ -37,8 +37,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from minicluster.controller.deciding.leader_election import Candidates, Election, elect_leader
-from minicluster.controller.deciding.reassignment import (
+from minicluster.controller.leader_election import Candidates, Election, elect_leader
+from minicluster.controller.reassignment import (
     Reassignment,
     complete_reassignment,
     contains_all,

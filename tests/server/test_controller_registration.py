@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from minicluster.broker.controller_registration import (
-    RETRY_TIMER,
-    ControllerRegistrationConfig,
-    ControllerRegistrationManager,
-)
 from minicluster.effects import Send, SetTimer
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import records as r
 from minicluster.protocol.messages import ControllerRegistrationResponse
+from minicluster.server.controller_registration import (
+    RETRY_TIMER,
+    ControllerRegistrationConfig,
+    ControllerRegistrationManager,
+)
 
 OWN, OTHER = UUID(int=7), UUID(int=8)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from minicluster.controller.deciding.placement import Draw, UsableBroker, place_replicas
 from minicluster.controller.errors import Rejected
+from minicluster.controller.placement import Draw, UsableBroker, place_replicas
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.planting import step

@@ -1,1 +1,0 @@
-"""The decisions that several operations share."""
