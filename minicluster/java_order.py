@@ -190,14 +190,18 @@ def _by_bin(keys: list[K], hash_of: Callable[[K], int], bins: int) -> list[K]:
     return [keys[index] for index in sorted(range(len(keys)), key=places.__getitem__)]
 
 
-def timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+def timeline_order(
+    keys: Iterable[K], hash_of: Callable[[K], int], *, put_again: bool = False
+) -> list[K]:
     """The keys of one of Kafka's own hash tables (TimelineHashMap, TimelineHashSet).
 
     Slots ascend; in a slot the last to arrive is the first. A table of Kafka never gets smaller, so
     one that has held more keys has more slots, and orders those that share a slot here otherwise.
+
+    Shapes:  put_again: of rows that have changed; to put a key that is there makes room as well.
     """
     newest_first, slots = list(keys)[::-1], 2
-    while len(newest_first) * 3 > slots * 4:
+    while (len(newest_first) + put_again) * 3 > slots * 4:
         slots *= 2
     shift = 65 - slots.bit_length()
 

@@ -20,12 +20,11 @@ from minicluster.actors.recording.raft_trace import (
     voters_text,
 )
 from minicluster.actors.runtime import chance
-from minicluster.effects import FaultHit
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
-from minicluster.metadata.snapshot_generator import WriteSnapshot, snapshot_records
-from minicluster.planting import Planted
+from minicluster.metadata.snapshot import image_records
+from minicluster.metadata.snapshot_generator import WriteSnapshot
 from minicluster.protocol.records import KRaftVersionRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument
@@ -326,14 +325,10 @@ class QuorumShell(Shell):
 
     def write_snapshot(self, wanted: WriteSnapshot) -> bool:
         """Store a snapshot, and clean up old ones every minute from then on."""
-        context = self.context
-        planted = Planted(context.faults)
-        records = snapshot_records(planted, wanted.image, context.rules)
-        self.perform(map(FaultHit, planted.hits))
         try:
             written = self.quorum.create_snapshot(
                 wanted.snapshot_id,
-                records,
+                tuple(image_records(wanted.image, self.context.rules)),
                 self.now(),
                 last_contained_log_timestamp=wanted.last_contained_log_timestamp,
             )

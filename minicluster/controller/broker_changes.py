@@ -200,6 +200,7 @@ def _fencing_record(
     return VersionedRecord(message, 0)
 
 
+@step
 def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistration) -> Records:
     """The broker hands over before it stops, so that nobody waits for its session to expire.
 
@@ -226,13 +227,7 @@ def broker_in_controlled_shutdown(state: ClusterState, broker: BrokerRegistratio
             in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
         )
         yield VersionedRecord(change, 1)
-    yield from hand_over(state, broker)
-
-
-@step
-def hand_over(state: ClusterState, broker: BrokerRegistration) -> Records:
-    """The broker leaves its ISRs and leaderships, but for those of which it is the last member."""
-    return partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
+    yield from partition_updates(state, state.indexes.in_isr(broker.id), to_remove=broker.id)
 
 
 def broker_unregistered(state: ClusterState, broker: BrokerRegistration) -> Records:
@@ -266,6 +261,7 @@ def broker_restarted(state: ClusterState, broker_id: int, clean: bool) -> Record
     yield from partition_updates(state, state.indexes.elr.of(broker_id), unclean=broker_id)
 
 
+@step
 def directories_offline(
     state: ClusterState, broker: BrokerRegistration, offline: Sequence[UUID]
 ) -> Records:
@@ -276,21 +272,13 @@ def directories_offline(
     if not failed:
         return
     for directory in failed:
-        lost = replicas_in_directory(state, broker.id, directory)
+        lost = list(state.indexes.in_directory(directory))
         yield from partition_updates(state, lost, to_remove=broker.id)
     remaining = tuple(directory for directory in broker.log_dirs if directory not in offline)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
     yield VersionedRecord(change, 2)
-
-
-@step
-def replicas_in_directory(
-    state: ClusterState, broker_id: int, directory: UUID
-) -> list[TopicPartition]:
-    """The partitions that lose a replica with a directory."""
-    return list(state.indexes.in_directory(directory))
 
 
 def directories_cordoned(

@@ -293,9 +293,7 @@ class ControllerMachine:
     def _renounce(self, rejected_offset: int | None) -> list[Effect]:
         self._epoch = None
         self.state.heartbeats = None
-        point = self._offsets.renounce()
-        if self.state.image is not point.image:
-            self.state.revert(point.image, point.end_offset - 1)
+        self.state.revert(self._offsets.renounce())
         effects = self._fault_hits()
         for entry in self._deferred.take_all():
             fails = rejected_offset is not None and rejected_offset in entry.records_written

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from minicluster.effects import Effect
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.metadata.snapshot import image_records
-from minicluster.planting import Planted, step
-from minicluster.protocol.records import VersionedRecord
-from minicluster.rules import Rules
 
 MAX_BYTES_DEFAULT = 20 << 20
 """``metadata.log.max.record.bytes.between.snapshots``"""
@@ -34,14 +30,6 @@ class WriteSnapshot(Effect):
     image: MetadataImage
     last_contained_log_timestamp: int
     reason: str
-
-
-@step
-def snapshot_records(
-    planted: Planted, image: MetadataImage, rules: Rules
-) -> tuple[VersionedRecord, ...]:
-    """The records of a snapshot of an image."""
-    return tuple(image_records(image, rules))
 
 
 class SnapshotGenerator:

@@ -50,7 +50,7 @@ from minicluster.log.log import Log, SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import handlers, polling, replication, snapshots, voter_changes
-from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.quorum.errors import IllegalArgument
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import Draws, QuorumNode
@@ -162,11 +162,7 @@ class QuorumMachine:
         Errors:  NotLeader if the epoch is past or another leads; IllegalArgument for none or too
                  many records, or an epoch that has not come.
         """
-        role = self.node.role
-        if not isinstance(role, LeaderState):
-            raise NotLeader(f"append rejected: node {self.node.key.id} is {role.name}")
-        self.node.wake_ms = now_ms
-        return replication.append(self.node, role, epoch, records, now_ms)
+        return replication.append(self.node, epoch, records, now_ms)
 
     def resign(self, epoch: int) -> None:
         """Give up leadership of an epoch; of a past epoch, nothing happens.

@@ -47,7 +47,7 @@ from minicluster.protocol.messages import FetchRequest, FetchResponse
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import message_checks, pending_voter_change, wire
 from minicluster.quorum.effects import Appended, Flushed, HighWatermarkChanged, Truncated
-from minicluster.quorum.errors import InconsistentState, InvalidRequest
+from minicluster.quorum.errors import InconsistentState, InvalidRequest, NotLeader
 from minicluster.quorum.message_checks import ResponseEpoch
 from minicluster.quorum.state.epoch_state import FetchingSnapshot, FollowerState
 from minicluster.quorum.state.leader_state import LeaderState
@@ -219,17 +219,17 @@ def _validate(node: QuorumNode, offset: int, last_epoch: int) -> Validation:
 
 @step
 def append(
-    node: QuorumNode,
-    leader: LeaderState,
-    epoch: int,
-    records: Sequence[VersionedRecord | bytes],
-    now_ms: int,
+    node: QuorumNode, epoch: int, records: Sequence[VersionedRecord | bytes], now_ms: int
 ) -> int:
     """Add records to the batch that the leader writes next; -> offset of the last one.
 
-    Errors:  as ``BatchAccumulator.append``.
+    Errors:  NotLeader on any other node; as ``BatchAccumulator.append``.
     """
-    return leader.accumulator.append(epoch, records, now_ms)
+    role = node.role
+    if not isinstance(role, LeaderState):
+        raise NotLeader(f"append rejected: node {node.key.id} is {role.name}")
+    node.wake_ms = now_ms
+    return role.accumulator.append(epoch, records, now_ms)
 
 
 def on_append(node: QuorumNode, leader: LeaderState, now_ms: int) -> None:

@@ -146,7 +146,7 @@ def initialize(node: QuorumNode, now_ms: int) -> None:
         deadline = node.election_deadline(now_ms)
         role = UnattachedState(epoch=node.log.last_epoch, election_deadline_ms=deadline)
     elif leader_id == node.key.id:
-        role = state_of_former_leader(node, epoch, now_ms)
+        role = resigned_state(node, epoch, (), now_ms)
     elif voted is not None and voted.matches(node.key) and _can_be_candidate(node):
         role = candidate_state(node, epoch, now_ms)
     elif leader_id is not None and endpoints:
@@ -418,16 +418,6 @@ def persist_vote(node: QuorumNode) -> None:
 # --- states as they begin -------------------------------------------------------------------------
 
 
-@step
-def state_of_former_leader(node: QuorumNode, epoch: int, now_ms: int) -> EpochState:
-    """Resign on a restart: what this leader appended and did not flush may be lost.
-
-    Otherwise it would append other records at such offsets in the same epoch, and two logs could
-    differ where their epochs and offsets are the same.
-    """
-    return resigned_state(node, epoch, (), now_ms)
-
-
 def candidate_state(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState:
     """A candidate of an epoch, with this node's own vote."""
     return CandidateState(
@@ -438,10 +428,16 @@ def candidate_state(node: QuorumNode, epoch: int, now_ms: int) -> CandidateState
     )
 
 
+@step
 def resigned_state(
     node: QuorumNode, epoch: int, preferred: tuple[ReplicaKey, ...], now_ms: int
-) -> ResignedState:
-    """A leader that has resigned, before any voter has acknowledged it."""
+) -> EpochState:
+    """A leader that has resigned, before any voter has acknowledged it.
+
+    So does one that restarts: what it appended and did not flush may be lost. Otherwise it would
+    append other records at such offsets in the same epoch, and two logs could differ where their
+    epochs and offsets are the same.
+    """
     others = (voter for voter in node.history.voters.ids if voter != node.key.id)
     return ResignedState(
         epoch=epoch,

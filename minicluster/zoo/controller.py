@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
@@ -15,8 +16,7 @@ from minicluster.controller import (
 )
 from minicluster.controller.broker_changes import Moves, Records
 from minicluster.controller.decision import Decision
-from minicluster.controller.errors import Refusal
-from minicluster.controller.leader_election import Election
+from minicluster.controller.errors import ApiError, Refusal
 from minicluster.controller.operations import (
     alter_partition,
     alter_partition_reassignments,
@@ -27,6 +27,7 @@ from minicluster.controller.operations import (
     elect_leaders,
 )
 from minicluster.controller.operations.alter_partition import ANY_EPOCH, Proposal
+from minicluster.controller.operations.elect_leaders import ElectionType
 from minicluster.controller.partition_change import Targets
 from minicluster.controller.reassignment import contains_all
 from minicluster.controller.state.broker_heartbeat_manager import (
@@ -34,18 +35,20 @@ from minicluster.controller.state.broker_heartbeat_manager import (
     BrokerIdAndEpoch,
 )
 from minicluster.controller.state.cluster_state import ClusterState
-from minicluster.controller.state.indexes import TopicPartition
+from minicluster.controller.state.offset_control import Point
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.folded_run import FoldedRun
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import NO_LEADER, RECOVERING, PartitionRegistration
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.planting import plant
+from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.protocol.records import (
     PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    TopicRecord,
     VersionedRecord,
 )
 
@@ -195,7 +198,7 @@ def _s02(
     return replace(record, record=replace(change, isr=()))
 
 
-@plant(broker_changes.hand_over, "s17_shutdown_keeps_leaderships")
+@plant(broker_changes.broker_in_controlled_shutdown, "s17_shutdown_keeps_leaderships")
 def _s17(
     original: Callable[..., Records], state: ClusterState, broker: BrokerRegistration
 ) -> Records:
@@ -203,7 +206,7 @@ def _s17(
     if broker.in_controlled_shutdown or not supported:
         return original(state, broker)
     state.hit("S17")
-    return iter(())
+    return islice(original(state, broker), 1)  # the mark alone
 
 
 @plant(broker_changes.broker_restarted, "z06_new_incarnation_stays")
@@ -216,23 +219,21 @@ def _z06(
     return iter(())
 
 
-@plant(broker_changes.replicas_in_directory, "s33_offline_leader_stays")
+@plant(broker_changes.directories_offline, "s33_offline_leader_stays")
 def _s33(
-    original: Callable[..., list[TopicPartition]],
+    original: Callable[..., Records],
     state: ClusterState,
-    broker_id: int,
-    directory: UUID,
-) -> list[TopicPartition]:
-    lost = original(state, broker_id, directory)
-    partitions = [(key, state.image.topics.partition(*key)) for key in lost]
-    led = [
-        key
-        for key, partition in partitions
-        if partition is not None and partition.leader == broker_id
-    ]
-    if led:
-        state.hit("S33")
-    return [key for key in lost if key not in led]
+    broker: BrokerRegistration,
+    offline: Sequence[UUID],
+) -> Records:
+    for record in original(state, broker, offline):
+        change = _partition_change(record)
+        if change is not None:
+            partition = state.image.topics.partition(change.topic_id, change.partition_id)
+            if partition is not None and partition.leader == broker.id:
+                state.hit("S33")
+                continue
+        yield record
 
 
 @plant(periodic_tasks.fence_after_session, "s16_fenced_under_old_epoch")
@@ -288,15 +289,21 @@ def _s15(
     return broker
 
 
-@plant(broker_heartbeat.has_leaderships, "s57_shutdown_never_granted")
-def _s57(original: Callable[..., bool], state: ClusterState, broker_id: int) -> bool:
-    leads = original(state, broker_id)
+@plant(broker_heartbeat.next_state, "s57_shutdown_never_granted")
+def _s57(
+    original: Callable[..., BrokerControlState],
+    state: ClusterState,
+    broker: BrokerRegistration,
+    request: BrokerHeartbeatRequest,
+) -> BrokerControlState:
+    following = original(state, broker, request)
+    if broker.fenced or following is not BrokerControlState.SHUTDOWN_NOW:
+        return following
     topics = state.image.topics.by_id.values()
-    replicas = (p.replicas for topic in topics for p in topic.partitions.values())
-    if not leads and any(broker_id in of for of in replicas):
-        state.hit("S57")
-        return True
-    return leads
+    if not any(broker.id in p.replicas for topic in topics for p in topic.partitions.values()):
+        return following
+    state.hit("S57")
+    return BrokerControlState.CONTROLLED_SHUTDOWN
 
 
 @plant(broker_heartbeat.heartbeat_records, "s29_heartbeat_changes_nothing")
@@ -404,13 +411,24 @@ def _z05(
     return replace(partition, isr=tuple(replicas))
 
 
-@plant(create_topics.id_of_new_topic, "s27_topic_id_reused")
-def _s27(
-    original: Callable[..., UUID], state: ClusterState, name: str, new_topic_id: Callable[[], UUID]
-) -> UUID:
-    original(state, name, new_topic_id)
-    state.hit("S27")
-    return uuid5(NAMESPACE_DNS, name)
+@plant(create_topics.create_topics, "s27_topic_id_reused")
+def _s27(original: Callable[..., Decision], state: ClusterState, *args: Any) -> Decision:
+    decision = original(state, *args)
+    results = decision.response.topics
+    ids = {each.topic_id: uuid5(NAMESPACE_DNS, each.name) for each in results if each.topic_id.int}
+    for _ in ids:
+        state.hit("S27")
+    response = replace(
+        decision.response,
+        topics=tuple(replace(e, topic_id=ids.get(e.topic_id, e.topic_id)) for e in results),
+    )
+    records = tuple(
+        replace(each, record=replace(each.record, topic_id=ids[each.record.topic_id]))
+        if isinstance(each.record, TopicRecord | PartitionRecord)
+        else each
+        for each in decision.records
+    )
+    return replace(decision, records=records, response=response)
 
 
 @plant(delete_topics.delete_topics, "z23_deletion_in_pieces")
@@ -430,22 +448,24 @@ def _s72(original: Callable[..., None], state: ClusterState, run: FoldedRun) -> 
     original(state, run)
 
 
-@plant(elect_leaders.requested_election, "z47_preferred_is_unclean")
+@plant(elect_leaders.elect_leader, "z47_preferred_is_unclean")
 def _z47(
-    original: Callable[..., Change],
+    original: Callable[..., ApiError],
     state: ClusterState,
     topic: TopicImage,
     index: int,
     partition: PartitionRegistration,
-    election: Election,
-) -> Change:
-    record = original(state, topic, index, partition, election)
-    if record is not None or election is not Election.PREFERRED or partition.has_leader:
-        return record
-    record = original(state, topic, index, partition, Election.UNCLEAN)
-    if record is not None:
-        state.hit("Z47")
-    return record
+    election_type: ElectionType,
+    records: list[VersionedRecord],
+) -> ApiError:
+    error = original(state, topic, index, partition, election_type, records)
+    if error.error is not ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE or partition.has_leader:
+        return error
+    unclean = original(state, topic, index, partition, ElectionType.UNCLEAN, records)
+    if unclean:
+        return error
+    state.hit("Z47")
+    return unclean
 
 
 @plant(alter_partition_reassignments.reassigned, "z41_removed_replica_stays_in_isr")
@@ -471,10 +491,9 @@ def _z41(
 
 
 @plant(ClusterState.revert, "s25_deposed_does_not_revert")
-def _s25(
-    original: Callable[..., None], state: ClusterState, image: MetadataImage, offset: int
-) -> None:
-    state.hit("S25")
+def _s25(original: Callable[..., None], state: ClusterState, committed: Point) -> None:
+    if state.image is not committed.image:
+        state.hit("S25")
 
 
 @plant(deferred_responses.may_respond, "s26_respond_before_commit")

@@ -22,13 +22,9 @@ from minicluster.metadata.loader import (
     reject_unset_version,
     still_catching_up,
 )
-from minicluster.metadata.snapshot_generator import snapshot_records
-from minicluster.planting import Planted, plant
+from minicluster.planting import plant
 from minicluster.protocol.records import (
-    ConfigRecord,
     PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
     VersionedRecord,
@@ -140,49 +136,3 @@ def _with_topics_of(rules: Rules, before: MetadataImage, loaded: MetadataImage) 
                 record = partition.to_record(topic.id, index, version, elr, rules)
                 loaded = apply(loaded, record, offset=-1)
     return loaded
-
-
-# --- snapshots ----------------------------------------------------------------------------------
-
-
-@plant(snapshot_records, "z24_snapshot_without_configs")
-def _z24(
-    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
-) -> Records:
-    return _changed(planted, "Z24", original(planted, image, rules), _without(ConfigRecord))
-
-
-@plant(snapshot_records, "z25_snapshot_without_producer_ids")
-def _z25(
-    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
-) -> Records:
-    return _changed(planted, "Z25", original(planted, image, rules), _without(ProducerIdsRecord))
-
-
-@plant(snapshot_records, "s20_snapshot_resets_partition_epochs")
-def _s20(
-    original: Callable[..., Records], planted: Planted, image: MetadataImage, rules: Rules
-) -> Records:
-    return _changed(planted, "S20", original(planted, image, rules), _first_epochs)
-
-
-def _changed(
-    planted: Planted, zoo_id: str, records: Records, change: Callable[[Records], Records]
-) -> Records:
-    changed = change(records)
-    if changed != records:
-        planted.hit(zoo_id)
-    return changed
-
-
-def _without(kind: type) -> Callable[[Records], Records]:
-    return lambda records: tuple(r for r in records if not isinstance(r.record, kind))
-
-
-def _first_epochs(records: Records) -> Records:
-    return tuple(
-        VersionedRecord(replace(r.record, partition_epoch=0), r.version)
-        if isinstance(r.record, PartitionRecord)
-        else r
-        for r in records
-    )

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from minicluster.planting import plant
-from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
+from minicluster.protocol.records import (
+    ConfigRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    VersionedRecord,
+)
 from minicluster.quorum import (
     elections,
     listener_context,
@@ -20,13 +28,20 @@ from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import ReplicaKey
 
+Records = tuple[VersionedRecord, ...]
 
-@plant(transitions.state_of_former_leader, "z32_leader_resumes_epoch")
+
+@plant(transitions.resigned_state, "z32_leader_resumes_epoch")
 def _z32(
-    original: Callable[..., EpochState], node: QuorumNode, epoch: int, now_ms: int
+    original: Callable[..., EpochState],
+    node: QuorumNode,
+    epoch: int,
+    preferred: tuple[ReplicaKey, ...],
+    now_ms: int,
 ) -> EpochState:
-    if not node.is_voter:
-        return original(node, epoch, now_ms)
+    is_restart = not isinstance(node.role, LeaderState)
+    if not is_restart or not node.is_voter:
+        return original(node, epoch, preferred, now_ms)
     node.hit("Z32")
     candidate = transitions.candidate_state(node, epoch, now_ms)
     for voter in node.history.voters.ids:
@@ -123,22 +138,64 @@ def _s60(
     return created
 
 
+@plant(snapshots.create, "z24_snapshot_without_configs")
+def _z24(original: Callable[..., bool], node: QuorumNode, *created: Any) -> bool:
+    return _of_other_records(original, node, created, "Z24", _without(ConfigRecord))
+
+
+@plant(snapshots.create, "z25_snapshot_without_producer_ids")
+def _z25(original: Callable[..., bool], node: QuorumNode, *created: Any) -> bool:
+    return _of_other_records(original, node, created, "Z25", _without(ProducerIdsRecord))
+
+
+@plant(snapshots.create, "s20_snapshot_resets_partition_epochs")
+def _s20(original: Callable[..., bool], node: QuorumNode, *created: Any) -> bool:
+    return _of_other_records(original, node, created, "S20", _first_epochs)
+
+
+def _of_other_records(
+    original: Callable[..., bool],
+    node: QuorumNode,
+    created: tuple[Any, ...],
+    zoo_id: str,
+    change: Callable[[Records], Records],
+) -> bool:
+    snapshot_id, records, *rest = created
+    changed = change(records)
+    if changed != records:
+        node.hit(zoo_id)
+    return original(node, snapshot_id, changed, *rest)
+
+
+def _without(kind: type) -> Callable[[Records], Records]:
+    return lambda records: tuple(r for r in records if not isinstance(r.record, kind))
+
+
+def _first_epochs(records: Records) -> Records:
+    return tuple(
+        VersionedRecord(replace(r.record, partition_epoch=0), r.version)
+        if isinstance(r.record, PartitionRecord)
+        else r
+        for r in records
+    )
+
+
 @plant(replication.append, "z23_deletion_in_pieces")
 def _z23(
     original: Callable[..., int],
     node: QuorumNode,
-    role: LeaderState,
     epoch: int,
     records: Sequence[VersionedRecord | bytes],
     now_ms: int,
 ) -> int:
     """The controller counts the hit, where it decides the deletion."""
-    if len(records) == 1 or not any(map(_is_deletion, records)):
-        return original(node, role, epoch, records, now_ms)
+    role = node.role
+    if not isinstance(role, LeaderState) or not any(map(_is_deletion, records)):
+        return original(node, epoch, records, now_ms)
     last_offset = role.accumulator.next_offset - 1
     for record in records:
         role.accumulator.complete_current_batch()
-        last_offset = original(node, role, epoch, [record], now_ms)
+        last_offset = original(node, epoch, [record], now_ms)
     return last_offset
 
 

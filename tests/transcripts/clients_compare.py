@@ -45,6 +45,7 @@ LOCAL_CONFIGS = frozenset(
 _SORTED: dict[str, dict[str, tuple[str, ...]]] = {  # API -> field -> the order of its items
     "Metadata": {"topics": ("name", "topicId"), "brokers": ("nodeId",)},
     "DeleteTopics": {"responses": ("name", "topicId")},  # Kafka shuffles them
+    "ElectLeaders": {"replicaElectionResults": ("topic",)},  # by what the table once held
     "ListGroups": {"groups": ("groupId",)},
     "DescribeConfigs": {"configs": ("name",), "synonyms": ("source", "name", "value")},
     "JoinGroup": {"members": ("groupInstanceId", "memberId")},  # by the hash of random ids

@@ -68,29 +68,17 @@ def alter_configs(
     Errors:  per resource. Rejected with POLICY_VIOLATION for too many changes.
     Source:  ConfigurationControlManager.legacyAlterConfigs.
     """
-    control = ConfigurationControl(state)
-    records: list[VersionedRecord] = []
-    responses = []
-    item = AlterConfigsResponse.AlterConfigsResourceResponse
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
+
+    def changes(resource: AlterConfigsRequest.AlterConfigsResource) -> list[ConfigChange]:
         wanted = {config.name: config.value for config in resource.configs}
-        changes = [ConfigChange(n, ConfigOperation.SET, value) for n, value in wanted.items()]
-        changes += [
-            ConfigChange(name, ConfigOperation.DELETE, None)
-            for name in timeline_order(state.image.configs.of(*key), string_hash)
-            if name not in wanted
+        current = state.image.configs.of(resource.resource_type, resource.resource_name)
+        gone = [n for n in timeline_order(current, string_hash) if n not in wanted]
+        return [
+            *(ConfigChange(name, ConfigOperation.SET, value) for name, value in wanted.items()),
+            *(ConfigChange(name, ConfigOperation.DELETE, None) for name in gone),
         ]
-        error, new = alter_resource(control, key, changes, forwarded=forwarded)
-        records += new
-        responses.append(_result(item, resource, error))
-    records += clear_elr_records(state, records)
-    reject_too_many_records(len(records))
-    return Decision(
-        records=() if request.validate_only else tuple(records),
-        response=AlterConfigsResponse(responses=tuple(responses)),
-        atomic=True,
-    )
+
+    return _altered(state, request, AlterConfigsResponse, changes, forwarded)
 
 
 def screen_incremental_alter_configs(state: ClusterState, request: Any) -> Screened:
@@ -127,24 +115,38 @@ def incremental_alter_configs(
              ``Rules.malformed_config_change_is_fatal``).
     Source:  KIP-339; ConfigurationControlManager.incrementalAlterConfigs.
     """
-    control = ConfigurationControl(state)
-    records: list[VersionedRecord] = []
-    responses = []
-    item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        changes = [
+
+    def changes(
+        resource: IncrementalAlterConfigsRequest.AlterConfigsResource,
+    ) -> list[ConfigChange]:
+        return [
             ConfigChange(config.name, _operation(config.config_operation), config.value)
             for config in resource.configs
         ]
-        error, new = alter_resource(control, key, changes, forwarded=forwarded)
+
+    return _altered(state, request, IncrementalAlterConfigsResponse, changes, forwarded)
+
+
+def _altered(
+    state: ClusterState,
+    request: Any,
+    kind: Any,
+    changes_of: Callable[[Any], list[ConfigChange]],
+    forwarded: bool,
+) -> Decision:
+    control = ConfigurationControl(state)
+    records: list[VersionedRecord] = []
+    responses = []
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        error, new = alter_resource(control, key, changes_of(resource), forwarded=forwarded)
         records += new
-        responses.append(_result(item, resource, error))
+        responses.append(_result(kind.AlterConfigsResourceResponse, resource, error))
     records += clear_elr_records(state, records)
     reject_too_many_records(len(records))
     return Decision(
         records=() if request.validate_only else tuple(records),
-        response=IncrementalAlterConfigsResponse(responses=tuple(responses)),
+        response=kind(responses=tuple(responses)),
         atomic=True,
     )
 

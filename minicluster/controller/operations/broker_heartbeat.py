@@ -122,14 +122,8 @@ def next_state(
         want_shut_down=request.want_shut_down,
         metadata_offset=request.current_metadata_offset,
         register_offset=broker.register_offset,
-        has_leaderships=lambda: has_leaderships(state, broker.id),
+        has_leaderships=lambda: state.indexes.has_leaderships(broker.id),
     )
-
-
-@step
-def has_leaderships(state: ClusterState, broker_id: int) -> bool:
-    """The broker leads a partition, and must not stop yet."""
-    return state.indexes.has_leaderships(broker_id)
 
 
 @step

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from minicluster.controller.api import Call, ControllerApi
 from minicluster.controller.broker_changes import broker_restarted
@@ -39,6 +39,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
+from minicluster.protocol.schema import Struct
 from minicluster.protocol.uuids import format_uuid
 
 _SECURITY_PROTOCOLS = range(4)
@@ -50,6 +51,7 @@ RESOLVES = (
     "expires the broker's session."
 )
 
+S = TypeVar("S", bound=Struct)
 Feature = BrokerRegistrationRequest.Feature
 
 
@@ -156,23 +158,8 @@ def registration_record(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=next_offset if amended is None else amended.epoch,
-        end_points=tuple(
-            RegisterBrokerRecord.BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            RegisterBrokerRecord.BrokerFeature(
-                name=offer.name,
-                min_supported_version=offer.min_supported_version,
-                max_supported_version=offer.max_supported_version,
-            )
-            for offer in features
-        ),
+        end_points=copies(request.listeners, RegisterBrokerRecord.BrokerEndpoint),
+        features=copies(features, RegisterBrokerRecord.BrokerFeature),
         rack=request.rack,
         fenced=True if amended is None else amended.fenced,
         in_controlled_shutdown=amended is not None
@@ -182,6 +169,12 @@ def registration_record(
         cordoned_log_dirs=cordoned,
     )
     return VersionedRecord(record, version.register_broker_record_version)
+
+
+def copies(structs: Iterable[Struct], kind: type[S]) -> tuple[S, ...]:
+    """Structures of a request as those of a record, which have the same fields."""
+    names = [spec.name for spec in kind.schema]
+    return tuple(kind(**{name: getattr(each, name) for name in names}) for each in structs)
 
 
 def _is_same_incarnation(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from minicluster.controller.api import ControllerApi
 from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Reason, Rejected
-from minicluster.controller.operations.broker_registration import check_listeners
+from minicluster.controller.operations.broker_registration import check_listeners, copies
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -38,23 +38,8 @@ def register_controller(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         zk_migration_ready=request.zk_migration_ready and state.rules.zk_migration_ready_is_kept,
-        end_points=tuple(
-            RegisterControllerRecord.ControllerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            RegisterControllerRecord.ControllerFeature(
-                name=offer.name,
-                min_supported_version=offer.min_supported_version,
-                max_supported_version=offer.max_supported_version,
-            )
-            for offer in request.features
-        ),
+        end_points=copies(request.listeners, RegisterControllerRecord.ControllerEndpoint),
+        features=copies(request.features, RegisterControllerRecord.ControllerFeature),
     )
     return Decision(
         records=(VersionedRecord(record, gates.register_controller_record_version),),

@@ -108,7 +108,7 @@ def _add_partitions(
     _check_assignments(requested, requested.count - start)
     quota.record(requested.count - start)
     # As many replicas as the partition that Kafka's hash map yields first, whichever that is.
-    first = timeline_order(sorted(topic.partitions), int)[0]
+    first = timeline_order(sorted(topic.partitions), int, put_again=True)[0]
     factor = len(topic.partitions[first].replicas)
     chosen = _chosen_replicas(state, topic, requested, new, factor, draw)
     gates = state.gates

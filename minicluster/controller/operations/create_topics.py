@@ -77,6 +77,7 @@ def _rejected_topic(name: str, message: str) -> TopicResult:
     return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
 
 
+@step
 def create_topics(
     state: ClusterState,
     request: CreateTopicsRequest,
@@ -225,7 +226,7 @@ def _create_topic(
         raise Rejected(ErrorCode.POLICY_VIOLATION, refusal)
     # Last of all that can fail: a topic that is rejected must not use up the client's quota.
     creation.quota.record(len(partitions))
-    topic_id = id_of_new_topic(state, topic.name, creation.new_topic_id)
+    topic_id = creation.new_topic_id()
     gates = state.gates
     records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     records += configs
@@ -259,12 +260,6 @@ def _config_records(control: ConfigurationControl, topic: CreatableTopic) -> lis
     if error:
         raise Rejected(error.error, error.message or "")
     return records + clear_elr_records(control.state, records)  # of no partition yet
-
-
-@step
-def id_of_new_topic(state: ClusterState, name: str, new_topic_id: Callable[[], UUID]) -> UUID:
-    """A topic's id is its own: a topic that is created again under a name gets another."""
-    return new_topic_id()
 
 
 def _assigned(creation: _Creation, topic: CreatableTopic) -> dict[int, PartitionRegistration]:

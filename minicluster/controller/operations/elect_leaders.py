@@ -92,6 +92,7 @@ def _elect_named(
     return elect_leader(state, topic, index, partition, election_type, records)
 
 
+@step
 def elect_leader(
     state: ClusterState,
     topic: TopicImage,
@@ -111,7 +112,7 @@ def elect_leader(
     if not needed:
         return ApiError.of_code(ErrorCode.ELECTION_NOT_NEEDED)
     election = Election.PREFERRED if election_type is ElectionType.PREFERRED else Election.UNCLEAN
-    record = requested_election(state, topic, index, partition, election)
+    record = election_record(state, topic, index, partition, election)
     if record is None:
         return ApiError.of_code(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -120,18 +121,6 @@ def elect_leader(
         )
     records.append(record)
     return ApiError()
-
-
-@step
-def requested_election(
-    state: ClusterState,
-    topic: TopicImage,
-    index: int,
-    partition: PartitionRegistration,
-    election: Election,
-) -> VersionedRecord | None:
-    """The record of an election by request or by the unclean-election task."""
-    return election_record(state, topic, index, partition, election)
 
 
 def election_record(

@@ -254,7 +254,7 @@ def _unsupported(state: ClusterState, feature: str, level: int) -> str:
     if problem:
         return problem
     brokers, controllers = state.image.cluster.brokers, state.image.cluster.controllers
-    for broker_id in timeline_order(brokers, int):
+    for broker_id in timeline_order(brokers, int, put_again=True):
         offer = _offered(brokers[broker_id].features, feature)
         problem = _outside(f"Broker {broker_id}", level, offer)
         if problem:

@@ -21,6 +21,7 @@ from minicluster.controller.settings import (
 from minicluster.controller.state.broker_heartbeat_manager import BrokerHeartbeatManager
 from minicluster.controller.state.indexes import Indexes, TopicPartition
 from minicluster.controller.state.offline_replicas import OfflineReplicas
+from minicluster.controller.state.offset_control import Point
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsr
 from minicluster.faults import Faults
 from minicluster.metadata.image.cluster import BrokerRegistration
@@ -92,9 +93,10 @@ class ClusterState:
         self._gates: tuple[FeaturesImage, Gates] | None = None
 
     @step
-    def revert(self, image: MetadataImage, offset: int) -> None:
-        """Go back to what is committed when the leadership is lost."""
-        self.reset(image, offset)
+    def revert(self, committed: Point) -> None:
+        """Go back to what is committed when the leadership is lost, if anything more is decided."""
+        if self.image is not committed.image:
+            self.reset(committed.image, committed.end_offset - 1)
 
     @step
     def apply(self, run: FoldedRun) -> None:

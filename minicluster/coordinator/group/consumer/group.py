@@ -242,7 +242,7 @@ class ConsumerGroup:
     @property
     def member_ids(self) -> list[str]:
         """The members in the order in which Kafka walks over them."""
-        return self.members.in_order(string_hash)
+        return timeline_order(self.members, string_hash, put_again=True)
 
     def member(self, member_id: str) -> ConsumerGroupMember:
         """A member.
