@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from types import SimpleNamespace
-from typing import Any, cast
 
 from minicluster.effects import Effect, Respond, SetTimer
-from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteRecordsRequest
-from minicluster.replica.requests.append_records import AppendStatus, DelayedProduce
 from minicluster.replica.requests.purgatory import DelayedOperation, Purgatory
 from tests.replica.cluster import Cluster
 
@@ -117,36 +113,3 @@ def test_a_deletion_of_records_loses_a_replica_that_has_moved_away() -> None:
     cluster.advance(40_000)
     errors = {t.name: t.partitions[0].error_code for t in cluster.response(token).topics}
     assert errors == {"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "bills": ErrorCode.NONE}
-
-
-def test_a_change_of_a_partition_has_no_other_one_of_its_produce_checked() -> None:
-    """Else a request of a thousand partitions would check a million."""
-    topic_id, count = uuid.UUID(int=1), 20
-    marks = [0] * count
-    checked: list[int] = []
-
-    def partition(key: tuple[uuid.UUID, int]) -> Any:
-        checked.append(key[1])
-        return SimpleNamespace(
-            is_leader=True,
-            high_watermark=marks[key[1]],
-            effective_min_isr=1,
-            isr_state=SimpleNamespace(maximal_isr=(1, 2)),
-            faults=Faults.NONE,
-            replica_log=None,
-        )
-
-    state: Any = SimpleNamespace(partition=partition)
-    statuses = [AppendStatus("t", topic_id, n, (topic_id, n)) for n in range(count)]
-    for status in statuses:
-        status.waits, status.error = True, ErrorCode.REQUEST_TIMED_OUT
-        status.appended = cast(Any, SimpleNamespace(last_offset=0))
-    operation = DelayedProduce(state, statuses, lambda *_: None, 1_000)
-    assert not operation.try_complete(0)
-    assert checked == [*range(count)]
-    checked.clear()
-    for n in reversed(range(count)):
-        marks[n] = 1
-        assert operation.try_complete_on((topic_id, n), 0) == (n == 0)
-    assert checked == [*reversed(range(count))]
-    assert {status.error for status in statuses} == {ErrorCode.NONE}

@@ -68,9 +68,6 @@ class LocalChanges:
         return bool(self.deletes or self.leaders or self.followers or self.directories)
 
 
-NO_CHANGES = LocalChanges(deletes=(), elected_leaders={}, leaders={}, followers={}, directories={})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDelta:
     """One topic that was made, changed or deleted.

@@ -202,7 +202,7 @@ def _append(
 class DelayedProduce(DelayedOperation):
     """Appends with acks=all that wait for the high watermarks of their partitions."""
 
-    __slots__ = ("_on_appended", "_replicated", "_state", "_statuses", "_waiting", "deadline_ms")
+    __slots__ = ("_on_appended", "_replicated", "_state", "_statuses", "deadline_ms")
 
     def __init__(
         self,
@@ -215,7 +215,6 @@ class DelayedProduce(DelayedOperation):
         self._statuses = statuses
         self._on_appended = on_appended
         self._replicated: list[tuple[Partition, int]] = []  # acknowledged with the response
-        self._waiting: dict[Key | None, list[AppendStatus]] = {}
         self.deadline_ms = deadline_ms
 
     def try_complete(self, now_ms: int) -> bool:
@@ -223,24 +222,10 @@ class DelayedProduce(DelayedOperation):
 
         Source:  DelayedProduce.tryComplete.
         """
-        self._waiting = {}
         for status in self._statuses:
             if status.waits:
                 self._check(status)
-                if status.waits:
-                    self._waiting.setdefault(status.key, []).append(status)
-        return not self._waiting
-
-    def try_complete_on(self, key: Key, now_ms: int) -> bool:
-        """Check the partition that has changed, and no other.
-
-        A request of a thousand partitions has as many changes.
-        """
-        for status in self._waiting.get(key, ()):
-            self._check(status)
-        if not any(status.waits for status in self._waiting.get(key, ())):
-            self._waiting.pop(key, None)
-        return not self._waiting
+        return not any(status.waits for status in self._statuses)
 
     def on_complete(self, now_ms: int) -> None:
         """Respond; partitions that still wait have timed out, and may be replicated yet."""
