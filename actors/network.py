@@ -27,6 +27,7 @@ from uuid import UUID
 
 from minicluster.actors.answers.answer import Answer, Passed
 from minicluster.actors.answers.answers import Answers
+from minicluster.actors.answers.places import Place
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -44,7 +45,6 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.protocol import decode, encode
-from minicluster.protocol.error_responses.places import Place
 
 
 class Completion:

@@ -1,10 +1,8 @@
-"""Folders of one process, which do not outlive it for long.
+"""Temporary folders of one process, each with a lock on the folder itself.
 
-Its maker holds a lock on such a folder. The operating system lifts the lock when the process dies,
-so that the next maker finds what a killed process left, and removes it.
-
-The lock is on the folder itself, not on a file beside it (as of the library filelock), and its
-descriptor can be inherited: Java works on in its folder when the process that started it has died.
+The operating system lifts the lock when the process dies, so the next process can tell which
+folders a killed one has left, and removes them. The descriptor of the lock can be inherited: Java
+works on in its folder when the process that started it has died.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 if sys.platform != "win32":  # there, nothing is locked and nothing of another process removed
@@ -36,17 +33,13 @@ class OwnFolder:
             with suppress(FileNotFoundError):  # another process removed it before the lock
                 self.descriptor = lock(self.path)
                 if self.path.exists():
-                    _present.add(self.path)
-                    return
-                self._unlock()
+                    break
+        _present.add(self.path)
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         _present.discard(self.path)
-        self._unlock()
-
-    def _unlock(self) -> None:
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -54,12 +47,7 @@ class OwnFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from minicluster.actors.recording.exchange import End, Exchange, Substitute
-from minicluster.protocol.error_responses.places import (
+from minicluster.actors.answers.places import (
     Keeps,
     Place,
     kept,
     places,
 )
+from minicluster.actors.recording.exchange import End, Exchange, Substitute
 
 
 class Receiver(Protocol):

@@ -15,11 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from minicluster.actors.answers.answer import Answer, Passed, Receiver, Requests
-from minicluster.actors.recording.exchange import Exchange, Substitute
-from minicluster.protocol import ErrorCode
-from minicluster.protocol import messages as m
-from minicluster.protocol.error_responses import error_items, error_response
-from minicluster.protocol.error_responses.places import (
+from minicluster.actors.answers.places import (
     Place,
     changed_to,
     has_items,
@@ -27,6 +23,10 @@ from minicluster.protocol.error_responses.places import (
     places,
     with_errors,
 )
+from minicluster.actors.recording.exchange import Exchange, Substitute
+from minicluster.protocol import ErrorCode
+from minicluster.protocol import messages as m
+from minicluster.protocol.error_responses import error_items, error_response
 
 # A whole Fetch fails for its session alone; every other error is that of a partition.
 _OF_SESSIONS = frozenset(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from minicluster.actors.answers.places import Place
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.metadata_publisher import Published
@@ -18,7 +19,6 @@ from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
 from minicluster.effects import Effect
 from minicluster.metadata.image.metadata_image import MetadataImage
-from minicluster.protocol.error_responses.places import Place
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -38,6 +39,12 @@ def maker(parent: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
+def unlock(own: OwnFolder) -> None:
+    if own.descriptor is not None:
+        os.close(own.descriptor)
+        own.descriptor = None
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
 def test_the_folder_of_a_killed_process_goes_and_that_of_a_live_one_stays(tmp_path: Path) -> None:
     killed, left = maker(tmp_path)
@@ -61,7 +68,7 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_has_its_lock(tmp_path:
     own = OwnFolder(tmp_path, "some-")
     assert own.descriptor is not None
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(own.descriptor,))
-    own._unlock()
+    unlock(own)
 
     remove_abandoned(tmp_path, "some-")
     assert own.path.is_dir()
@@ -77,7 +84,7 @@ def test_a_temporary_folder_goes_with_its_use_and_sweeps_what_was_left(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(own_folders, "_swept", set())
     first = temporary_folder("first")
-    first._unlock()  # as its process's death does
+    unlock(first)  # as its process's death does
     monkeypatch.setattr(own_folders, "_swept", set())
 
     with temporary_folder("second") as second:

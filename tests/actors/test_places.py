@@ -6,17 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from minicluster.protocol import ErrorCode, decode, encode
-from minicluster.protocol import messages as m
-from minicluster.protocol.api_keys import BY_NAME
-from minicluster.protocol.error_responses import error_items, error_response
-from minicluster.protocol.error_responses.places import (
+from minicluster.actors.answers.places import (
     Place,
     has_items,
     kept,
     places,
     with_errors,
 )
+from minicluster.protocol import ErrorCode, decode, encode
+from minicluster.protocol import messages as m
+from minicluster.protocol.api_keys import BY_NAME
+from minicluster.protocol.error_responses import error_items, error_response
 from tests.protocol.values import filled
 
 ERROR = ErrorCode.KAFKA_STORAGE_ERROR
