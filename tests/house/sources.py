@@ -62,12 +62,16 @@ def imports_of(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def import_graph() -> dict[str, set[str]]:
-    """The modules of the packages, each with those that it imports."""
+    """The modules of the packages, each with those that it imports when it is loaded.
+
+    An import for a type checker alone may lead back: a room is without circles of other rooms, and
+    the files of a room may name each other's classes.
+    """
     paths = {module_of(path): path for path in sources()}
     graph: dict[str, set[str]] = {}
     for module, path in paths.items():
         needs: set[str] = set()
-        for node in nodes_of(path):
+        for node in _loaded(tree_of(path)):
             if isinstance(node, ast.Import):
                 needs |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -75,6 +79,15 @@ def import_graph() -> dict[str, set[str]]:
                 needs |= {name if name in paths else str(node.module) for name in names}
         graph[module] = {need for need in needs if need in paths and need != module}
     return graph
+
+
+def _loaded(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a file but those for a type checker alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _loaded(node)
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:

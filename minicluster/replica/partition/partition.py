@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from minicluster.effects import Trace
@@ -38,6 +38,9 @@ from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.state.broker_context import AlterPartitionItem, BrokerContext
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+
+if TYPE_CHECKING:
+    from minicluster.replica.sessions.skipped import SkippedPartition
 
 # --- states of the ISR: the head of ``isr`` has their table ------------------------------------
 
@@ -139,13 +142,6 @@ class FutureReplica:
     is_queued: bool = False
 
 
-class SkippedBySession(Protocol):
-    """A fetch session that leaves a partition alone until it changes."""
-
-    def read_again(self) -> None:
-        """Let the next fetch of the session read the partition."""
-
-
 class Partition:
     """One replica of a partition; it has no role before the first make_leader or make_follower.
 
@@ -178,7 +174,7 @@ class Partition:
         self.log_config = log_config
         self.name = log_name(topic, partition)
 
-        self.skipped_by: list[SkippedBySession] = []
+        self.skipped_by: list[SkippedPartition] = []
         context.unwritten[self] = context.isr_unchecked[self] = None
         self.replica_log = ReplicaLog(
             log, context.rules, high_watermark_checkpoint, on_change=self.on_change

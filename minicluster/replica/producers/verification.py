@@ -11,7 +11,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from minicluster.protocol import ErrorCode
 
@@ -87,29 +86,3 @@ class TransactionToVerify:
     producer_id: int
     producer_epoch: int
     operation: TransactionSupportedOperation
-
-
-class VerifiesTransactions(Protocol):
-    """The verifier of a broker, as requests use it."""
-
-    @property
-    def is_enabled(self) -> bool:
-        """The broker verifies transactions of clients below transaction version 2."""
-
-    def verify(
-        self,
-        transaction: TransactionToVerify,
-        sequences: Mapping[TopicPartition, int],
-        on_guarded: OnGuarded,
-        now_ms: int,
-    ) -> None:
-        """Have the coordinator verify or add the partitions whose transaction is not open yet."""
-
-    def verify_with_retries(
-        self,
-        transaction: TransactionToVerify,
-        sequences: Mapping[TopicPartition, int],
-        on_guarded: OnGuarded,
-        now_ms: int,
-    ) -> None:
-        """As ``verify``, again for a while where the transaction before is still ending."""

@@ -25,12 +25,16 @@ import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from minicluster.replica.requests.delayed_fetch import DelayedFetch
+    from minicluster.replica.sessions.skipped import SkippedPartition
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0  # a full fetch that begins a session
@@ -92,20 +96,6 @@ class CachedPartition:
         return must_respond
 
 
-class Waits(Protocol):
-    """A fetch of a session that waits."""
-
-    def include(self, key: PartitionKey, cached: CachedPartition) -> None:
-        """Wait for one more partition of the session."""
-
-
-class Skipped(Protocol):
-    """A partition of a session that is not read."""
-
-    def read_again(self) -> None:
-        """Read it again."""
-
-
 @dataclass(slots=True, kw_only=True)
 class FetchSession:
     """The partitions of one client, in the order in which they are read.
@@ -127,8 +117,8 @@ class FetchSession:
     evictable_by: frozenset[bool] = field(default_factory=frozenset)  # of (privileged, other) ones
     follower: tuple[int, int] | None = None
     to_read: dict[PartitionKey, None] = field(default_factory=dict)
-    skipped: dict[PartitionKey, Skipped] = field(default_factory=dict)
-    waiting: dict[int, Waits] = field(default_factory=dict)
+    skipped: dict[PartitionKey, SkippedPartition] = field(default_factory=dict)
+    waiting: dict[int, DelayedFetch] = field(default_factory=dict)
     last_place: int = 0
 
     def __post_init__(self) -> None:

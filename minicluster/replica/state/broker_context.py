@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from minicluster.channel.controller_channel import CorrelationIds
@@ -22,8 +22,13 @@ from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.replication_quota import ReplicationQuotas
-from minicluster.replica.requests.purgatory import DelayedOperations, Key
+from minicluster.replica.requests.purgatory import DelayedOperations
 from minicluster.rules import Rules
+
+if TYPE_CHECKING:
+    from minicluster.metadata.image.cluster import BrokerRegistration
+    from minicluster.replica.partition.partition import Partition
+    from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
 
 NO_BROKER_EPOCH = -1
 
@@ -74,30 +79,7 @@ class AlterPartitionResult:
 OnAlterPartition = Callable[[AlterPartitionResult, int], None]
 
 
-class SubmitsAlterPartition(Protocol):
-    """The AlterPartition manager as a partition uses it."""
-
-    def submit(self, item: AlterPartitionItem, on_complete: OnAlterPartition, now_ms: int) -> None:
-        """Queue an item; ``on_complete(result, now_ms)`` is called once, perhaps at once."""
-
-
 # --- the metadata -------------------------------------------------------------------------------
-
-
-class RegisteredBroker(Protocol):
-    """The fields of a registration that matter here; an image's BrokerRegistration has them."""
-
-    @property
-    def epoch(self) -> int:
-        """The broker epoch."""
-
-    @property
-    def fenced(self) -> bool:
-        """A fenced broker is not alive."""
-
-    @property
-    def in_controlled_shutdown(self) -> bool:
-        """A broker in controlled shutdown hands its leaderships over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +90,7 @@ class BrokerView:
     """
 
     broker_epoch: int = NO_BROKER_EPOCH
-    brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
 
     def alive_epoch(self, broker_id: int) -> int | None:
         """The epoch of a registered broker that is not fenced."""
@@ -130,17 +112,6 @@ class BrokerView:
 # --- the context --------------------------------------------------------------------------------
 
 
-class HasHighWatermark(Protocol):
-    """A partition as the checkpoint of high watermarks takes it."""
-
-    key: Key
-    name: str
-
-    @property
-    def high_watermark(self) -> int:
-        """The end of the committed records."""
-
-
 class BrokerContext:
     """The broker's id, view of the cluster, rules, purgatories and collected effects.
 
@@ -149,7 +120,7 @@ class BrokerContext:
              one on disk; ``isr_unchecked``: those whose ISR may have to change with time.
     """
 
-    alter_partition_manager: SubmitsAlterPartition
+    alter_partition_manager: AlterPartitionManager
     behind_ms = 0  # the time of day is so much later than the clock, which leaves out stalls
 
     def __init__(
@@ -171,8 +142,8 @@ class BrokerContext:
             (config.replication_quota_samples, config.replication_quota_window_s),
             (config.alter_log_dirs_quota_samples, config.alter_log_dirs_quota_window_s),
         )
-        self.unwritten: dict[HasHighWatermark, None] = {}
-        self.isr_unchecked: dict[object, None] = {}
+        self.unwritten: dict[Partition, None] = {}
+        self.isr_unchecked: dict[Partition, None] = {}
         self.effects: list[Effect] = []
         self.delayed = DelayedOperations(self.effects)
 

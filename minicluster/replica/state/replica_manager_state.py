@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.dynamic_broker import (
@@ -38,7 +39,6 @@ from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.producers.verification import VerifiesTransactions
 from minicluster.replica.replication_quota import throttled_replicas
 from minicluster.replica.requests.purgatory import Key
 from minicluster.replica.sessions.fetch_session import FetchSessionCache
@@ -47,6 +47,9 @@ from minicluster.replica.to_controller.alter_partition_manager import AlterParti
 from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports
 from minicluster.rules import Rules
+
+if TYPE_CHECKING:
+    from minicluster.replica.add_partitions_to_txn import TransactionVerifier
 
 LEADER_THROTTLED_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED_REPLICAS = "follower.replication.throttled.replicas"
@@ -88,7 +91,7 @@ class ReplicaManagerState(BrokerContext):
         self.preferred_directories: dict[str, uuid.UUID] = {}
         self.fetch_sessions = FetchSessionCache(config.fetch_session_slots, config.incarnation)
         self.in_controlled_shutdown = False
-        self.verifier: VerifiesTransactions | None = None
+        self.verifier: TransactionVerifier | None = None
         self.alter_partition_manager = AlterPartitionManager(self)
         self.assignments = DirectoryAssignments(self)
         self.replica_states = ReplicaStateReports(self)
