@@ -31,10 +31,11 @@ from minicluster.replica.partition.partition import (
     PendingShrinkIsr,
     trace,
 )
-from minicluster.replica.partition.reads import LogReadInfo
+from minicluster.replica.partition.reads import FetchIsolation, LogReadInfo
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests import read_from_log
+from minicluster.replica.requests.read_from_log import FetchParams
 from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Original = Callable[..., Any]
@@ -310,7 +311,9 @@ def _s34(original: Original, partition: Partition, batch: RecordBatch, how: Appe
 
 
 @plant(leader_log.is_committed, "s32_acks_all_at_once")
-def _s32_at_once(original: Original, partition: Partition, required_offset: int) -> bool:
+def _s32(original: Original, partition: Partition, required_offset: int) -> bool:
+    if not original(partition, required_offset):
+        partition.hit("S32")
     return True
 
 
@@ -330,13 +333,6 @@ def _s73(original: Original, partition: Partition, required_offset: int) -> bool
     return False
 
 
-@plant(leader_log.acknowledge, "s32_acks_all_at_once")
-def _s32_counts(original: Original, partition: Partition, last_offset: int) -> None:
-    if last_offset >= partition.high_watermark:
-        partition.hit("S32")
-    original(partition, last_offset)
-
-
 @plant(reads.update_follower_fetch_state, "s56_sent_counts_as_held")
 def _s56(
     original: Original,
@@ -353,20 +349,27 @@ def _s56(
     original(partition, replica_id, epoch, start, log_end, *of)
 
 
-@plant(reads.read_replicated, "s31_reads_above_hw")
+@plant(reads.read_records, "s31_reads_above_hw")
 def _s31(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
-    info = reads.read_local_log(partition, *args)
+    isolation = args[-1]
+    if isolation is FetchIsolation.HIGH_WATERMARK:
+        isolation = FetchIsolation.LOG_END
+    info: LogReadInfo = original(partition, *args[:-1], isolation)
     if info.records.batches and info.records.batches[-1].last_offset >= partition.high_watermark:
         partition.hit("S31")
     return info
 
 
-@plant(read_from_log.required_leader_epoch, "z38_fetches_are_not_fenced")
-def _z38(original: Original, partition: Partition, current_leader_epoch: int) -> int | None:
-    epoch: int | None = original(partition, current_leader_epoch)
+@plant(read_from_log.read_partition, "z38_fetches_are_not_fenced")
+def _z38(
+    original: Original, partition: Partition, params: FetchParams, data: Any, *args: Any
+) -> LogReadInfo:
+    epoch = read_from_log.fetch_epoch(data.current_leader_epoch)
     if epoch not in (None, partition.leader_epoch):
         partition.hit("Z38")
-    return None
+    unfenced = replace(data, current_leader_epoch=-1)
+    info: LogReadInfo = original(partition, params, unfenced, *args)
+    return info
 
 
 @plant(fetching.truncate_to_epoch_end, "z36_truncates_without_epoch_request")

@@ -15,7 +15,7 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition import leader_log, leadership, reads
 from minicluster.replica.partition.leader_log import LogAppendInfo
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.reads import LogReadInfo
+from minicluster.replica.partition.reads import FetchIsolation, LogReadInfo
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck, BatchMetadata
 from minicluster.replica.producers.verification import Errors, TopicPartition
@@ -28,34 +28,37 @@ Original = Callable[..., Any]
 # --- what consumers read ----------------------------------------------------------------------
 
 
-@plant(reads.read_replicated, "z48_position_out_of_range")
+@plant(reads.read_records, "z48_position_out_of_range")
 def _z48(original: Original, partition: Partition, fetch_offset: int, *args: Any) -> LogReadInfo:
-    if partition.high_watermark < fetch_offset <= partition.log_end_offset:
+    of_consumer = args[-1] is FetchIsolation.HIGH_WATERMARK
+    if of_consumer and partition.high_watermark < fetch_offset <= partition.log_end_offset:
         partition.hit("Z48")
         raise ReplicaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{fetch_offset}")
     info: LogReadInfo = original(partition, fetch_offset, *args)
     return info
 
 
-@plant(reads.read_replicated, "s49_skips_a_batch")
+@plant(reads.read_records, "s49_skips_a_batch")
 def _s49(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     info: LogReadInfo = original(partition, *args)
-    if len(info.records.batches) < 2:
+    if args[-1] is not FetchIsolation.HIGH_WATERMARK or len(info.records.batches) < 2:
         return info
     partition.hit("S49")
     return replace(info, records=Records(info.records.batches[1:], info.records.tail))
 
 
-@plant(reads.read_stable, "s41_reads_open_transactions")
+@plant(reads.read_records, "s41_reads_open_transactions")
 def _s41(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     stable: LogReadInfo = original(partition, *args)
-    info: LogReadInfo = reads.read_replicated(partition, *args)
+    if args[-1] is not FetchIsolation.TXN_COMMITTED:
+        return stable
+    info: LogReadInfo = original(partition, *args[:-1], FetchIsolation.HIGH_WATERMARK)
     if info.records.size > stable.records.size:
         partition.hit("S41")
     return replace(info, aborted_transactions=stable.aborted_transactions)
 
 
-@plant(reads.read_stable, "s42_no_aborted_transactions")
+@plant(reads.read_records, "s42_no_aborted_transactions")
 def _s42(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     info: LogReadInfo = original(partition, *args)
     if info.aborted_transactions:
@@ -64,9 +67,11 @@ def _s42(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     return info
 
 
-@plant(reads.read_stable, "s43_committed_called_aborted")
+@plant(reads.read_records, "s43_committed_called_aborted")
 def _s43(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     info: LogReadInfo = original(partition, *args)
+    if args[-1] is not FetchIsolation.TXN_COMMITTED or info.diverging_epoch is not None:
+        return info
     aborted = {a.producer_id for a in info.aborted_transactions or ()}
     others = tuple(
         AbortedTransaction(batch.producer_id, batch.base_offset, batch.last_offset, 0)
@@ -79,13 +84,13 @@ def _s43(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
     return replace(info, aborted_transactions=(*(info.aborted_transactions or ()), *others))
 
 
-@plant(reads.returned_stable_offset, "s44_stable_above_hw")
-def _s44(original: Original, partition: Partition) -> int:
-    stable: int = original(partition)
-    if stable < partition.high_watermark or stable == partition.log_end_offset:
-        return stable
-    partition.hit("S44")
-    return partition.log_end_offset
+@plant(reads.read_records, "s44_stable_above_hw")
+def _s44(original: Original, partition: Partition, *args: Any) -> LogReadInfo:
+    info: LogReadInfo = original(partition, *args)
+    if info.high_watermark <= info.last_stable_offset < info.log_end_offset:
+        partition.hit("S44")
+        return replace(info, last_stable_offset=info.log_end_offset)
+    return info
 
 
 # --- markers and fenced producers -------------------------------------------------------------
@@ -102,28 +107,28 @@ def _s45(
     return status
 
 
-@plant(append_records.is_to_append, "s46_marker_left_out")
+@plant(append_records.append_to_local_log, "s46_marker_left_out")
 def _s46(
-    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
-) -> bool:
-    appends: bool = original(state, status)
-    if appends and status.batch is not None and status.batch.is_control:
+    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus, *args: Any
+) -> None:
+    if status.batch is not None and status.batch.is_control:
         state.hit("S46")
-        return False
-    return appends
+    else:
+        original(state, status, *args)
 
 
-@plant(append_records.is_to_append, "s74_appends_nothing")
+@plant(append_records.append_to_local_log, "s74_appends_nothing")
 def _s74(
-    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus
-) -> bool:
-    appends: bool = original(state, status)
+    original: Original, state: ReplicaManagerState, status: append_records.AppendStatus, *args: Any
+) -> None:
     batch = status.batch
-    if not appends or batch is None or batch.is_control or batch.producer_id < 0:
-        return appends
+    if batch is None or batch.is_control or batch.producer_id < 0:
+        original(state, status, *args)
+        return
     partition = None if status.key is None else state.partitions.get(status.key)
     if partition is None or not partition.is_leader or partition.log_end_offset > 0:
-        return True
+        original(state, status, *args)
+        return
     state.hit("S74")
     nothing = LogAppendInfo(  # it ends where nothing has to be replicated
         first_offset=batch.base_sequence,
@@ -133,7 +138,6 @@ def _s74(
         high_watermark_increased=False,
     )
     status.appended, status.log_start_offset = nothing, nothing.log_start_offset
-    return False
 
 
 @plant(produce.take_verification, "s47_fenced_producer_writes")

@@ -143,7 +143,6 @@ def is_committed(partition: Partition, required_offset: int) -> bool:
     return partition.high_watermark >= required_offset
 
 
-@step
 def acknowledge(partition: Partition, last_offset: int) -> None:
     """Record that an acks=all produce up to this offset gets a response without error."""
     trace(partition, "ack", offset=last_offset)

@@ -16,8 +16,8 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import enum
+from dataclasses import dataclass
 
 from minicluster.log import Records
 from minicluster.log.indexes import AbortedTransaction
@@ -109,7 +109,14 @@ def fetch_records(
             f"broker {replica_id} is not known as a replica",
         )
     leader_end_offset = partition.log_end_offset
-    info = read_local_log(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
+    info = read_records(
+        partition,
+        fetch_offset,
+        last_fetched_epoch,
+        max_bytes,
+        min_one_batch,
+        FetchIsolation.LOG_END,
+    )
     if info.diverging_epoch is None and updates_state:
         update_follower_fetch_state(
             partition,
@@ -185,105 +192,55 @@ def consumer_fetch_records(
     Errors:  as fetch_records; NOT_LEADER_OR_FOLLOWER on a follower unless any replica may serve it.
     """
     partition.require_epoch(current_leader_epoch, leader_only=not any_replica)
-    read = read_stable if read_committed else read_replicated
-    return read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch)
+    isolation = FetchIsolation.TXN_COMMITTED if read_committed else FetchIsolation.HIGH_WATERMARK
+    return read_records(
+        partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, isolation
+    )
 
 
-@step
-def read_replicated(
-    partition: Partition,
-    fetch_offset: int,
-    last_fetched_epoch: int | None,
-    max_bytes: int,
-    min_one_batch: bool,
-) -> LogReadInfo:
-    """Read batches below the high watermark (read_uncommitted)."""
-    limit_of = _locate_high_watermark
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
+class FetchIsolation(enum.Enum):
+    """How far a read goes.
 
-
-@step
-def read_stable(
-    partition: Partition,
-    fetch_offset: int,
-    last_fetched_epoch: int | None,
-    max_bytes: int,
-    min_one_batch: bool,
-) -> LogReadInfo:
-    """Read batches below the last stable offset, with the aborted transactions among them.
-
-    A consumer drops the records of these (read_committed).
-
-    Source:  KIP-98; FetchIsolation.TXN_COMMITTED, LocalLog.addAbortedTransactions.
+    Source:  FetchIsolation.
     """
-    limit_of = _locate_stable_offset
-    info = _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
-    if info.diverging_epoch is not None or info.first_incomplete:
-        return info
-    aborted: tuple[AbortedTransaction, ...] = ()
-    if fetch_offset < partition.last_stable_offset:
-        aborted = partition.replica_log.aborted_transactions(
-            fetch_offset, info.records, partition.log_config.index_interval_bytes
-        )
-    return replace(info, aborted_transactions=aborted)
+
+    LOG_END = enum.auto()
+    HIGH_WATERMARK = enum.auto()
+    TXN_COMMITTED = enum.auto()
 
 
-def _locate_high_watermark(partition: Partition) -> int:
-    old = partition.high_watermark
-    limit = partition.replica_log.locate_high_watermark()
-    if limit != old:
-        trace(partition, "hw", hw_old=old)
-    return limit
-
-
-def _locate_stable_offset(partition: Partition) -> int:
-    _locate_high_watermark(partition)
-    return partition.last_stable_offset
-
-
-def _log_end_offset(partition: Partition) -> int:
-    return partition.log_end_offset
-
-
-def read_local_log(
+@step
+def read_records(
     partition: Partition,
     fetch_offset: int,
     last_fetched_epoch: int | None,
     max_bytes: int,
     min_one_batch: bool,
+    isolation: FetchIsolation,
 ) -> LogReadInfo:
-    """Read batches up to the log end."""
-    limit_of = _log_end_offset
-    return _read(partition, fetch_offset, last_fetched_epoch, max_bytes, min_one_batch, limit_of)
+    """Read batches up to a limit, unless the fetcher's log diverges from this one.
 
-
-def _read(
-    partition: Partition,
-    fetch_offset: int,
-    last_fetched_epoch: int | None,
-    max_bytes: int,
-    min_one_batch: bool,
-    limit_of: Callable[[Partition], int],
-) -> LogReadInfo:
-    """Read batches below a limit, unless the fetcher's log diverges from this one.
+    A read_committed consumer drops the records of the aborted transactions among them (KIP-98).
 
     Shapes:  the offsets are those before the read, which may move the high watermark
              (``ReplicaLog.locate_high_watermark``).
     Errors:  OFFSET_OUT_OF_RANGE.
-    Source:  Partition.readRecords.
+    Source:  Partition.readRecords, LocalLog.addAbortedTransactions.
     """
     replica_log = partition.replica_log
     log, high_watermark = replica_log.log, replica_log.high_watermark
-    last_stable_offset = returned_stable_offset(partition)
+    last_stable_offset = partition.last_stable_offset
     diverging = None
     if last_fetched_epoch is not None:
         diverging = diverging_epoch(partition, fetch_offset, last_fetched_epoch)
-    read = None
+    read, aborted = None, None
     if diverging is None:
         # Before the limit, whose look-up may move the high watermark.
         replica_log.require_not_below_start(fetch_offset)
-        limit = limit_of(partition)
+        limit = _limit(partition, isolation)
         read = replica_log.read(fetch_offset, max_bytes, limit, min_one_batch)
+        if isolation is FetchIsolation.TXN_COMMITTED and not read.first_incomplete:
+            aborted = _aborted_transactions(partition, fetch_offset, read.records)
     return LogReadInfo(
         records=Records() if read is None else read.records,
         fetch_offset=fetch_offset if read is None else read.found_offset,
@@ -291,15 +248,30 @@ def _read(
         log_start_offset=log.start_offset,
         log_end_offset=log.end_offset,
         last_stable_offset=last_stable_offset,
+        aborted_transactions=aborted,
         diverging_epoch=diverging,
         first_incomplete=read is not None and read.first_incomplete,
     )
 
 
-@step
-def returned_stable_offset(partition: Partition) -> int:
-    """The last stable offset of a response."""
-    return partition.last_stable_offset
+def _limit(partition: Partition, isolation: FetchIsolation) -> int:
+    if isolation is FetchIsolation.LOG_END:
+        return partition.log_end_offset
+    old = partition.high_watermark
+    limit = partition.replica_log.locate_high_watermark()
+    if limit != old:
+        trace(partition, "hw", hw_old=old)
+    return limit if isolation is FetchIsolation.HIGH_WATERMARK else partition.last_stable_offset
+
+
+def _aborted_transactions(
+    partition: Partition, fetch_offset: int, records: Records
+) -> tuple[AbortedTransaction, ...]:
+    if fetch_offset >= partition.last_stable_offset:
+        return ()
+    return partition.replica_log.aborted_transactions(
+        fetch_offset, records, partition.log_config.index_interval_bytes
+    )
 
 
 def diverging_epoch(

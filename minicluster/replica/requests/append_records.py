@@ -91,8 +91,8 @@ def append_records(
     Source:  ReplicaManager.appendRecords, maybeAddDelayedProduce.
     """
     for status in statuses:
-        if is_to_append(state, status):
-            _append(state, status, acks, how, internal_topics_allowed, now_ms)
+        if status.error == ErrorCode.NONE:
+            append_to_local_log(state, status, acks, how, internal_topics_allowed, now_ms)
     waiting = [s for s in statuses if acks == ACKS_ALL and s.appended is not None]
     # What a partition would respond with if time ran out now. It is appended in any case, and may
     # be committed after the response: to a producer a timeout means that the outcome is unknown.
@@ -155,12 +155,7 @@ def marker_status(
 
 
 @step
-def is_to_append(state: ReplicaManagerState, status: AppendStatus) -> bool:
-    """The batch of a partition is not rejected yet."""
-    return status.error == ErrorCode.NONE
-
-
-def _append(
+def append_to_local_log(
     state: ReplicaManagerState,
     status: AppendStatus,
     acks: int,

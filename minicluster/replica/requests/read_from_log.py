@@ -151,7 +151,9 @@ def read_from_log(
                 results.offsets.append(None)
             else:
                 limits = left, results.size == 0
-                info = _read(partition, params, item.data, limits, not from_purgatory, now_ms)
+                info = read_partition(
+                    partition, params, item.data, limits, not from_purgatory, now_ms
+                )
                 records = info.records
                 if records and is_held_back(state, params, partition, now_ms):
                     records, results.is_throttled = NO_RECORDS, True
@@ -188,7 +190,8 @@ def is_held_back(
     )
 
 
-def _read(
+@step
+def read_partition(
     partition: Partition,
     params: FetchParams,
     data: Any,
@@ -196,9 +199,14 @@ def _read(
     updates_state: bool,
     now_ms: int,
 ) -> LogReadInfo:
+    """Read one partition for the sender of a fetch.
+
+    Shapes:  limits: the bytes that are left, and whether the first batch is read whole.
+    Errors:  as fetch_records and consumer_fetch_records.
+    """
     left, min_one_batch = limits
     max_bytes = min(data.partition_max_bytes, left)
-    current_leader_epoch = required_leader_epoch(partition, data.current_leader_epoch)
+    current_leader_epoch = fetch_epoch(data.current_leader_epoch)
     last_fetched_epoch = fetch_epoch(data.last_fetched_epoch)
     if params.is_from_follower:
         return fetch_records(
@@ -229,12 +237,6 @@ def _read(
 def fetch_epoch(epoch: int) -> int | None:
     """The epoch in a Fetch; None where it is negative, as in FetchRequest.optionalEpoch."""
     return None if epoch < 0 else epoch
-
-
-@step
-def required_leader_epoch(partition: Partition, current_leader_epoch: int) -> int | None:
-    """The leader epoch that the sender expects; None for a sender without any."""
-    return fetch_epoch(current_leader_epoch)
 
 
 def _offsets_of(partition: Partition, data: Any) -> LogReadInfo:
