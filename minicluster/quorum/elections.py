@@ -26,6 +26,9 @@ Resigned         never: it has led the epoch                 if the log is up to
 
 A log is up to date if its (last epoch, end offset) is not below the receiver's. Every committed
 record is in the logs of a majority, and a majority must grant: so the winner has it (Raft, 5.4.1).
+The longer log is not the one that wins. Of three voters, 1 led epoch 2, was cut off with 8 records
+committed, and wrote alone up to 40; 2 led epoch 3 and committed with 3 up to 10: (3, 10) is above
+(2, 40), so neither 2 nor 3 votes for 1, which lacks the last two records that are committed.
 A vote is persisted before it is granted. A pre-vote promises nothing, changes nothing at the
 receiver, and may be granted to many. Votes are also given to ids outside the receiver's voter set:
 a candidate's set may be newer.

@@ -16,11 +16,29 @@ before the log start, or 0  the newest snapshot's id, which the follower        
 while there is a snapshot   downloads (``snapshots``)
 ==========================  ==================================================  =================
 
+**A divergence, worked.** The follower has been through leaders that this leader has not::
+
+    offset     0  1  2  3  4  5  6  7  8
+    leader     1  1  3  3  3  3  6  6  6     epochs of the records; it leads epoch 6
+    follower   1  1  2  2  2  4  4  4
+
+    Fetch(offset 8, last epoch 4)   the largest epoch here up to 4 is 3, and it ends at 6
+      -> diverging: epoch 3, end 6  the follower has no 3; its largest up to 3 is 2, which ends at 5
+    Fetch(offset 5, last epoch 2)   the largest epoch here up to 2 is 1, and it ends at 2
+      -> diverging: epoch 1, end 2  the follower has 1 and it ends at 2: it truncates to 2
+    Fetch(offset 2, last epoch 1)   the same up to here
+      -> records from 2
+
+Each round skips an epoch of one side. A leader that went back record by record, as Raft's next
+index does, would need six. Nor may the follower truncate to the 6 of the first response: in its own
+log, 5 is of epoch 4, and the position (6, 4) would be rejected again.
+
 **Commit.** A voter flushes before it fetches, so its fetch offset is on its disk. The high
 watermark is the highest offset that a majority of the voters has, once it lies above the first
 record of the leader's own epoch: a majority that has only records of earlier epochs does not keep
-another leader from truncating them (Raft, 5.4.2). Followers learn it from the next response. It is
-for ever: no follower truncates below it, whatever a response says.
+another leader from truncating them (Raft, 5.4.2; worked in ``LeaderState.advance_to``). Followers
+learn it from the next response. It is for ever: no follower truncates below it, whatever a response
+says.
 
 **Parked fetches** are completed whenever the leader's log or its high watermark grows, also with
 nothing but the new high watermark (KIP-1166); at the end of their wait, with what was prepared when
@@ -152,7 +170,7 @@ def _read(
         return _partition_error(node, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     batches = node.log.log.read(offset, max_bytes)
     # A log ends between batches. Otherwise, by an offset inside one, the replica would be counted
-    # for records that it fetches only now.
+    # for records that it fetches only now (from 7 it gets the batch of 5 to 9, and counts as 5).
     replica_end = min(offset, batches[0].base_offset) if batches else offset
     if replica.id >= 0 and update_replica_state(node, leader, replica, replica_end, now_ms):
         _on_high_watermark(node, leader, now_ms)

@@ -215,7 +215,17 @@ class LeaderState(EpochState):
         """Advance the high watermark to an offset that a majority has; -> it was below.
 
         Records of earlier epochs are committed only with one of this epoch: a majority that has
-        them does not keep a leader of another epoch from truncating them (Raft, 5.4.2).
+        them does not keep a leader of another epoch from truncating them (Raft, 5.4.2). Of three
+        voters, what is below 5 being committed::
+
+            epoch 2   1 leads and writes offset 5, which nobody fetches before 1 stops
+            epoch 3   3 leads by the vote of 2, writes its LeaderChange at 5, and stops as well
+            epoch 4   1 leads again, by the vote of 2; LeaderChange is at 6, where epoch 4 starts
+                      2 fetches from 6, so 1 and 2, a majority, have offset 5 of epoch 2
+
+        Were 5 committed by that, and did 1 stop now: 3, whose log ends with epoch 3, would get the
+        vote of 2, whose log ends with epoch 2, and would have 2 truncate what was committed. Once 2
+        fetches from 7 its log ends with epoch 4, and it gives 3 no vote any more: both are safe.
 
         Source:  LeaderState.maybeUpdateHighWatermark.
         """
