@@ -132,21 +132,33 @@ class Cluster:
     ) -> None:
         """Lay a cluster out; ``start`` or ``with`` starts it.
 
-        Shapes:  broker_ids, controller_ids: ids of your own in place of a count (KRaft); a node
-                 in both is a combined one; node_configs: configs of single nodes by id, before
-                 those of config, which all have (broker.rack, log.dirs, …);
-                 listeners: each broker has a port for clients, any free one of the loopback or
-                 as the address names it; the runtime is then threaded, or simulated at a pace;
-                 pace: seconds of a simulated cluster per second of the wall clock
-                 (default: 1 with listeners, else as fast as possible);
-                 quorum: controllers of another process in place of those here, on threads;
-                 faults: zoo ids; features: levels to format with (default: the release's);
-                 online: it is judged while it runs (``verify.live``); checks: more followers of the
-                 commits; scenario and exercises go into ``run.json``; mode zookeeper: node 201
-                 is a ZooKeeper server, and a broker of the level is the controller; adopted: the
-                 log whose cluster this is (``MiniCluster.from_log``), with its nodes.
+        Arguments: brokers: how many; their ids are 1, 2, ….
+            controllers: how many; their ids are 101, 102, ….
+            broker_ids: ids of your own in place of a count.
+            controller_ids: the same for controllers; a node in both lists is a broker and a
+                controller.
+            seed: what decides every chance of a simulated cluster.
+            metadata_version: to format with, such as "3.9-IV0"; by default the release's own.
+            rules: a release, "kafka-3.9" or "kafka-4.3" (the default), and changes of its rules.
+            faults: ids of planted faults that are in effect from the start.
+            runtime: "simulated", on a clock that jumps, or "threaded", in real time, which is what
+                a cluster with listeners is unless a pace is given.
+            listeners: True: each node has a port of its own on the loopback, any free one; or a
+                ListenAddress.
+            pace: seconds of a simulated cluster per second of the wall clock; by default 1 with
+                listeners, else as fast as possible.
+            quorum: controllers of another process in place of those here (OutsideQuorum).
+            config: configs of Kafka's brokers and controllers, for all nodes.
+            node_configs: configs of single nodes by id, before those of config.
+            features: levels to format with; by default the release's.
+            mode: "kraft", or "zookeeper": node 201 is a ZooKeeper server, and a broker is the
+                controller.
+            inter_broker_protocol: its level on ZooKeeper, such as "2.7".
         Errors:  UserError in one line for invalid arguments.
         """
+        # Of this package alone: wire: every message crosses the codec. online: it is judged while
+        # it runs (verify.live). checks: more followers of the commits. scenario, exercises: for
+        # run.json. run_id: the name of its folder. adopted: the log whose cluster this is.
         if runtime is None:
             default = default_runtime(listeners=bool(listeners), pace=pace)
             runtime = cast(RuntimeName, default)
@@ -375,6 +387,15 @@ class Cluster:
         draws = self.rt.rng(f"directory/{node_id}/{count}")
         names = self.node_configs.get(node_id, self.config).log_dirs
         return tuple(uuid.UUID(int=draws.getrandbits(128), version=4) for _ in names)
+
+    def check_running(self, task: str) -> None:
+        """Reject what needs a cluster that runs.
+
+        Errors:  UserError, before its start and once it has been stopped.
+        """
+        self.check_started(task)
+        if self.rt.is_closed:
+            raise UserError(f"{task}: the cluster has been stopped; start another one")
 
     def check_started(self, task: str) -> None:
         """Reject what needs a cluster that has been started.

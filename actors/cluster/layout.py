@@ -47,7 +47,7 @@ def check_counts(*, brokers: object, controllers: object, seed: object, runtime:
 
     Errors:  UserError in one line.
     """
-    whole_number(brokers, "brokers", 0, BROKERS_MAX)
+    whole_number(brokers, "brokers", 1, BROKERS_MAX)
     whole_number(controllers, "controllers", 1, CONTROLLERS_MAX)
     whole_number(seed, "seed", 0, SEED_MAX)
     if runtime not in ("simulated", "threaded"):
@@ -77,7 +77,7 @@ def checked_ids(
             "broker_ids, controller_ids: on ZooKeeper brokers are numbered; give brokers"
         )
     ids = OwnIds(
-        _own_ids(broker_ids, "broker_ids", 0, BROKERS_MAX),
+        _own_ids(broker_ids, "broker_ids", 1, BROKERS_MAX),
         _own_ids(controller_ids, "controller_ids", 1, CONTROLLERS_MAX),
     )
     if listeners and (combined := set(ids.brokers or ()) & set(ids.controllers or ())):

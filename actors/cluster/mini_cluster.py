@@ -13,6 +13,7 @@ The actors run while the test's thread waits; simulated ones run only then.
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from minicluster.actors.cluster.actions import (
     clocks,
     controllers,
     disks,
+    groups,
     network,
     processes,
     records,
@@ -41,7 +43,7 @@ from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
 from minicluster.actors.recording.metadata_sink import Follow
 from minicluster.actors.recording.streams import stream
-from minicluster.errors import UserError, counted
+from minicluster.errors import UserError, counted, instead
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.bounds import shown
@@ -58,6 +60,11 @@ DECIDED_BY_LOG = (
     *("inter_broker_protocol", "metadata_version", "mode", "quorum"),
 )
 
+OF_THIS_PACKAGE = frozenset(
+    {"adopted", "checks", "exercises", "online", "run_id", "scenario", "wire"}
+)
+"""Arguments for the player, campaigns and tests of the package."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,8 +72,33 @@ R = TypeVar("R")
 def _arguments_of(
     constructor: Callable[Concatenate[Any, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[MiniCluster, P], None]]:
-    """Give a constructor the arguments and the text of another, to which it hands them."""
-    return wraps(constructor)
+    """Give a constructor the arguments and the text of another, to which it hands them.
+
+    Those of this package alone are taken, and shown nowhere.
+
+    Errors:  UserError for an argument that there is not, with the one that was meant.
+    """
+    signature = inspect.signature(constructor)
+    given = signature.parameters
+    public = [given[name] for name in given if name not in OF_THIS_PACKAGE]
+
+    def with_arguments(hand_over: Callable[..., None]) -> Callable[..., None]:
+        @wraps(constructor)
+        def construct(self: MiniCluster, *unnamed: object, **shape: Any) -> None:
+            if unnamed:
+                raise UserError(f"MiniCluster: {shown(unnamed[0])} has no name; write brokers=3")
+            for name in shape:
+                if name not in given:
+                    names = [parameter.name for parameter in public[1:]]
+                    raise UserError(
+                        f"MiniCluster: unknown argument {name!r}; {instead(name, names)}"
+                    )
+            hand_over(self, **shape)
+
+        construct.__signature__ = signature.replace(parameters=public)  # type: ignore[attr-defined]
+        return construct
+
+    return with_arguments
 
 
 def _face(function: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[MiniCluster, P], R]:
@@ -165,6 +197,7 @@ class MiniCluster:
 
     produce = _face(records.produce)
     consume = _face(clients.consume)
+    wait_for_group = _face(groups.wait_for_group)
     transaction = _face(clients.transaction)
     transform = _face(clients.transform)
 
@@ -210,7 +243,7 @@ class MiniCluster:
         self._cluster.start(wait=wait)
         return self
 
-    stop = _face(RunningCluster.stop)
+    stop = close = _face(RunningCluster.stop)
 
     def __enter__(self) -> Self:
         return self if self._cluster.is_started else self.start()
@@ -266,7 +299,7 @@ class MiniCluster:
         Errors:  WaitTimeout, which names the condition and shows the cluster; UserError for a
                  condition that is none, such as a method that is not called.
         """
-        self._cluster.check_started("wait_until")
+        self._cluster.check_running("wait_until")
         candidate: object = condition
         if not callable(candidate):
             expected = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
@@ -315,15 +348,10 @@ class MiniCluster:
         return ClientNode(self._cluster, self._cluster.client_nodes.node(client_id))
 
     def topic(self, name: str | Topic) -> Topic:
-        """A topic by its name, or by a handle of it.
-
-        Errors:  UserError if there is none.
-        """
+        """A topic by its name, or by a handle of it; ``exists`` tells whether it is there."""
         name = name.name if isinstance(name, Topic) else name
         if not isinstance(name, str):
             raise UserError(f"topic: {shown(name)} is not the name of a topic")
-        if self.image.topics.named(name) is None:
-            raise UserError(f"there is no topic {name}")
         return Topic(self._cluster, name)
 
     # State.

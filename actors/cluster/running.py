@@ -109,6 +109,7 @@ class RunningCluster(ClusterRoles):
                 f"{name}: start the cluster with listeners=True; an app inside the simulation "
                 f"connects to {program_servers(self)}"
             )
+        self.check_running(name)
         if not self._is_open_to_clients and self.is_up():
             self.run_until(self.all_know_each_other, KNOWN_WITHIN_MS)
         self._is_open_to_clients = True
@@ -148,7 +149,7 @@ class RunningCluster(ClusterRoles):
 
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""
-        self.check_started("run_for")
+        self.check_running("run_for")
         self.rt.run_for(read_duration(duration, "run_for"))
         self.see_commits()
 

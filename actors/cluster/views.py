@@ -220,8 +220,23 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """The leader's high watermark, -1 where there is none."""
+        """The leader's high watermark, -1 while there is no leader that runs."""
         return self._cluster.high_watermark(self.topic, self.index)
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset of the leader's log, which retention and ``delete_records`` raise.
+
+        -1 while there is no leader that runs.
+        """
+        leading = self._cluster.leading(self.topic, self.index)
+        return -1 if leading is None else leading.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the leader's next record, -1 while there is no leader that runs."""
+        leading = self._cluster.leading(self.topic, self.index)
+        return -1 if leading is None else leading.log_end_offset
 
     def fully_in_sync(self) -> bool:
         """True if every replica is in the ISR."""
@@ -253,13 +268,20 @@ class Topic:
         topic = self._cluster.image.topics.named(self.name)
         return 0 if topic is None else len(topic)
 
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Its partitions; none where it does not exist."""
+        return tuple(Partition(self._cluster, self.name, index) for index in range(len(self)))
+
     def __getitem__(self, index: int) -> Partition:
         """A partition by its number.
 
-        Errors:  IndexError if there is none; UserError for what is no number.
+        Errors:  IndexError if there is none; UserError for what is no number, or no topic.
         """
         if not isinstance(index, int) or isinstance(index, bool):
             raise UserError(f"{self}: {shown(index)} is not the number of a partition; write [0]")
+        if not self.exists:
+            raise UserError(f"there is no topic {self.name}")
         if not 0 <= index < len(self):
             raise IndexError(
                 f"topic {self.name} has {counted(len(self), 'partition')}, no {self.name}-{index}"
@@ -267,7 +289,7 @@ class Topic:
         return Partition(self._cluster, self.name, index)
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter([self[index] for index in range(len(self))])
+        return iter(self.partitions)
 
     @property
     def exists(self) -> bool:

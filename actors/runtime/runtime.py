@@ -182,6 +182,7 @@ class Runtime(ABC):
         self.raised = False  # a crash has reached the test
         self.epoch_ms = 0  # the time of day at the clock's zero, where clients have one
         self.wall_s: Callable[[], float] = _wall_s
+        self.is_closed = False
         self.at_close: list[Callable[[], None]] = []  # calls that come before the actors stop
 
     def spawn(
@@ -236,6 +237,7 @@ class Runtime(ABC):
 
         Errors:  LeakedThread when a thread of this runtime is still alive.
         """
+        self.is_closed = True
         while self.at_close:
             self.at_close.pop()()
         for name in reversed(list(self._actors)):

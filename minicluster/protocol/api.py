@@ -140,6 +140,12 @@ def enabled_versions(rules: Rules, advertised: Mapping[int, range]) -> Mapping[i
     return {**advertised, PRODUCE: range(_PRODUCE_ENABLED_FROM, produce.stop)}
 
 
+def has_api(rules: Rules, request: type) -> bool:
+    """The nodes of a release handle a request."""
+    declared = api_of(request)
+    return declared is not None and bool(declared.versions(rules))
+
+
 def highest_version(rules: Rules, request: Any) -> int:
     """The version of a request between brokers and controllers of one release."""
     declared = api_of(request if isinstance(request, type) else type(request))

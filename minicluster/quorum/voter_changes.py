@@ -390,7 +390,7 @@ def upgrade_kraft_version(
     if version < present:
         raise IllegalArgument(f"kraft.version: {version} is below {present}: no downgrade")
     voters = _reported_voters(node, role)
-    if any(voter.key.directory_id is None or not voter.versions.holds(version) for voter in voters):
+    if not voters_support(node, version):
         raise IllegalArgument(
             f"Invalid upgrade of kraft.version to KRAFT_VERSION_{version} because not all of the "
             "voters support it"
@@ -400,6 +400,15 @@ def upgrade_kraft_version(
         role.accumulator.append_control((record, VoterSet.of(voters).to_record()), now_ms)
         role.upgraded_version = version
     return True
+
+
+def voters_support(node: QuorumNode, version: int) -> bool:
+    """Every voter has told this leader that it supports a kraft.version, with its directory."""
+    role = node.role
+    return isinstance(role, LeaderState) and all(
+        voter.key.directory_id is not None and voter.versions.holds(version)
+        for voter in _reported_voters(node, role)
+    )
 
 
 def _reported_voters(node: QuorumNode, role: LeaderState) -> list[Voter]:

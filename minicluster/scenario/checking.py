@@ -193,13 +193,11 @@ def _parts_of_step(check: _Check, path: Path, step: Mapping[str, Any], where: st
         return
     action = ACTIONS[method]
     declared = arguments_of(action)
-    allowed = {"do", "at", "after", *declared, *(["may_fail"] if action.refusable else [])}
+    allowed = {"do", "at", "after", *declared}
     for name, value in step.items():
         if name not in allowed:
             hint = instead(name, declared, f"it takes {', '.join(declared) or 'nothing'}")
             check.add((*path, name), f"{where}: {method} has no argument {name!r}; {hint}")
-        elif name == "may_fail" and not isinstance(value, bool):
-            check.add((*path, name), f"{where}: may_fail: {value!r} is not true or false")
         elif name in declared:
             read = partial(declared[name].read, value, f"{where}: {name}")
             check.probe((*path, name), "", read)

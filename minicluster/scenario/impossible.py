@@ -99,7 +99,7 @@ def _impossible_topic(
     create: CreateTopic, scenario: Scenario, others: OtherChecks
 ) -> Iterator[tuple[Path, str]]:
     brokers = scenario.brokers
-    if create.assignment is None and create.replicas > brokers:
+    if create.assignment is None and create.replicas_on(brokers) > brokers:
         text = f"{create.replicas} replicas need as many brokers; the cluster has {brokers}"
         yield ("replicas",), text
     named = {int(broker) for each in create.assignment or () for broker in each}  # type: ignore[arg-type]

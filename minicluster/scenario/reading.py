@@ -258,13 +258,7 @@ def _meant_do(value: Mapping[Any, Any]) -> str:
 def _action_step(
     number: int, method: str, arguments: dict[str, Any], where: str, when: Mapping[str, Any]
 ) -> Step:
-    may_fail = False
-    if method in ACTIONS and ACTIONS[method].refusable:
-        may_fail = arguments.pop("may_fail", False)
-        if not isinstance(may_fail, bool):
-            raise ScenarioError(f"{where}: may_fail: {shown(may_fail)} is not true or false")
-    action = action_of(method, arguments, where)
-    return Step(number=number, action=action, may_fail=may_fail, **when)
+    return Step(number=number, action=action_of(method, arguments, where), **when)
 
 
 def _duration_ms(value: Any, where: str) -> int:

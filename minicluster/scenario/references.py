@@ -122,7 +122,7 @@ class _Topics:
             self._creators.pop(name, None)
             if is_sure:
                 self._creators[name] = step.number
-                most = max(map(len, assigned or ()), default=action.replicas)
+                most = max(map(len, assigned or ()), default=action.replicas_on(self._brokers))
                 self._replicas[name] = most
         elif isinstance(action, DeleteTopic):
             names = action.name if isinstance(action.name, tuple) else (action.name,)

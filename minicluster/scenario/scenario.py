@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.durations import format_duration
-from minicluster.scenario.actions.action import Action
+from minicluster.scenario.actions.action import Action, Refusable
 from minicluster.scenario.expression import Expression
 
 DEFAULT_WITHIN_MS = 60_000
@@ -44,10 +44,14 @@ class Step:
     at_ms: int | None = None
     after_ms: int = 0
     action: Action | None = None
-    may_fail: bool = False
     until: Condition | None = None
     expect: Condition | None = None
     within_ms: int = DEFAULT_WITHIN_MS
+
+    @property
+    def may_fail(self) -> bool:
+        """The cluster may reject its action."""
+        return isinstance(self.action, Refusable) and self.action.may_fail
 
     @property
     def text(self) -> str:
@@ -57,7 +61,7 @@ class Step:
         if self.expect is not None:
             return f"expect {self.expect}"
         assert self.action is not None
-        arguments = self.action.given | ({"may_fail": True} if self.may_fail else {})
+        arguments = self.action.given
         return " ".join(
             [self.action.method, *(f"{name}={_short(value)}" for name, value in arguments.items())]
         )
@@ -74,8 +78,7 @@ class Step:
         if self.expect is not None:
             return {**when, "expect": str(self.expect)}
         assert self.action is not None
-        may_fail = {"may_fail": True} if self.may_fail else {}
-        return {**when, "do": self.action.method, **self.action.given, **may_fail}
+        return {**when, "do": self.action.method, **self.action.given}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,8 +183,6 @@ def _step(action: type[Action]) -> Schema:
     properties: dict[str, Schema] = {"do": {"const": action.method}}
     for name, argument in arguments_of(action).items():
         properties[name] = _argument(argument)
-    if action.refusable:
-        properties["may_fail"] = {"type": "boolean"}
     needed = [name for name, argument in arguments_of(action).items() if argument.required]
     text = (action.__doc__ or "").strip().splitlines()[0]
     return _object(["do", *needed], properties, text)

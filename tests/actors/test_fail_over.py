@@ -195,7 +195,7 @@ def test_a_majority_that_loses_its_unflushed_tail_loses_nothing_committed(
 
 
 def test_a_disk_that_lies_loses_what_was_committed_with_its_majority() -> None:
-    with MiniCluster(seed=5, brokers=0) as cluster:
+    with MiniCluster(seed=5, brokers=1) as cluster:
         cluster.flush_off(cluster.controllers)
         disks = inside(cluster).disks
         ends = [disks[n.id].logs["__cluster_metadata-0"].end_offset for n in cluster.controllers]

@@ -89,9 +89,9 @@ def test_a_file_of_a_user_under_the_name_of_a_runs_file_is_refused(
 
 
 def test_a_controller_of_an_earlier_run_does_not_survive(tmp_path: Path) -> None:
-    with MiniCluster(brokers=0, controllers=5) as earlier:
+    with MiniCluster(brokers=1, controllers=5) as earlier:
         earlier.save(tmp_path / "run")
-    with MiniCluster(brokers=0, controllers=3) as later:
+    with MiniCluster(brokers=1, controllers=3) as later:
         run = later.save(tmp_path / "run")
     assert sorted(path.name for path in run.glob("controller-*")) == [
         "controller-101", "controller-102", "controller-103",
@@ -152,7 +152,7 @@ def test_what_a_killed_run_has_written_does_not_survive_beneath_the_next(
 
 
 def test_many_may_save_to_one_place_at_the_same_time(tmp_path: Path) -> None:
-    clusters = [MiniCluster(brokers=0, controllers=1 + n, seed=n).start() for n in range(4)]
+    clusters = [MiniCluster(brokers=1, controllers=1 + n, seed=n).start() for n in range(4)]
     errors: list[BaseException] = []
 
     def save(cluster: MiniCluster) -> None:

@@ -32,7 +32,6 @@ def _actions() -> str:
     rows = []
     for name, action in ACTIONS.items():
         given = [_argument(name, argument) for name, argument in arguments_of(action).items()]
-        given += ["`may_fail`: flag (`false`)"] if action.refusable else []
         [text] = re.findall(r"\A(.+)\n?", action.__doc__ or "")
         rows.append((f"`{name}`", text, "; ".join(given)))
     return table(("action", "what it does", "arguments"), rows)

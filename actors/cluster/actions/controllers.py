@@ -22,6 +22,7 @@ from minicluster.errors import UserError
 from minicluster.metadata.metadata_version import KRAFT_VERSION
 from minicluster.protocol import messages as m
 from minicluster.quorum.state.voters import VoterSet
+from minicluster.quorum.voter_changes import voters_support
 from minicluster.scenario.actions import nodes as declared
 from minicluster.scenario.actions.arguments import Duration, Nodes
 
@@ -124,7 +125,18 @@ def upgrade_kraft_version(cluster: ClusterRoles, do: declared.UpgradeKraftVersio
         feature=KRAFT_VERSION, max_version_level=1, upgrade_type=1
     )
     request = m.UpdateFeaturesRequest(feature_updates=(key,))
+    if cluster.mode != ZOOKEEPER:
+        cluster.run_until(lambda: _voters_support(cluster, 1), ms(do.within))
     _change_voters(cluster, "upgrade kraft.version", request, do.within)
+
+
+def _voters_support(cluster: ClusterRoles, version: int) -> bool:
+    """The leader knows of every voter that it supports a kraft.version (UpdateRaftVoter)."""
+    active = cluster.active_controller_id()
+    process = None if active is None else cluster.processes.get(active)
+    if process is None or process.controller is None:
+        return False
+    return voters_support(process.controller.quorum.node, version)
 
 
 def _voting_directory(cluster: ClusterRoles, node_id: int) -> UUID:

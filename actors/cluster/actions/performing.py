@@ -20,8 +20,8 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.errors import UserError
-from minicluster.scenario.actions.action import Action, fields_of
+from minicluster.errors import NoResponse, RequestRejected, UserError
+from minicluster.scenario.actions.action import Action, Refusable, fields_of
 from minicluster.scenario.actions.arguments import Duration, Milliseconds
 
 
@@ -55,9 +55,16 @@ def performs(
             with cluster.rt.exclusive():
                 return perform_it(cluster, action)
 
+        def perform_or_note(cluster: S, action: A) -> R | None:
+            try:
+                return perform(cluster, action)
+            except (RequestRejected, NoResponse) as error:
+                cluster.note(name, [], "note", str(error))
+                return None
+
         @wraps(perform_it)
         def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-            self.check_started(name)
+            self.check_running(name)
             try:
                 shape.bind(*args, **kwargs)
             except TypeError as error:
@@ -65,6 +72,8 @@ def performs(
             action = declared(*args, **kwargs)
             if check is not None:
                 check(self, action)
+            if isinstance(action, Refusable) and action.may_fail:
+                return perform_or_note(self, action)  # type: ignore[return-value]
             return perform(self, action)
 
         shape = _signature(declared)

@@ -57,7 +57,7 @@ def send(
     cluster: ClusterRoles, task: str, request: Any, within: Duration, *, to: int | None = None
 ) -> Any:
     """Send a request under a name that errors begin with."""
-    cluster.check_started(task)
+    cluster.check_running(task)
     within_ms = ms(within)
     version = highest_version(cluster.rules, request)
     try:

@@ -58,7 +58,7 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
     topic = request.CreatableTopic(
         name=do.name,
         num_partitions=-1 if assignments else do.partitions,
-        replication_factor=-1 if assignments else do.replicas,
+        replication_factor=-1 if assignments else do.replicas_on(_broker_count(cluster)),
         assignments=assignments,
         configs=tuple(
             request.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
@@ -70,6 +70,11 @@ def create_topic(cluster: ClusterRoles, do: declared.CreateTopic) -> Topic:
     raise_if_rejected(task, result.error_code, result.error_message)
     wait_for_commit(cluster, lambda: cluster.image.topics.named(do.name) is not None)
     return Topic(cluster, do.name)
+
+
+def _broker_count(cluster: ClusterRoles) -> int:
+    """Brokers here and those of other processes."""
+    return len({*cluster.broker_ids, *cluster.image.cluster.brokers.rows})
 
 
 @performs(declared.DeleteTopic)

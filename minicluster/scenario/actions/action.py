@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from minicluster.errors import UserError
-from minicluster.scenario.actions.arguments import Kind, choice
+from minicluster.scenario.actions.arguments import Flag, Kind, choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,6 @@ class Action:
 
     __slots__ = ()
     method: ClassVar[str]
-    refusable: ClassVar[bool] = False  # a step may allow the cluster to reject it (may_fail)
     of_scenarios: ClassVar[bool] = False  # a step alone, no method
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -61,6 +60,13 @@ class Action:
             if argument.required or value != argument.default:
                 arguments[name] = None if value is None else argument.kind.written(value)
         return arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusable(Action):
+    """The base of the actions that the cluster may reject: then nothing happens, if that may be."""
+
+    may_fail: Flag = False
 
 
 def arguments_of(action: type[Action]) -> dict[str, Argument]:

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 
 from minicluster.scenario import bounds
-from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
+from minicluster.scenario.actions.action import ADMIN_WITHIN, Action, Refusable
 from minicluster.scenario.actions.arguments import (
     Drift,
     Duration,
@@ -146,39 +146,38 @@ class Compact(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeKraftVersion(Action):
+class UpgradeKraftVersion(Refusable):
     """Raise kraft.version to 1, so that voters can change (UpdateFeatures).
 
-    Errors:  RequestRejected with the controller's reason, such as a voter whose support for it has
-             not reached the leader; NoResponse.
+    It waits until every voter has told the leader that it supports that, ``within`` at most.
+
+    Errors:  RequestRejected with the controller's reason, such as a voter that is down and has told
+             this leader nothing; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
-class AddVoter(Action):
+class AddVoter(Refusable):
     """Let controllers that only observe vote, one after the other (KIP-853; kraft.version 1).
 
     Errors:  RequestRejected with the leader's reason; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     node: Nodes
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveVoter(Action):
+class RemoveVoter(Refusable):
     """Let voters only observe from now on, one after the other.
 
     Errors:  RequestRejected with the leader's reason; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     node: Nodes
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from minicluster.errors import UserError, counted
 from minicluster.scenario import bounds
-from minicluster.scenario.actions.action import ADMIN_WITHIN, Action
+from minicluster.scenario.actions.action import ADMIN_WITHIN, Action, Refusable
 from minicluster.scenario.actions.arguments import (
     ACKS,
     Assignment,
@@ -42,25 +42,27 @@ PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
 Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
 Offset = Annotated[int, whole(0, bounds.OFFSET_MAX)]
 BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
-_PARTITIONS, _REPLICAS = 1, 3  # of a topic for which nothing else is asked
+_PARTITIONS = 1  # of a topic for which nothing else is asked
+REPLICAS_USUAL = 3  # where there are as many brokers
 _CONFIGS = {"min_isr": "min.insync.replicas", "unclean": "unclean.leader.election.enable"}
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopic(Action):
+class CreateTopic(Refusable):
     """Create a topic.
 
-    An assignment has the partitions and replicas in it, ``min_isr`` and ``unclean`` are configs.
+    Without ``replicas`` there are three of each partition, or as many as brokers where these are
+    fewer. An assignment has the partitions and replicas in it; ``min_isr`` and ``unclean`` are
+    configs.
 
     Errors:  UserError where two arguments contradict each other; RequestRejected with the
              controller's reason; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     name: Text
     _: KW_ONLY
     partitions: PartitionCount = _PARTITIONS
-    replicas: Replicas = _REPLICAS
+    replicas: Replicas | None = None
     min_isr: Replicas | None = None
     unclean: Flag | None = None
     assignment: Assignment | None = None
@@ -68,17 +70,21 @@ class CreateTopic(Action):
     within: Duration = ADMIN_WITHIN
 
     def __post_init__(self) -> None:
-        Action.__post_init__(self)
+        Refusable.__post_init__(self)
         for name, other in self._contradictions():
             value = getattr(self, name)
             raise UserError(f"create_topic: {name} is {value}, and {other}; leave one of them out")
+
+    def replicas_on(self, brokers: int) -> int:
+        """The replicas of a partition in a cluster of so many brokers."""
+        return self.replicas or max(1, min(REPLICAS_USUAL, brokers))
 
     def _contradictions(self) -> Iterator[tuple[str, str]]:
         if self.assignment:
             lists = [*self.assignment]
             if self.partitions not in (_PARTITIONS, len(lists)):
                 yield "partitions", f"assignment has {counted(len(lists), 'partition')}"
-            if any(self.replicas not in (_REPLICAS, len(replicas)) for replicas in lists):
+            if any(self.replicas not in (None, len(replicas)) for replicas in lists):
                 yield "replicas", "assignment has another number of them"
         for name, key in _CONFIGS.items():
             value, config = getattr(self, name), (self.configs or {}).get(key)
@@ -87,40 +93,37 @@ class CreateTopic(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopic(Action):
+class DeleteTopic(Refusable):
     """Delete a topic, or several by one request.
 
     Errors:  RequestRejected with the controller's reason for the first that it rejects; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     name: TopicNames
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
-class RecreateTopic(Action):
+class RecreateTopic(Refusable):
     """Delete a topic and create it with the same replicas and configs, under a new id.
 
     Errors:  UserError if there is no such topic; RequestRejected; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     name: TopicName
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions(Action):
+class AddPartitions(Refusable):
     """Raise the number of a topic's partitions to a total (CreatePartitions).
 
     Arguments:  assignment: the replicas of each new partition, the preferred leader first.
     Errors:  RequestRejected, also for a total that is not more than there are; NoResponse.
     """
 
-    refusable: ClassVar[bool] = True
     name: TopicName
     total: PartitionCount
     _: KW_ONLY
@@ -129,7 +132,7 @@ class AddPartitions(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Reassign(Action):
+class Reassign(Refusable):
     """Move partitions to other replicas, the preferred leader first; null cancels a move.
 
     The response comes when the move has begun; ``Partition.is_reassigning`` holds while it lasts.
@@ -138,7 +141,6 @@ class Reassign(Action):
     Source:  KIP-455.
     """
 
-    refusable: ClassVar[bool] = True
     partitions: Partitions
     replicas: Nodes | None
     _: KW_ONLY
@@ -146,10 +148,9 @@ class Reassign(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class SetConfig(Action):
+class SetConfig(Refusable):
     """Set a config of a topic, of brokers or, with neither, of the cluster; null removes it."""
 
-    refusable: ClassVar[bool] = True
     key: Text
     value: Value | None
     _: KW_ONLY
@@ -159,13 +160,12 @@ class SetConfig(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Elect(Action):
+class Elect(Refusable):
     """Elect leaders (ElectLeaders).
 
     Arguments:  -> the error of each partition, by its name.
     """
 
-    refusable: ClassVar[bool] = True
     partitions: Partitions
     election_type: ElectionType = "PREFERRED"
     _: KW_ONLY
@@ -173,7 +173,7 @@ class Elect(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRecords(Action):
+class DeleteRecords(Refusable):
     """Delete the first records of partitions (DeleteRecords): those below an offset, or all.
 
     Arguments:  before: an offset at or below the high watermark, which is what none names. -> the
@@ -182,7 +182,6 @@ class DeleteRecords(Action):
     Source:  KIP-107.
     """
 
-    refusable: ClassVar[bool] = True
     partitions: Partitions
     before: Offset | None = None
     _: KW_ONLY
@@ -190,10 +189,9 @@ class DeleteRecords(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Unregister(Action):
+class Unregister(Refusable):
     """Remove the registration of brokers that are down (UnregisterBroker)."""
 
-    refusable: ClassVar[bool] = True
     broker: Nodes
     _: KW_ONLY
     within: Duration = ADMIN_WITHIN
