@@ -44,6 +44,10 @@ class WaitTimeout(MiniclusterError, AssertionError):
     """A condition did not hold within its limit of virtual or real time."""
 
 
+class NeverFired(MiniclusterError, AssertionError):
+    """An answer that had to act (``must_fire``) has met no request by the end of the run."""
+
+
 def printable(text: str) -> str:
     """A text in one line; characters that would steer a terminal are shown as their escapes."""
     if text.isprintable():
@@ -69,4 +73,8 @@ def instead(word: object, known: Iterable[str], otherwise: str | None = None) ->
     near = get_close_matches(str(word), names, 1, 0.75)
     if near:
         return f"did you mean {near[0]}?"
-    return f"known: {', '.join(names)}" if otherwise is None else otherwise
+    if otherwise is not None:
+        return otherwise
+    first = [name for place, name in enumerate(names) if len(", ".join(names[:place])) < 200]
+    more = "" if len(first) == len(names) else f", … ({len(names)} in all)"
+    return f"known: {', '.join(first)}{more}"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from minicluster.actors.answers.answer import Answer
 from minicluster.actors.answers.interception import Interception
 from minicluster.actors.cluster.client import Client, Load
 from minicluster.actors.cluster.layout import (
@@ -55,7 +56,7 @@ from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.configs.views import given_values
-from minicluster.errors import UserError
+from minicluster.errors import NeverFired, UserError
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
@@ -274,6 +275,7 @@ class Cluster:
         self.paused_clients: dict[int, list[Condition]] = {}
         self.programs: Programs | None = None  # from the first one on
         self.performed: list[dict[str, Any]] = []  # the steps so far, for run.json
+        self.must_fire: list[tuple[str, Answer]] = []  # answers that have to act, by their text
         self.interceptions: list[Interception] = []  # so far, for run.json
         self.loads: list[Load | TransactionLoad] = []
         self.groups: list[ConsumerGroup] = []
@@ -396,6 +398,15 @@ class Cluster:
         self.check_started(task)
         if self.rt.is_closed:
             raise UserError(f"{task}: the cluster has been stopped; start another one")
+
+    def check_fired(self) -> None:
+        """Look whether every answer that had to act has met a request.
+
+        Errors:  NeverFired for the first that has not.
+        """
+        for text, answer in self.must_fire:
+            if not answer.hits:
+                raise NeverFired(f"{text}: no such request came, and it must fire")
 
     def check_started(self, task: str) -> None:
         """Reject what needs a cluster that has been started.

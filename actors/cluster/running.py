@@ -121,8 +121,8 @@ class RunningCluster(ClusterRoles):
         """Stop everything.
 
         Errors:  ActorCrashed if an actor crashed and no wait has raised it; LeakedThread;
-                 InvariantViolated for what clients received. What the recorder and the live checks
-                 failed to see is a warning.
+                 InvariantViolated for what clients received; NeverFired for an answer that had to
+                 act. What the recorder and the live checks failed to see is a warning.
         """
         crashes = list(self.rt.crashes)
         self.rt.close()
@@ -130,6 +130,7 @@ class RunningCluster(ClusterRoles):
             self.rt.check()
         self.check_clients(at_rest=True)
         warn_of(self.recorder.problems)
+        self.check_fired()
 
     def check_clients(self, *, at_rest: bool = False) -> None:
         """Judge what clients sent and received in the whole run up to now.

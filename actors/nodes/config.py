@@ -16,6 +16,7 @@ from minicluster.configs.definitions import broker_configs
 from minicluster.configs.dynamic_broker import check_cordoned
 from minicluster.configs.effective import BrokerLevels
 from minicluster.configs.views import broker_config, older_config, viewed_configs
+from minicluster.configs.without_effect import reason_without_effect
 from minicluster.durations import LONGEST_MS, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.log.format.compression import Codec
@@ -60,18 +61,18 @@ IMBALANCE_CHECK = "leader.imbalance.check.interval.seconds"
 OFFSETS_CODEC = "offsets.topic.compression.codec"  # by number, which Kafka's table does not check
 # Static broker configs that a dynamic config or a topic's may override.
 STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
-# Configs that the cluster itself sets for each node.
-OWN = frozenset(
-    {
-        "advertised.listeners",
-        "broker.id",
-        "controller.listener.names",
-        "controller.quorum.voters",
-        "listeners",
-        "node.id",
-        "process.roles",
-    }
-)
+_BY_IDS = "broker_ids=[…] and controller_ids=[…] number the nodes"
+_BY_LISTENERS = "listeners=True gives each node a port, ListenAddress(…) one that you name"
+# Configs that the cluster itself sets for each node, and the arguments that decide them.
+OWN: Mapping[str, str] = {
+    "advertised.listeners": _BY_LISTENERS,
+    "broker.id": _BY_IDS,
+    "controller.listener.names": _BY_LISTENERS,
+    "controller.quorum.voters": "controllers=3, controller_ids=[…] or quorum=… names them",
+    "listeners": _BY_LISTENERS,
+    "node.id": _BY_IDS,
+    "process.roles": "a node in both broker_ids=[…] and controller_ids=[…] has both roles",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +147,14 @@ class ClusterConfig:
                 values["metadata_log_dir"] = str(value).strip()
             elif name in SWITCHES:
                 values[SWITCHES[name]] = _switch(name, value)
-            elif name in broker_configs() and name not in OWN:
+            elif name in OWN:
+                raise UserError(f"config: {name} is not set as a config: {OWN[name]}")
+            elif name in broker_configs():
                 static[name] = _static(name, value)
-            else:
-                names = [*DURATIONS, *COUNTS, *SWITCHES, *STATIC, LOG_DIRS, METADATA_LOG_DIR]
-                raise UserError(
-                    f"config: {name!r} is not known here; {instead(name, sorted(names))}"
-                )
+            elif reason_without_effect(name) is None:
+                names = [*DURATIONS, *COUNTS, *SWITCHES, *broker_configs().keys]
+                hint = instead(name, names, "minicluster list configs shows all")
+                raise UserError(f"config: {name!r} is not known here; {hint}")
         new = replace(self, static=static, **values)
         if new.metadata_log_dir is not None and new.metadata_log_dir not in new.log_dirs:
             raise UserError(
@@ -245,15 +247,20 @@ THREADED = ClusterConfig(
 def _static(name: str, value: Any) -> str:
     """The text of a config in a broker's properties file."""
     text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    key = broker_configs().keys[name]
     try:
-        broker_configs().keys[name].parse(text)
+        if name.endswith(".ms") and text[-1:].isalpha():
+            text = str(parse_duration_ms(text, what=f"config: {name}"))
+        key.parse(text)
         if name == OFFSETS_CODEC and int(text) not in tuple(Codec):
             codecs = ", ".join(f"{codec} ({codec.name.lower()})" for codec in Codec)
             raise UserError(f"config: {name}: {text} is none of {codecs}")
     except InvalidConfig as error:
-        if not name.endswith(".ms"):
+        if key.limits is None:
             raise UserError(f"config: {error}") from None
-        return str(_with_unit(text, f"config: {name}"))
+        low, high = key.limits
+        number = f"{shown(value)} is not a whole number from {low} to {high}"
+        raise UserError(f"config: {name}: {number}") from None
     return text
 
 
@@ -280,7 +287,9 @@ def _count(name: str, value: Any) -> int:
     text = value.strip() if isinstance(value, str) else ""
     if text.isdecimal() and text.isascii() and len(text) <= DIGITS_MAX:
         value = int(text)
-    return whole_number(value, what, 0, COUNTS_MAX.get(name, 2**31 - 1))
+    key = broker_configs().keys.get(name)
+    low, _ = (key and key.limits) or (0, 0)
+    return whole_number(value, what, max(0, low), COUNTS_MAX.get(name, 2**31 - 1))
 
 
 def _directories(value: Any) -> tuple[str, ...]:

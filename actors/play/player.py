@@ -26,7 +26,7 @@ from minicluster.actors.recording.run_place import (
     holds_another,
 )
 from minicluster.actors.runtime.runtime import ActorCrashed
-from minicluster.errors import WaitTimeout
+from minicluster.errors import NeverFired, WaitTimeout
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -159,7 +159,16 @@ def play_once(
         raise PlayStopped(f"at {cluster.now_ms / 1000:.1f}s, {player.doing}") from None
     finally:
         cluster.rt.close()
-    return cluster, failure or unseen(cluster)
+    return cluster, failure or _never_fired(cluster) or unseen(cluster)
+
+
+def _never_fired(cluster: RunningCluster) -> ScenarioFailure | None:
+    """The failure of a run in which an answer had to act and has met no request."""
+    try:
+        cluster.check_fired()
+    except NeverFired as error:
+        return ScenarioFailure("expect", str(error))
+    return None
 
 
 def _violated(cluster: RunningCluster, violation: InvariantViolated) -> ScenarioFailure:

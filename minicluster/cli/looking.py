@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from minicluster.cli.options import path_type
+from minicluster.cli.scenarios import fault_rows
 from minicluster.cli.terminal import print_line, print_lines
 from minicluster.errors import UserError, instead, printable
 
@@ -55,14 +56,14 @@ def _place(text: str) -> tuple[str, int]:
 
 
 @click.command("explain")
-@click.argument("rule_ids", nargs=-1, required=True, metavar="RULE...")
+@click.argument("ids", nargs=-1, required=True, metavar="RULE|FAULT...")
 @click.option("--log", "with_logs", is_flag=True, help="Show the log and trace of each example.")
 @click.option("--rules-from", type=path_type, help="A Python file with rules of your own.")
-def explain(rule_ids: tuple[str, ...], with_logs: bool, rules_from: Path | None) -> int:
-    """Explain rules: what each promises, its source, and its examples.
+def explain(ids: tuple[str, ...], with_logs: bool, rules_from: Path | None) -> int:
+    """Explain rules, with source and examples, and planted faults: what goes wrong.
 
-    Some of them break the rule, the others are near misses that keep it; all are judged by the test
-    suite.
+    Some of the examples break the rule, the others are near misses that keep it; all are judged by
+    the test suite.
     """
     from minicluster.verify.own_rules import load_rules
     from minicluster.verify.rules.every import BY_ID
@@ -74,13 +75,18 @@ def explain(rule_ids: tuple[str, ...], with_logs: bool, rules_from: Path | None)
         own = load_rules(rules_from)
         known = known | {rule.id: rule for rule in own.rules}
         examples += own.examples
-    for rule_id in rule_ids:
-        if rule_id.upper() not in known:
-            raise UserError(f"unknown rule {rule_id!r}; {instead(rule_id.upper(), known)}")
-    for number, rule_id in enumerate(rule_ids):
+    faults = {str(zoo_id): str(text) for zoo_id, text in fault_rows()}
+    for one in ids:
+        if one.upper() not in (known | faults):
+            hint = instead(one.upper(), (*known, *faults), "minicluster list has rules and faults")
+            raise UserError(f"unknown rule or fault {one!r}; {hint}")
+    for number, one in enumerate(map(str.upper, ids)):
         if number:
             print_line("")
-        rule = known[rule_id.upper()]
+        if one not in known:
+            _explain_fault(one, faults[one])
+            continue
+        rule = known[one]
         _explain(rule)
         _show_examples(examples_of(rule, examples), with_logs)
     return 0
@@ -95,6 +101,14 @@ def _explain(rule: Rule) -> None:
     tables = f" ({', '.join(rule.tables)})" if rule.tables else ""
     live = "; also while a cluster runs" if is_judged_live(rule) else ""
     print_line(f"  judged by: {rule.evidence}{tables}{live}")
+
+
+def _explain_fault(zoo_id: str, text: str) -> None:
+    from minicluster.faults import Faults
+
+    live = f", mutate, chaos --fault {zoo_id}" if zoo_id in Faults.switches() else ""
+    print_line(f"{zoo_id}  {text}")
+    print_line(f"  planted by: faults: [{zoo_id}] in a scenario{live}")
 
 
 def _show_examples(examples: Sequence[Example[Any]], with_logs: bool) -> None:

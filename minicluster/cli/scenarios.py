@@ -135,7 +135,8 @@ def _rules() -> list[Row]:
     return [(rule.id, str(rule.evidence), rule.title) for rule in RULES]
 
 
-def _faults() -> list[Row]:
+def fault_rows() -> list[Row]:
+    """Every planted fault with its text."""
     from minicluster.faults import Faults
     from minicluster.rules import Rules
 
@@ -163,7 +164,7 @@ _LISTS: dict[str, tuple[Row, Callable[[], Sequence[Row]]]] = {
     "actions": (("action", "text", "arguments"), _actions),
     "selectors": (("selector", "meaning"), _selectors),
     "rules": (("rule", "evidence", "title"), _rules),
-    "faults": (("fault", "text"), _faults),
+    "faults": (("fault", "text"), fault_rows),
     "configs": (("config", "of", "type", "default", "here"), _configs),
 }
 

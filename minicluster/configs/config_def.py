@@ -100,6 +100,19 @@ class ConfigKey:
         """Its value is shown to nobody."""
         return self.type_ == "PASSWORD"
 
+    @property
+    def limits(self) -> tuple[int, int] | None:
+        """The least and the greatest whole number that it takes, None for another type."""
+        if self.type_ not in _RANGES:
+            return None
+        of_type = _RANGES[self.type_]
+        validator = self.validator or {}
+        low, high = validator.get("min"), validator.get("max")
+        return (
+            of_type[0] if low is None else max(of_type[0], low),
+            of_type[-1] if high is None else min(of_type[-1], high),
+        )
+
     def parse(self, text: str | None) -> Value:
         """The value of a text, validated; what a list has twice is in it once.
 

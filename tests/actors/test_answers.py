@@ -13,13 +13,15 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.views import Partition
+from minicluster.actors.play.player import play
 from minicluster.actors.play.replay import replay_run
 from minicluster.clients.produce import produce_request
-from minicluster.errors import UserError
+from minicluster.errors import NeverFired, UserError
 from minicluster.log.batch import Record
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import format_uuid
+from minicluster.scenario import parse_scenario
 from tests.verify.in_process import verified
 
 CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
@@ -437,3 +439,21 @@ def test_the_same_seed_gives_the_same_answers() -> None:
             return cluster.trace_hash
 
     assert trace() == trace()
+
+
+def test_an_answer_that_must_fire_fails_the_run_that_never_needed_it(tmp_path: Path) -> None:
+    needed = "api: Produce, error: NOT_LEADER_OR_FOLLOWER, must_fire: true"
+    with MiniCluster(brokers=1, controllers=1) as cluster:
+        cluster.create_topic("orders")
+        cluster.respond("Produce", "NOT_LEADER_OR_FOLLOWER", must_fire=True)
+        cluster.produce("orders")
+    with (
+        pytest.raises(NeverFired, match="respond: Fetch NOT_LEADER_OR_FOLLOWER"),
+        MiniCluster(brokers=1, controllers=1) as cluster,
+    ):
+        cluster.respond("Fetch", "NOT_LEADER_OR_FOLLOWER", must_fire=True)
+    for more, kind in (("", "expect"), ("\n  - {do: produce, topic: orders}", None)):
+        steps = f"  - {{do: create_topic, name: orders}}\n  - {{do: respond, {needed}}}{more}\n"
+        text = f"name: needed\ncluster: {{brokers: 1, controllers: 1}}\nsteps:\n{steps}"
+        failure = play(parse_scenario(text), runs=tmp_path).failure
+        assert (failure.kind if failure else None) == kind

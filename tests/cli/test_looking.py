@@ -120,7 +120,15 @@ def test_each_rule_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_rule_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "A33"]) == 64
-    assert capsys.readouterr().err == "minicluster: unknown rule 'A33'; did you mean A3?\n"
+    text = "minicluster: unknown rule or fault 'A33'; did you mean A3?\n"
+    assert capsys.readouterr().err == text
+
+
+def test_a_fault_is_explained_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "z01", "Z07"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Z01  the controller accepts fenced")
+    assert "planted by: faults: [Z01] in a scenario, mutate, chaos --fault Z01\n\nZ07  " in text
 
 
 @pytest.mark.parametrize(

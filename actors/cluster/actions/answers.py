@@ -140,6 +140,8 @@ def _give(cluster: ClusterRoles, do: Declared, answer: Answer, description: str)
     when = f" {do.when} it takes effect" if hasattr(do, "when") else ""
     detail = f"{apis} {description}{when}"
     cluster.note(answer.action, _targets(cluster, answer), "start", detail)
+    if do.must_fire:
+        cluster.must_fire.append((f"{answer.action}: {detail}", answer))
     if do.lasting is not None:
         cluster.rt.schedule(cluster.now_ms + ms(do.lasting), lift, None)
     return answer

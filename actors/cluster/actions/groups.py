@@ -77,9 +77,8 @@ def _described(cluster: ClusterRoles, group: str) -> Group | None:
     """The group, as its coordinator describes it; None while no coordinator does."""
     task = f"describe group {group}"
     try:
-        found = send(cluster, task, m.FindCoordinatorRequest(
-            key=group, key_type=_GROUP, coordinator_keys=(group,)
-        ), LOOK_WITHIN)  # fmt: skip
+        wanted = m.FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=(group,))
+        found = send(cluster, task, wanted, LOOK_WITHIN)
         [coordinator] = found.coordinators
         if coordinator.error_code != ErrorCode.NONE:
             return None

@@ -10,6 +10,7 @@ from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     ClientId,
     Duration,
+    Flag,
     Nodes,
     Partitions,
     TopicId,
@@ -23,7 +24,10 @@ Times = Annotated[int, whole(1, bounds.RECORDS_MAX)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfClients(Action):
-    """The base of the actions on requests of clients: each argument leaves some of them alone."""
+    """The base of the actions on requests of clients: each argument leaves some of them alone.
+
+    Arguments: must_fire: the run fails if none of them has come by its end.
+    """
 
     times: Times | None = None
     client: ClientId | None = None
@@ -33,3 +37,4 @@ class OfClients(Action):
     partitions: Partitions | None = None
     versions: Versions | None = None
     lasting: Duration | None = None
+    must_fire: Flag = False

@@ -100,9 +100,12 @@ class Delay(OfClients):
             raise UserError("delay: a link has src and dst; responses to clients have neither")
         if self.src is None and self.api is None:
             raise UserError("delay: name src and dst, or the api of clients' requests")
-        narrow = ("times", "client", "node", "topic", "topic_id", "partitions", "versions")
+        narrow = (
+            *("times", "client", "node", "topic", "topic_id", "partitions", "versions"),
+            "must_fire",
+        )
         for name in narrow if self.src is not None else ():
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False):
                 raise UserError(f"delay: {name} is of responses to clients, without src and dst")
 
 
