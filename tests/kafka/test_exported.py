@@ -58,7 +58,7 @@ class Story:
             assert all(outcome.ok for outcome in [*before, *after])
             self.image: MetadataImage = cluster.image
             read = cluster.consume(orders, group="all", count=45, isolation="read_committed")
-            self.values = sorted(record.value for record in read)
+            self.values = sorted((record.value or b"").decode() for record in read)
             self.committed = committed_here(cluster, "g")
             self.exported: Exported = cluster.export(self.kafka, port=free_ports(6))
 
