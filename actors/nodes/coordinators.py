@@ -25,7 +25,7 @@ from minicluster.coordinator.write_txn_markers import handle_write_txn_markers
 from minicluster.effects import Effect
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 
 
 class Coordinators:

@@ -51,7 +51,7 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
+from minicluster.replica.broker_context import NO_BROKER_EPOCH
 from minicluster.rules import FailedReplicas
 from minicluster.zookeeper.broker.administration.admin_requests import (
     ADMIN_REQUESTS,

@@ -19,8 +19,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.replica.producers.markers import EndTransactionMarker
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.append_records import AppendStatus, append_markers
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Response = WriteTxnMarkersResponse
 _NOT_READY = frozenset(

@@ -39,7 +39,7 @@ from minicluster.replica.producers.verification import (
     TransactionToVerify,
     VerificationGuard,
 )
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 
 VERIFICATION_TIMER = "add-partitions-to-txn"
 VERIFICATION = "transaction.partition.verification.enable"

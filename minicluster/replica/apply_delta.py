@@ -27,7 +27,7 @@ from minicluster.replica.log_directories import resume_move
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition.leadership import make_follower, make_leader, stop_replica
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.trace import row
 
 

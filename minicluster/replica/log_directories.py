@@ -30,7 +30,7 @@ from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.effects import DirectoryFailed
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition.partition import FutureReplica, Partition
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.rules import FailedReplicas
 
 ALTER_LOG_DIRS_TIMER = "alter-log-dirs"

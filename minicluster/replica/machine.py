@@ -34,6 +34,7 @@ from minicluster.replica.add_partitions_to_txn import (
     TransactionVerifier,
 )
 from minicluster.replica.apply_delta import apply_delta, remove_strays
+from minicluster.replica.broker_context import BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.effects import BrokerHalted
 from minicluster.replica.fetching.fetcher import Fetcher
@@ -52,6 +53,7 @@ from minicluster.replica.partition.isr import (
     run_isr_task,
 )
 from minicluster.replica.partition.partition import Partition, trace
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.delete_records import handle_delete_records
 from minicluster.replica.requests.describe_producers import handle_describe_producers
 from minicluster.replica.requests.fetch import handle_fetch
@@ -64,8 +66,6 @@ from minicluster.replica.requests.log_dirs import (
     handle_describe_log_dirs,
 )
 from minicluster.replica.requests.produce import handle_produce
-from minicluster.replica.state.broker_context import BrokerView
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
 

@@ -34,9 +34,9 @@ from minicluster.replica.partition.partition import (
 from minicluster.replica.partition.reads import FetchIsolation, LogReadInfo
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.producers.states import AppendCheck
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests import read_from_log
 from minicluster.replica.requests.read_from_log import FetchParams
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Original = Callable[..., Any]
 

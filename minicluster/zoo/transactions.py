@@ -19,8 +19,8 @@ from minicluster.replica.partition.reads import FetchIsolation, LogReadInfo
 from minicluster.replica.producers.markers import EndTransactionMarker
 from minicluster.replica.producers.states import AppendCheck, BatchMetadata
 from minicluster.replica.producers.verification import Errors, TopicPartition
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests import append_records, produce
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 Original = Callable[..., Any]
 

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
-from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.state.broker_context import (
+from minicluster.replica.broker_context import (
     AlterPartitionItem,
     AlterPartitionResult,
     BrokerContext,
     BrokerView,
 )
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.to_controller.alter_partition_manager import TIMER, AlterPartitionManager
 from minicluster.rules import Rules
 

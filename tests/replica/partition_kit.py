@@ -20,6 +20,13 @@ from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import RECOVERED, PartitionRegistration
 from minicluster.protocol import ErrorCode
+from minicluster.replica.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+    OnAlterPartition,
+)
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.isr import run_isr_task
@@ -29,13 +36,6 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo, fetch_records
 from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
-from minicluster.replica.state.broker_context import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-    BrokerContext,
-    BrokerView,
-    OnAlterPartition,
-)
 from minicluster.rules import Rules
 
 LEADER = 101

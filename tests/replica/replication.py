@@ -19,6 +19,12 @@ from minicluster.faults import Faults
 from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.partition import NO_LEADER, PartitionRegistration
 from minicluster.protocol import ErrorCode
+from minicluster.replica.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+)
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.follower_log import append_records_to_follower, truncate
@@ -32,12 +38,6 @@ from minicluster.replica.partition.leader_log import (
 from minicluster.replica.partition.leadership import make_follower, make_leader
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import fetch_records
-from minicluster.replica.state.broker_context import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-    BrokerContext,
-    BrokerView,
-)
 from minicluster.rules import Rules
 from tests.replica.partition_kit import Broker, HeldBack, registration
 

@@ -12,7 +12,7 @@ from minicluster.effects import Send
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ZERO_UUID, ErrorCode, decode, encode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
+from minicluster.replica.broker_context import AlterPartitionItem, AlterPartitionResult
 from minicluster.rules import Rules
 from tests.replica.manager_kit import NOW_MS, ManagerKit
 

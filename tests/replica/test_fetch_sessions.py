@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
-from minicluster.replica.sessions.fetch_session import (
+from minicluster.replica.fetching.fetch_session import (
     EVICTION_MS,
     SHARDS,
     CachedPartition,

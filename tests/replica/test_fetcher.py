@@ -18,11 +18,11 @@ from minicluster.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from minicluster.replica.broker_context import BrokerContext, BrokerView
 from minicluster.replica.config import FetcherConfig, ReplicaManagerConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.rules import Rules
 
 ORDERS, BILLS = uuid.UUID(int=0xA), uuid.UUID(int=0xB)

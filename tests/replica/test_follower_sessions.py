@@ -10,9 +10,9 @@ import pytest
 from minicluster.log import Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, FetchResponse
+from minicluster.replica.broker_context import BrokerView
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.partition.partition import Partition
-from minicluster.replica.state.broker_context import BrokerView
 from minicluster.rules import Rules
 from tests.replica.test_fetcher import (
     BILLS,

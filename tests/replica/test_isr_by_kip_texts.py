@@ -12,8 +12,8 @@ from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
+from minicluster.replica.broker_context import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.partition.partition import CommittedPartitionState, PendingExpandIsr
-from minicluster.replica.state.broker_context import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.to_controller.alter_partition_manager import alter_partition_results
 from minicluster.rules import IsrChanges, Rules
 from tests.replica.manager_kit import ManagerKit

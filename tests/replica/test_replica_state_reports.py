@@ -13,9 +13,9 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
+from minicluster.replica.broker_context import BrokerContext, BrokerView
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.replica.to_controller.replica_state_reports import (
     GATHER_MS,
     TIMER,

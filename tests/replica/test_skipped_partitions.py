@@ -9,7 +9,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
-from minicluster.replica.sessions import skipped
+from minicluster.replica.fetching import skipped
 from minicluster.scenario.nemesis.generating import generate
 
 

@@ -13,13 +13,13 @@ from typing import Any
 from minicluster.effects import Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from minicluster.replica.config import ReplicaManagerConfig
-from minicluster.replica.state.broker_context import (
+from minicluster.replica.broker_context import (
     AlterPartitionItem,
     AlterPartitionResult,
     BrokerContext,
     BrokerView,
 )
+from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.to_controller.alter_partition_manager import TIMER, AlterPartitionManager
 from minicluster.rules import Rules
 from tests.replica.manager_kit import Outbox

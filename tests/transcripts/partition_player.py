@@ -16,6 +16,13 @@ from minicluster.log import Log, Record, RecordBatch
 from minicluster.metadata.image.directory_id import MIGRATING
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING, PartitionRegistration
 from minicluster.protocol import ErrorCode, parse_uuid
+from minicluster.replica.broker_context import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    BrokerContext,
+    BrokerView,
+    OnAlterPartition,
+)
 from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, UnexpectedAppendOffset
 from minicluster.replica.partition.follower_log import (
@@ -40,13 +47,6 @@ from minicluster.replica.partition.reads import (
     list_offsets,
 )
 from minicluster.replica.requests.purgatory import DelayedOperation, DelayedOperations, Key
-from minicluster.replica.state.broker_context import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-    BrokerContext,
-    BrokerView,
-    OnAlterPartition,
-)
 from minicluster.rules import Rules
 from tests.replica.partition_kit import is_at_min_isr, is_under_replicated
 from tests.transcripts.report import NotBuilt

@@ -36,8 +36,8 @@ from minicluster.replica.producers.verification import (
     TransactionSupportedOperation,
     TransactionToVerify,
 )
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 _GENERIC_ERROR_FROM = 4  # of TxnOffsetCommit
 

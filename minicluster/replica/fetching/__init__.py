@@ -1,1 +1,1 @@
-"""The follower's side of replication."""
+"""Fetching from leaders, and the fetch sessions on both sides (KIP-227)."""

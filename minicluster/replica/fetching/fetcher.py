@@ -45,6 +45,7 @@ from minicluster.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from minicluster.planting import Plantable, step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest
+from minicluster.replica.broker_context import BrokerContext
 from minicluster.replica.config import FetcherConfig
 from minicluster.replica.effects import FetchFailed
 from minicluster.replica.fetching import leader_endpoint as endpoint
@@ -63,7 +64,6 @@ from minicluster.replica.partition.follower_log import (
 )
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import BrokerContext
 
 _LOOKUPS = (Phase.TRUNCATING, Phase.LATEST_OFFSET, Phase.EARLIEST_OFFSET)  # in this order
 # The next request opens another session at once; all else backs off.

@@ -19,15 +19,15 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.messages.fetch import replica_state
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.config import FetcherConfig
-from minicluster.replica.partition.partition import Partition
-from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.sessions.fetch_session import (
+from minicluster.replica.fetching.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     INVALID_SESSION_ID,
     next_epoch,
 )
+from minicluster.replica.partition.partition import Partition
+from minicluster.replica.partition.reads import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from minicluster.replica.requests.purgatory import Key
 
 # The requests of a fetcher to its leader, and their responses by partition.
 #

@@ -53,6 +53,11 @@ from functools import partial
 from minicluster.metadata.image.partition import RECOVERED, RECOVERING
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
+from minicluster.replica.broker_context import (
+    NO_BROKER_EPOCH,
+    AlterPartitionItem,
+    AlterPartitionResult,
+)
 from minicluster.replica.effects import AlterPartitionFailed
 from minicluster.replica.partition.high_watermark import maybe_increment_leader_hw
 from minicluster.replica.partition.partition import (
@@ -65,11 +70,6 @@ from minicluster.replica.partition.partition import (
     trace,
 )
 from minicluster.replica.partition.replica_state import ReplicaState
-from minicluster.replica.state.broker_context import (
-    NO_BROKER_EPOCH,
-    AlterPartitionItem,
-    AlterPartitionResult,
-)
 from minicluster.rules import UncleanRecovery
 
 # The leader reverts to the last committed ISR. The replica is not eligible for now, or the item was

@@ -29,18 +29,18 @@ from minicluster.metadata.image.directory_id import UNASSIGNED
 from minicluster.metadata.image.partition import RECOVERED
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.uuids import format_uuid
+from minicluster.replica.broker_context import AlterPartitionItem, BrokerContext
 from minicluster.replica.config import DEFAULT_LOG_CONFIG, MIN_INSYNC_REPLICAS, LogConfig
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_manager import log_name
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import AlterPartitionItem, BrokerContext
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
 
 if TYPE_CHECKING:
-    from minicluster.replica.sessions.skipped import SkippedPartition
+    from minicluster.replica.fetching.skipped import SkippedPartition
 
 # --- states of the ISR: the head of ``isr`` has their table ------------------------------------
 

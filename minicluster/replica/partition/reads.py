@@ -23,11 +23,11 @@ from minicluster.log import Records
 from minicluster.log.indexes import AbortedTransaction
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
+from minicluster.replica.broker_context import NO_BROKER_EPOCH
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.isr import maybe_expand_isr
 from minicluster.replica.partition.partition import Partition, trace
-from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.markers import EndTransactionMarker, marker_batch
 from minicluster.replica.producers.states import AppendCheck, AppendOrigin
 from minicluster.replica.producers.verification import VerificationGuard
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 _WITHOUT_LOG_START = frozenset(
     {

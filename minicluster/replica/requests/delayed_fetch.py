@@ -9,6 +9,8 @@ from bisect import insort
 from collections.abc import Callable
 from typing import Any
 
+from minicluster.replica.fetching.fetch_session import CachedPartition, FetchSession, PartitionKey
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import DelayedOperation
 from minicluster.replica.requests.read_from_log import (
     FetchedPartition,
@@ -18,8 +20,6 @@ from minicluster.replica.requests.read_from_log import (
     is_held_back,
     read_from_log,
 )
-from minicluster.replica.sessions.fetch_session import CachedPartition, FetchSession, PartitionKey
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 OnRead = Callable[[dict[PartitionKey, Any], int], None]
 

@@ -16,8 +16,8 @@ from minicluster.protocol.topics import INTERNAL_TOPICS
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark
 from minicluster.replica.partition.leader_log import delete_records_on_leader
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import DelayedOperation, Key
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from minicluster.protocol.messages import DescribeProducersResponse
 from minicluster.protocol.topics import invalid_name_reason
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.producers.states import ProducerStateEntry
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 
 NO_TRANSACTION = -1  # as the start of one
 

@@ -30,6 +30,15 @@ from typing import Any
 from minicluster.protocol import ErrorCode, encode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import FetchResponse
+from minicluster.replica.broker_context import NO_BROKER_EPOCH
+from minicluster.replica.fetching.fetch_session import (
+    FetchContext,
+    PartitionKey,
+    new_context,
+    partitions_of,
+)
+from minicluster.replica.fetching.skipped import skip_unchanged
+from minicluster.replica.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 from minicluster.replica.requests.delayed_fetch import DelayedFetch
 from minicluster.replica.requests.read_from_log import (
     NO_RECORDS,
@@ -37,15 +46,6 @@ from minicluster.replica.requests.read_from_log import (
     FetchParams,
     read_from_log,
 )
-from minicluster.replica.sessions.fetch_session import (
-    FetchContext,
-    PartitionKey,
-    new_context,
-    partitions_of,
-)
-from minicluster.replica.sessions.skipped import skip_unchanged
-from minicluster.replica.state.broker_context import NO_BROKER_EPOCH
-from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15

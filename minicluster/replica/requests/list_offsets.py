@@ -23,8 +23,8 @@ from minicluster.replica.partition.reads import (
     last_offset_for_leader_epoch,
     list_offsets,
 )
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.fetch import CONSUMER, ISOLATION_LEVELS, READ_COMMITTED
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 # ListOffsets: the offsets of timestamps.
 #

@@ -18,7 +18,7 @@ from minicluster.protocol.messages import AlterReplicaLogDirsResponse, DescribeL
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.log_directories import begin_move, cancel_move
 from minicluster.replica.log_manager import VOLUME_BYTES, StoredLog, log_name, size_on_disk
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 
 # DescribeLogDirs (35): the logs in each log directory of this broker (KIP-113).
 #

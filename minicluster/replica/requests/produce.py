@@ -48,8 +48,8 @@ from minicluster.replica.producers.verification import (
     TransactionSupportedOperation,
     TransactionToVerify,
 )
+from minicluster.replica.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 from minicluster.replica.requests.append_records import AppendStatus, append_records
-from minicluster.replica.state.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 
 _MAGIC_AT = 16
 _MAGIC = 2

@@ -21,10 +21,10 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.fetching.fetch_session import CachedPartition, PartitionKey
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.reads import LogReadInfo, consumer_fetch_records, fetch_records
-from minicluster.replica.sessions.fetch_session import CachedPartition, PartitionKey
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 
 _FUTURE_REPLICA = -3
 _CURRENT_LEADER_FROM = 16

@@ -33,7 +33,7 @@ from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.replica.state.broker_context import (
+from minicluster.replica.broker_context import (
     AlterPartitionItem,
     AlterPartitionResult,
     BrokerContext,

@@ -17,7 +17,7 @@ from minicluster.channel.backoff import ExponentialBackoff
 from minicluster.channel.controller_channel import ControllerChannel
 from minicluster.effects import Effect, SetTimer
 from minicluster.protocol import ErrorCode
-from minicluster.replica.state.broker_context import BrokerContext
+from minicluster.replica.broker_context import BrokerContext
 
 BACKOFF_FIRST_MS = 100
 BACKOFF_MAX_MS = 10_000

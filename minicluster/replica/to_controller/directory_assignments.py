@@ -21,8 +21,8 @@ from typing import Any
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AssignReplicasToDirsRequest
+from minicluster.replica.broker_context import BrokerContext
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.replica.to_controller.controller_client import BACKOFF_FIRST_MS, BackOffClient
 
 MOST_PER_REQUEST = 2_250

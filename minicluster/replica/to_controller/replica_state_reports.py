@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.protocol.messages.kip_texts.kip_589 import EVENT_OFFLINE, AlterReplicaStateRequest
+from minicluster.replica.broker_context import BrokerContext
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.state.broker_context import BrokerContext
 from minicluster.replica.to_controller.controller_client import BackOffClient
 
 GATHER_MS = 100

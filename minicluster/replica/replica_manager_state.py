@@ -33,16 +33,16 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+from minicluster.replica.broker_context import BrokerContext, BrokerView
 from minicluster.replica.config import LogConfig, ReplicaManagerConfig
 from minicluster.replica.errors import ReplicaError
+from minicluster.replica.fetching.fetch_session import FetchSessionCache
 from minicluster.replica.fetching.fetcher import Fetcher
 from minicluster.replica.log_manager import Disk, ReplicaStore, log_name
 from minicluster.replica.partition.leadership import stop_replica
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.replication_quota import throttled_replicas
 from minicluster.replica.requests.purgatory import Key
-from minicluster.replica.sessions.fetch_session import FetchSessionCache
-from minicluster.replica.state.broker_context import BrokerContext, BrokerView
 from minicluster.replica.to_controller.alter_partition_manager import AlterPartitionManager
 from minicluster.replica.to_controller.directory_assignments import DirectoryAssignments
 from minicluster.replica.to_controller.replica_state_reports import ReplicaStateReports

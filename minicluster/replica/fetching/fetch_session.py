@@ -33,8 +33,8 @@ from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
 
 if TYPE_CHECKING:
+    from minicluster.replica.fetching.skipped import SkippedPartition
     from minicluster.replica.requests.delayed_fetch import DelayedFetch
-    from minicluster.replica.sessions.skipped import SkippedPartition
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0  # a full fetch that begins a session

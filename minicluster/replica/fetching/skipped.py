@@ -19,10 +19,10 @@ from typing import Any
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
+from minicluster.replica.fetching.fetch_session import CachedPartition, FetchSession, PartitionKey
 from minicluster.replica.partition.partition import Partition
+from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests.purgatory import Purgatory
-from minicluster.replica.sessions.fetch_session import CachedPartition, FetchSession, PartitionKey
-from minicluster.replica.state.replica_manager_state import ReplicaManagerState
 
 
 class SkippedPartition:

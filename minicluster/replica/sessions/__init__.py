@@ -1,1 +1,0 @@
-"""Incremental fetch sessions (KIP-227)."""

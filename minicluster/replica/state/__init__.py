@@ -1,1 +1,0 @@
-"""The state that the parts of one broker's replica manager share."""
