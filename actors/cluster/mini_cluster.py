@@ -296,15 +296,27 @@ class MiniCluster:
     def wait_until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
         """Let the cluster run until a condition holds.
 
+        The thread waits. In a test with an event loop, ``await until(…)`` lets its tasks continue.
+
         Errors:  WaitTimeout, which names the condition and shows the cluster; UserError for a
                  condition that is none, such as a method that is not called.
         """
-        self._cluster.check_running("wait_until")
-        candidate: object = condition
+        self._check_condition("wait_until", condition)
+        self._cluster.wait(condition, read_duration(within, "wait_until: within"))
+
+    async def until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
+        """``wait_until`` for a test with an event loop, whose tasks continue meanwhile.
+
+        Errors:  as ``wait_until``.
+        """
+        self._check_condition("until", condition)
+        await self._cluster.until(condition, read_duration(within, "until: within"))
+
+    def _check_condition(self, name: str, candidate: object) -> None:
+        self._cluster.check_running(name)
         if not callable(candidate):
             expected = "a function, such as orders.fully_in_sync or lambda: broker.is_fenced"
-            raise UserError(f"wait_until: {shown(candidate)} is not a condition; give {expected}")
-        self._cluster.wait(condition, read_duration(within, "wait_until: within"))
+            raise UserError(f"{name}: {shown(candidate)} is not a condition; give {expected}")
 
     @property
     def now_ms(self) -> int:

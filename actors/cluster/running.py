@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from minicluster.actors.listeners.server import Listeners
     from minicluster.verify import Report
 
+LOOK_EVERY_S, LOOK_EVERY_MS = 0.01, 100  # at a condition that is awaited
 START_WITHIN_MS = 120_000
 KNOWN_WITHIN_MS = 10_000  # a broker that sees metadata late (publish_delay) holds nobody up longer
 
@@ -159,22 +161,47 @@ class RunningCluster(ClusterRoles):
 
         Errors:  WaitTimeout; UserError for a condition that gives a function.
         """
+        if not self.run_until(_checked(condition), within_ms):
+            blocked = ""
+            if _is_in_event_loop():
+                blocked = (
+                    "\n  this thread's event loop stood still; write: await until(…)"
+                )
+            raise self._timed_out(condition, within_ms, blocked)
 
-        def holds() -> bool:
-            outcome = condition()
-            if callable(outcome):
-                # A method that is not called is true at once: the wait would end before it began.
-                problem = f"{describe(condition)} gives a function, which is always true"
-                raise UserError(f"wait_until: {problem}; call it: {describe(outcome)}()")
-            return bool(outcome)
+    async def until(self, condition: Callable[[], Any], within_ms: int) -> None:
+        """Let the cluster and the tasks of an event loop run until a condition holds.
 
-        if not self.run_until(holds, within_ms):
-            lines = "\n  ".join(self.state())
-            raise WaitTimeout(
-                f"timed out after {within_ms / 1000:g}s waiting for {describe(condition)}"
-                f"{place_of(condition)} (seed {self.seed}, cluster time "
-                f"{(self.now_ms - self.began_ms) / 1000:g}s)\n  {lines}"
-            )
+        A cluster that runs by itself is looked at now and then; another one runs in between.
+
+        Errors:  WaitTimeout; UserError for a condition that gives a function.
+        """
+        import asyncio
+
+        holds, rt = _checked(condition), self.rt
+        runs_alone = rt.mode == "threaded" or (isinstance(rt, PacedRuntime) and rt.runs_alone)
+        until_ms = self.now_ms + within_ms
+        while not holds():
+            rt.check()
+            left_ms = until_ms - self.now_ms
+            if left_ms <= 0:
+                raise self._timed_out(condition, within_ms)
+            if runs_alone:
+                await asyncio.sleep(LOOK_EVERY_S)
+            else:
+                self.run_until(holds, min(LOOK_EVERY_MS, left_ms))
+                await asyncio.sleep(0)
+        self.see_commits()
+
+    def _timed_out(
+        self, condition: Callable[[], Any], within_ms: int, more: str = ""
+    ) -> WaitTimeout:
+        lines = "\n  ".join(self.state())
+        return WaitTimeout(
+            f"timed out after {within_ms / 1000:g}s waiting for {describe(condition)}"
+            f"{place_of(condition)} (seed {self.seed}, cluster time "
+            f"{(self.now_ms - self.began_ms) / 1000:g}s){more}\n  {lines}"
+        )
 
     def state(self) -> list[str]:
         """The cluster in a few lines, for people."""
@@ -184,3 +211,23 @@ class RunningCluster(ClusterRoles):
             running=self.processes,
             brokers=self.broker_ids,
         ) + ([] if self.programs is None else self.programs.state())
+
+
+def _checked(condition: Callable[[], Any]) -> Callable[[], bool]:
+    """A condition whose outcome is looked at."""
+
+    def holds() -> bool:
+        outcome = condition()
+        if callable(outcome):
+            # A method that is not called is true at once: the wait would end before it began.
+            problem = f"{describe(condition)} gives a function, which is always true"
+            raise UserError(f"wait_until: {problem}; call it: {describe(outcome)}()")
+        return bool(outcome)
+
+    return holds
+
+
+def _is_in_event_loop() -> bool:
+    """An event loop of asyncio runs in this thread."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None

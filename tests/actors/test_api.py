@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
 import re
@@ -145,3 +146,26 @@ def test_no_argument_shadows_a_builtin_or_means_its_opposite() -> None:
     names = {name for function in functions for name in inspect.signature(function).parameters}
     names |= {name for action in ACTIONS.values() for name in arguments_of(action)}
     assert names.isdisjoint({*dir(builtins), "off"})
+
+
+@pytest.mark.parametrize("how", [{}, {"runtime": "threaded"}])
+def test_tasks_continue_while_a_condition_is_awaited(how: dict[str, Any]) -> None:
+    """A task changes what the condition looks at; waiting in the loop's thread would stop it."""
+
+    async def test(cluster: MiniCluster) -> None:
+        orders, done = cluster.create_topic("orders"), asyncio.Event()
+
+        async def later() -> None:
+            await asyncio.sleep(0)
+            done.set()
+
+        task = asyncio.create_task(later())
+        await cluster.until(lambda: orders[0].fully_in_sync() and done.is_set(), within="20s")
+        with pytest.raises(WaitTimeout, match="timed out after 1s waiting for"):
+            await cluster.until(lambda: False, within=1)
+        with pytest.raises(WaitTimeout, match="event loop stood still; write: await until"):
+            cluster.wait_until(lambda: False, within=1)
+        await task
+
+    with MiniCluster(brokers=1, controllers=1, **how) as cluster:
+        asyncio.run(test(cluster))
