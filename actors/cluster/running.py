@@ -164,9 +164,7 @@ class RunningCluster(ClusterRoles):
         if not self.run_until(_checked(condition), within_ms):
             blocked = ""
             if _is_in_event_loop():
-                blocked = (
-                    "\n  this thread's event loop stood still; write: await until(…)"
-                )
+                blocked = "\n  this thread's event loop stood still; write: await until(…)"
             raise self._timed_out(condition, within_ms, blocked)
 
     async def until(self, condition: Callable[[], Any], within_ms: int) -> None:
