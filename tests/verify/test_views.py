@@ -92,7 +92,7 @@ def test_leaders_and_isrs_as_of_a_moment_in_python_and_in_sql(spark: Any, tmp_pa
     shrunk = 1000 + log.op(change((1, 2))).offset - 1
     log.op(change((1, 2, 3)))
     frames = views(spark, log.write(tmp_path))
-    moments = {ms: f"1970-01-01 00:00:{ms / 1000}" for ms in (shrunk - 1, shrunk, shrunk + 1)}
+    moments = {ms: f"1970-01-01 00:00:{ms / 1000:06.3f}" for ms in (shrunk - 1, shrunk, shrunk + 1)}
 
     isrs = {}
     for ms, moment in moments.items():
