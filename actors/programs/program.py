@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextvars import Context
 from typing import Any
 
+from minicluster.actors.programs import switches
 from minicluster.actors.programs.chance import ProgramChance
 from minicluster.actors.programs.clocks import virtual_functions
 from minicluster.actors.programs.connection import Transport
@@ -117,6 +118,7 @@ class Incarnation:
     def __init__(self, program: Program, number: int) -> None:
         self.program, self.number = program, number
         self.world, self.rt, self.name = program.world, program.world.rt, program.name
+        self.clock = self.world.clock
         self.chances = program.chances
         self.source = chance.key(self.rt.seed, f"program/{program.name}/{number}")
         self.shuffles = program.world.shuffles
@@ -127,7 +129,7 @@ class Incarnation:
         self.result: Any = None
         self.handlers: dict[int, Any] = {}
         self.virtual: Mapping[str, Callable[..., Any]] = virtual_functions(
-            self.world.clock, self.chances, self.sleep
+            self.clock, self.chances, self.sleep
         )
         self.loop = SimulatedLoop(self)
         self.threads = Threads(self)
@@ -232,7 +234,7 @@ class Incarnation:
     # Its steps.
 
     def look_us(self) -> int:
-        return self.world.clock.look_us()
+        return self.clock.look_us()
 
     def begin_step(self) -> Any:
         return tripwire.enter_program(self)
@@ -275,6 +277,7 @@ class Incarnation:
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
     async def connect(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+        switches.look()  # a client may have been imported by this very step
         world, node = self.world, self.program.node
         found = world.place(self.name, host, port)
         if found is None:

@@ -13,8 +13,8 @@ from contextvars import Context
 from pathlib import Path
 from typing import Any
 
+from minicluster.actors.programs import switches
 from minicluster.actors.programs.program import Program
-from minicluster.actors.programs.shims import aiokafka
 from minicluster.actors.programs.world import LogLine, World
 from minicluster.errors import UserError
 from minicluster.scenario.bounds import shown
@@ -33,7 +33,7 @@ class Programs:
         self.by_name: dict[str, Program] = {}
         self.by_node: dict[int, Program] = {}
         self._node_of = node_of
-        self._shims = [aiokafka.shim()]
+        switches.begin()
 
     @property
     def lines(self) -> list[LogLine]:
@@ -72,8 +72,7 @@ class Programs:
 
     def start(self, program: Program, context: Context | None = None) -> None:
         """Start a program, for the first time or again."""
-        for shim in self._shims:
-            shim.look()
+        switches.look()
         program.start(context)
 
     def serve(self, host: str, port: int, handler: Handler) -> Program:
@@ -94,8 +93,7 @@ class Programs:
         for program in self.by_name.values():
             if program.is_running:
                 program.current.end("stopped")
-        for shim in self._shims:
-            shim.close()
+        switches.end()
         self.world.close()
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -122,8 +120,7 @@ class Programs:
     @property
     def versions(self) -> dict[str, str]:
         """The releases of Python and of the client libraries that are imported."""
-        libraries = {s.distribution: s.version for s in self._shims if s.package in sys.modules}
-        return {"python": sys.version.split()[0], **{k: v for k, v in libraries.items() if v}}
+        return {"python": sys.version.split()[0], **switches.versions()}
 
 
 def loaded(run: str) -> Callable[[], Any]:

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 from minicluster.actors.listeners.memory import MemoryListeners
 from minicluster.actors.network import Network
-from minicluster.actors.programs.clocks import Clock, Switched
+from minicluster.actors.programs.clocks import Clock
 from minicluster.actors.programs.connection import ProgramsCarrier, Transport
-from minicluster.actors.programs.refused import Refusals
 from minicluster.actors.runtime import chance, tripwire
 
 LINES_MAX = 10_000  # of the programs' logs
@@ -69,16 +68,12 @@ class World:
         self._latest_ms: dict[tuple[int, int], int] = {}  # the last arrival, between programs
         self._draws = chance.draws(chance.key(self.rt.seed, "programs"), 1)
         network.on_lift = self._lifted
-        self._switched = Switched(self.clock)
-        self._refusals = Refusals()
         self._handler = _Lines(self)
         logging.getLogger().addHandler(self._handler)
 
     def close(self) -> None:
-        """Give the process back its clocks, chance and system calls."""
+        """Take note of nothing more."""
         logging.getLogger().removeHandler(self._handler)
-        self._refusals.close()
-        self._switched.close()
 
     def draw(self) -> int:
         """Chance of the network between programs."""
@@ -140,7 +135,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         running: Any = tripwire.program()
-        if running is not None:
+        if running is not None and running.world is self._world:
             try:
                 text = self.format(record)
             except Exception as error:  # of a log call that does not fit its arguments

@@ -15,15 +15,17 @@ SEEN: list[tuple[str, bytes]] = []
 
 
 async def member(
-    name: str = "member", seen: list[tuple[str, bytes]] = SEEN, **options: Any
+    name: str = "member",
+    seen: list[tuple[str, bytes]] = SEEN,
+    topic: str = "orders",
+    **options: Any,
 ) -> None:
-    """Read orders until it is killed."""
+    """Read a topic until it is killed."""
     consumer = aiokafka.AIOKafkaConsumer(
-        "orders",
+        topic,
         bootstrap_servers=SERVERS,
-        group_id="orders",
         auto_offset_reset="earliest",
-        **options,
+        **{"group_id": "orders", **options},
     )
     await consumer.start()
     try:
@@ -44,9 +46,10 @@ async def polite(name: str, seen: list[tuple[str, bytes]], **options: Any) -> st
     return "left"
 
 
-async def source(count: int = 40, pause_s: float = 0.0) -> None:
+async def source(count: int = 40, pause_s: float = 0.0, **options: Any) -> None:
     """Write orders."""
-    async with aiokafka.AIOKafkaProducer(bootstrap_servers=SERVERS, acks="all") as producer:
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=SERVERS, acks="all", **options)
+    async with producer:
         for number in range(count):
             value = b"%d" % number
             await producer.send_and_wait("orders", value, key=value)

@@ -12,15 +12,9 @@ from minicluster.actors.programs.shims.shim import Replaced, Shim
 from minicluster.actors.runtime import tripwire
 
 
-def shim() -> Shim:
-    """The shim of one cluster."""
-    return Shim("aiokafka", "aiokafka", ("0.13", "0.14"), _replaced)
-
-
 def _replaced() -> Iterator[Replaced]:
     from aiokafka import structs
     from aiokafka.producer.message_accumulator import BatchBuilder
-    from aiokafka.producer.producer import AIOKafkaProducer
 
     # record/_crecords: a record without a timestamp gets that of gettimeofday(2).
     append = BatchBuilder.append
@@ -35,8 +29,12 @@ def _replaced() -> Iterator[Replaced]:
     # The hash of a text is of the process, and that of None is an address before Python 3.12.
     yield structs.BrokerMetadata, "__hash__", lambda this: hash(this.nodeId)
     yield structs.TopicPartition, "__hash__", _hash_of_partition
-    # producer.py: the default client.id counts the producers of the process.
-    yield AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0
+
+
+def _counters() -> Iterator[Replaced]:
+    from aiokafka.producer.producer import AIOKafkaProducer
+
+    yield AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0  # in the default client.id
 
 
 def _hash_of_partition(this: Any) -> int:
@@ -46,3 +44,6 @@ def _hash_of_partition(this: Any) -> int:
 @lru_cache(10_000)
 def _hash_of_text(text: str) -> int:
     return zlib.crc32(text.encode())
+
+
+SHIM = Shim("aiokafka", "aiokafka", ("0.13", "0.14"), _replaced, _counters)

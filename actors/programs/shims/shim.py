@@ -15,7 +15,8 @@ class Shim:
     """One client library's shim, put in place once the library is imported.
 
     Shapes:  package: as it is imported; distribution: as it is installed; tried: the releases with
-             which it was tried, by their beginnings; replaced: made when the library is there.
+             which it was tried, by their beginnings; replaced: made when the library is there;
+             counters: attributes that count in a process, and where they begin.
     """
 
     def __init__(
@@ -24,10 +25,18 @@ class Shim:
         distribution: str,
         tried: tuple[str, ...],
         replaced: Callable[[], Iterable[Replaced]],
+        counters: Callable[[], Iterable[Replaced]] = lambda: (),
     ) -> None:
         self.package, self.distribution, self.tried = package, distribution, tried
-        self._replaced = replaced
+        self._replaced, self._counters = replaced, counters
         self._originals: list[Replaced] | None = None
+
+    def begin(self) -> None:
+        """A cluster with programs begins: let counters begin as in a new process."""
+        self.look()
+        if self._originals is not None:
+            for owner, name, value in self._counters():
+                setattr(owner, name, value)
 
     def look(self) -> None:
         """Put it in place, if the library has been imported since the last look."""

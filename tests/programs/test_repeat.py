@@ -1,0 +1,36 @@
+"""A seed is one run: in every process, under every hash seed, with the same bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.house.sources import ROOT
+from tests.programs.played import STORIES, play
+
+PROCESSES = int(os.environ.get("MINICLUSTER_PROCESSES", "3"))
+
+
+def played_elsewhere(name: str, seed: int) -> str:
+    """The same in another process, whose hash seed is drawn by the interpreter."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.programs.played", name, str(seed)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "random"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_is_the_same_in_several_processes(name: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        elsewhere = set(pool.map(lambda _: played_elsewhere(name, 7), range(PROCESSES)))
+    assert len(elsewhere) == 1
+    assert elsewhere == {play(name, 7)}  # nor does it hang on what this process did before
+    assert play(name, 8).split()[3:] != play(name, 7).split()[3:]
