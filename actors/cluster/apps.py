@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from minicluster.actors.programs.programs import Programs
 
 
+def takes_programs(cluster: Cluster) -> bool:
+    """True for a cluster inside of which programs run."""
+    return isinstance(cluster.rt, SimulatedRuntime) and cluster.listen_address is None
+
+
 def open_programs(cluster: Cluster) -> Programs:
     """The programs of a cluster.
 
@@ -21,7 +26,7 @@ def open_programs(cluster: Cluster) -> Programs:
     """
     if cluster.programs is not None:
         return cluster.programs
-    if not isinstance(cluster.rt, SimulatedRuntime) or cluster.listen_address is not None:
+    if not takes_programs(cluster):
         raise UserError(
             "app: a program runs inside a simulated cluster without listeners; other clients "
             "connect to a cluster with listeners=True, in real time"

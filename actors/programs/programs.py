@@ -70,6 +70,15 @@ class Programs:
         self.start(program, context)
         return program
 
+    def begin(self, name: str, run: Callable[[], Any], context: Context) -> Program:
+        """Run a function as a program of a name, or as its next incarnation."""
+        program = self.by_name.get(name)
+        if program is None:
+            return self.add(name, run, context=context)
+        program.run = run
+        self.start(program, context)
+        return program
+
     def start(self, program: Program, context: Context | None = None) -> None:
         """Start a program, for the first time or again."""
         switches.look()

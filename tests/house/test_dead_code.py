@@ -21,7 +21,7 @@ CALLED_BY_LIBRARIES = {
     "initialOffset", "latestOffset", "partitions", "pushFilters", "read", "schema", "streamReader",
     "on_failure", "on_start", "on_stop",
     "convert", "format_commands", "on_broken_pipe", "DefaultSource",
-    "pytest_addoption", "pytest_configure",
+    "pytest_addoption", "pytest_configure", "pytest_pyfunc_call",
     *dir(asyncio.AbstractEventLoop), *dir(asyncio.AbstractServer), *dir(asyncio.Transport),
 }  # fmt: skip
 """Methods and hooks of pyspark, Pykka, click, rich, pytest and asyncio."""
