@@ -16,7 +16,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.apis import GROUP_APIS, TRANSACTION_APIS
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
-from minicluster.coordinator.group.state.coordinator_state import ClientContext
+from minicluster.coordinator.group.request_context import ClientContext
 from minicluster.coordinator.internal_topics import counts_at_start
 from minicluster.coordinator.runtime.internal_topic import InternalTopic
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig

@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minicluster.actors.answers.places import Place
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
+from minicluster.actors.nodes.coordinators import Coordinators
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance
@@ -32,9 +33,6 @@ from minicluster.replica.effects import (
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
-
-if TYPE_CHECKING:
-    from minicluster.actors.nodes.coordinators import Coordinators
 
 REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
 """The requests that a replica manager handles, or a coordinator beside it."""
@@ -141,20 +139,13 @@ class ReplicaManager(Shell):
 
     @property
     def coordinators(self) -> Coordinators:
-        """The coordinators, made and their code loaded at the first need.
+        """The coordinators, made at the first need.
 
         Most clusters have no group and no transaction; a seventh of a start went into coordinators.
         These begin as if they had been there: with the newest image, at the time of the first.
         """
         if self._coordinators is None:
-            from minicluster.actors.nodes.coordinators import Coordinators
-
-            coordinators = Coordinators(
-                self.context,
-                self.machine.state,
-                self._ids,
-                self._new_uuid,
-            )
+            coordinators = Coordinators(self.context, self.machine.state, self._ids, self._new_uuid)
             self._coordinators = coordinators
             if self._first is not None:
                 began_ms, image = self._first

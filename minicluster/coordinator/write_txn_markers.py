@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker
 from minicluster.coordinator.transaction.transaction import by_topic
 from minicluster.java_order import hash_map_order, long_hash, string_hash
@@ -35,7 +35,7 @@ _NOT_READY = frozenset(
 
 def handle_write_txn_markers(
     state: ReplicaManagerState,
-    groups: CoordinatorState,
+    groups: GroupCoordinatorState,
     token: Any,
     request: WriteTxnMarkersRequest,
     now_ms: int,
@@ -74,7 +74,7 @@ def handle_write_txn_markers(
 
 def _complete_in_group(
     state: ReplicaManagerState,
-    groups: CoordinatorState,
+    groups: GroupCoordinatorState,
     marker: WriteTxnMarkersRequest.WritableTxnMarker,
     partition: tuple[str, int],
     outcomes: _Outcomes,

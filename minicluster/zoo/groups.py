@@ -6,14 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from minicluster.coordinator.group.requests import (
-    classic_members,
-    offset_commit,
-    offset_fetch,
-)
-from minicluster.coordinator.group.state.coordinator_state import CoordinatorState
-from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey
+from minicluster.coordinator.group import classic_protocol
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.offsets import commit, fetch
+from minicluster.coordinator.group.offsets.committed import OffsetAndMetadata, OffsetKey
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.planting import plant
 from minicluster.protocol import ErrorCode
@@ -22,8 +19,8 @@ from minicluster.protocol.messages import SyncGroupRequest
 Original = Callable[..., Any]
 
 
-@plant(offset_commit.commit_offsets, "s51_commit_forgotten")
-def _s51(original: Original, state: CoordinatorState, *args: Any) -> Result:
+@plant(commit.commit_offsets, "s51_commit_forgotten")
+def _s51(original: Original, state: GroupCoordinatorState, *args: Any) -> Result:
     result: Result = original(state, *args)
     if not result.records:
         return result
@@ -31,8 +28,8 @@ def _s51(original: Original, state: CoordinatorState, *args: Any) -> Result:
     return replace(result, records=())
 
 
-@plant(offset_commit.commit_transactional_offsets, "s54_offset_of_transaction_forgotten")
-def _s54(original: Original, state: CoordinatorState, *args: Any) -> Result:
+@plant(commit.commit_transactional_offsets, "s54_offset_of_transaction_forgotten")
+def _s54(original: Original, state: GroupCoordinatorState, *args: Any) -> Result:
     result: Result = original(state, *args)
     if not result.records:
         return result
@@ -40,9 +37,9 @@ def _s54(original: Original, state: CoordinatorState, *args: Any) -> Result:
     return replace(result, records=())
 
 
-@plant(classic_members.distributed, "s52_two_owners")
+@plant(classic_protocol.distributed, "s52_two_owners")
 def _s52(
-    original: Original, state: CoordinatorState, request: SyncGroupRequest
+    original: Original, state: GroupCoordinatorState, request: SyncGroupRequest
 ) -> dict[str, bytes]:
     assignments: dict[str, bytes] = original(state, request)
     if len(assignments) < 2:
@@ -51,9 +48,9 @@ def _s52(
     return dict.fromkeys(assignments, next(iter(assignments.values())))
 
 
-@plant(classic_members.distributed, "s58_member_without_partitions")
+@plant(classic_protocol.distributed, "s58_member_without_partitions")
 def _s58(
-    original: Original, state: CoordinatorState, request: SyncGroupRequest
+    original: Original, state: GroupCoordinatorState, request: SyncGroupRequest
 ) -> dict[str, bytes]:
     assignments: dict[str, bytes] = original(state, request)
     if len(assignments) < 2:
@@ -62,10 +59,10 @@ def _s58(
     return assignments | {next(iter(assignments)): b""}
 
 
-@plant(offset_fetch.fetched_offset, "s53_offset_too_high")
+@plant(fetch.fetched_offset, "s53_offset_too_high")
 def _s53(
     original: Original,
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     shard: GroupShard,
     key: OffsetKey,
     value: OffsetAndMetadata | None,

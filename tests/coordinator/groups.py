@@ -9,7 +9,7 @@ from typing import Any
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
-from minicluster.coordinator.group.state.coordinator_state import ClientContext
+from minicluster.coordinator.group.request_context import ClientContext
 from minicluster.metadata.image.configs import GROUP
 from minicluster.metadata.image.delta import DeltaBuilder, MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.coordinator.group.assignors import (
+from minicluster.coordinator.group.consumer.assignors import (
     GroupSpec,
     MemberSpec,
     assign_ranges,

@@ -11,7 +11,7 @@ import pytest
 
 from minicluster.coordinator.group.consumer.assignment import Reconciliation
 from minicluster.coordinator.group.consumer.group import ConsumerGroupMember, MemberState
-from minicluster.coordinator.group.migration.embedded import OwnedTopic
+from minicluster.coordinator.group.conversion.embedded import OwnedTopic
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import uuid_hash
 from minicluster.protocol import ErrorCode

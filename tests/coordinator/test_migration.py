@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minicluster.coordinator.group.migration.embedded import assignment_of
+from minicluster.coordinator.group.conversion.embedded import assignment_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.codec import encode

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey, Offsets
+from minicluster.coordinator.group.offsets.committed import OffsetAndMetadata, OffsetKey, Offsets
 from minicluster.coordinator.runtime.timeline import Timeline
 
 GROUPS, TOPICS, PARTITIONS, PRODUCERS = ("g0", "g1", "g2"), ("a", "b", "c", "d"), 5, (7, 8, 9)

@@ -11,7 +11,7 @@ import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.coordinator.group.requests.offset_commit import TopicToCommit, offset_records
+from minicluster.coordinator.group.offsets.commit import TopicToCommit, offset_records
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import TRANSACTIONAL_BIT
 from minicluster.protocol import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.protocol.coordinator_records.framing import (
     decode_coordinator_record,
     encode_coordinator_record,

@@ -16,28 +16,59 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minicluster.coordinator.apis import GROUP_APIS, load
-from minicluster.coordinator.group.config import GroupCoordinatorConfig
-from minicluster.coordinator.group.requests.offset_delete import delete_offsets_of_deleted_topics
-from minicluster.coordinator.group.state.coordinator_state import (
-    ClientContext,
-    Context,
-    CoordinatorState,
+from minicluster.coordinator.group.administration import (
+    handle_consumer_group_describe,
+    handle_delete_groups,
+    handle_describe_groups,
+    handle_list_groups,
 )
+from minicluster.coordinator.group.classic_protocol import (
+    handle_heartbeat,
+    handle_join_group,
+    handle_leave_group,
+    handle_sync_group,
+)
+from minicluster.coordinator.group.config import GroupCoordinatorConfig
+from minicluster.coordinator.group.consumer.heartbeat import handle_consumer_group_heartbeat
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.offsets.commit import (
+    handle_offset_commit,
+    handle_txn_offset_commit,
+)
+from minicluster.coordinator.group.offsets.delete import (
+    delete_offsets_of_deleted_topics,
+    handle_offset_delete,
+)
+from minicluster.coordinator.group.offsets.fetch import handle_offset_fetch
+from minicluster.coordinator.group.request_context import ClientContext, Context
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import follow_leadership
 from minicluster.effects import Effect
 from minicluster.faults import Faults
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode, Message
+from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.rules import Rules
 
-Handler = Callable[[CoordinatorState, Context, Any, int, int], None]
-HANDLERS: Mapping[type[Message], Handler] = load(
-    GROUP_APIS, "minicluster.coordinator.group.requests"
-)
+Handler = Callable[[GroupCoordinatorState, Context, Any, int, int], None]
+HANDLERS: Mapping[type[Message], Handler] = {
+    m.ConsumerGroupDescribeRequest: handle_consumer_group_describe,
+    m.ConsumerGroupHeartbeatRequest: handle_consumer_group_heartbeat,
+    m.DeleteGroupsRequest: handle_delete_groups,
+    m.DescribeGroupsRequest: handle_describe_groups,
+    m.HeartbeatRequest: handle_heartbeat,
+    m.JoinGroupRequest: handle_join_group,
+    m.LeaveGroupRequest: handle_leave_group,
+    m.ListGroupsRequest: handle_list_groups,
+    m.OffsetCommitRequest: handle_offset_commit,
+    m.OffsetDeleteRequest: handle_offset_delete,
+    m.OffsetFetchRequest: handle_offset_fetch,
+    m.SyncGroupRequest: handle_sync_group,
+    m.TxnOffsetCommitRequest: handle_txn_offset_commit,
+}
+"""The requests to a group coordinator, and the function that handles each."""
 
 
 class GroupCoordinatorMachine:
@@ -64,7 +95,7 @@ class GroupCoordinatorMachine:
         faults: Faults = Faults.NONE,
     ) -> None:
         self.broker_id = broker_id
-        self.state = CoordinatorState(config, log, rules, new_uuid, faults)
+        self.state = GroupCoordinatorState(config, log, rules, new_uuid, faults)
 
     def startup(self, num_partitions: int) -> None:
         """Find groups by so many partitions of ``__consumer_offsets`` from now on.

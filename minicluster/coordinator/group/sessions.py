@@ -11,11 +11,11 @@ from minicluster.coordinator.group.classic.group import (
     complete_join,
     complete_sync,
 )
-from minicluster.coordinator.group.classic.rebalance import prepare_rebalance, reschedule_heartbeat
+from minicluster.coordinator.group.classic.members import prepare_rebalance, reschedule_heartbeat
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
 from minicluster.coordinator.group.consumer.leaving import begin_consumer_group
-from minicluster.coordinator.group.state.group_shard import Group, GroupShard
-from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.group.group_shard import Group, GroupShard
+from minicluster.coordinator.group.offsets.committed import offset_record
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.java_order import string_hash
 from minicluster.protocol import ErrorCode

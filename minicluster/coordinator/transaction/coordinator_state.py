@@ -41,7 +41,7 @@ Appended = Callable[[ErrorCode, int], None]
 """Takes the error, or NONE, and the time."""
 
 
-class CoordinatorState:
+class TransactionCoordinatorState:
     """The shards of ``__transaction_state`` that this broker leads."""
 
     def __init__(

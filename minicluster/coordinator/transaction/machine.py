@@ -20,31 +20,49 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.channel.controller_channel import CorrelationIds
-from minicluster.coordinator.apis import TRANSACTION_APIS, load
 from minicluster.coordinator.runtime.internal_log import InternalLog
 from minicluster.coordinator.runtime.runtime import follow_leadership
 from minicluster.coordinator.runtime.shard import Result
+from minicluster.coordinator.transaction.add_partitions_to_txn import (
+    handle_add_offsets_to_txn,
+    handle_add_partitions_to_txn,
+)
 from minicluster.coordinator.transaction.config import TransactionCoordinatorConfig
-from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.requests.end_txn import abort_timed_out_transactions
+from minicluster.coordinator.transaction.coordinator_state import TransactionCoordinatorState
+from minicluster.coordinator.transaction.end_txn import (
+    abort_timed_out_transactions,
+    handle_end_txn,
+)
+from minicluster.coordinator.transaction.init_producer_id import handle_init_producer_id
 from minicluster.coordinator.transaction.transaction import (
     COMPLETED,
     Transaction,
     TransactionShard,
     tombstone,
 )
+from minicluster.coordinator.transaction.transactions import (
+    handle_describe_transactions,
+    handle_list_transactions,
+)
 from minicluster.effects import Effect
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
+from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.topics import TRANSACTION_STATE_TOPIC
 from minicluster.rules import Rules
 
-Handler = Callable[[CoordinatorState, Any, Any, int, int], None]
-HANDLERS: Mapping[type[Message], Handler] = load(
-    TRANSACTION_APIS, "minicluster.coordinator.transaction.requests"
-)
+Handler = Callable[[TransactionCoordinatorState, Any, Any, int, int], None]
+HANDLERS: Mapping[type[Message], Handler] = {
+    m.AddOffsetsToTxnRequest: handle_add_offsets_to_txn,
+    m.AddPartitionsToTxnRequest: handle_add_partitions_to_txn,
+    m.DescribeTransactionsRequest: handle_describe_transactions,
+    m.EndTxnRequest: handle_end_txn,
+    m.InitProducerIdRequest: handle_init_producer_id,
+    m.ListTransactionsRequest: handle_list_transactions,
+}
+"""The requests to a transaction coordinator, and the function that handles each."""
 
 
 class TransactionCoordinatorMachine:
@@ -71,7 +89,9 @@ class TransactionCoordinatorMachine:
         rules: Rules = Rules.KAFKA_4_3,
     ) -> None:
         self.broker_id = broker_id
-        self.state = CoordinatorState(broker_id, config, log, ids or CorrelationIds(), rules)
+        self.state = TransactionCoordinatorState(
+            broker_id, config, log, ids or CorrelationIds(), rules
+        )
         self._periodic = (
             _Periodic(config.abort_timed_out_interval_ms, abort_timed_out_transactions),
             _Periodic(config.remove_expired_interval_ms, remove_expired_transactional_ids),
@@ -198,13 +218,15 @@ class TransactionCoordinatorMachine:
 class _Periodic:
     """A periodic task, which is scheduled only while there is something for it to find."""
 
-    def __init__(self, interval_ms: int, task: Callable[[CoordinatorState, int], None]) -> None:
+    def __init__(
+        self, interval_ms: int, task: Callable[[TransactionCoordinatorState, int], None]
+    ) -> None:
         self.begin_ms = 0
         self._interval_ms = interval_ms
         self._task = task
         self._is_scheduled = False
 
-    def schedule(self, state: CoordinatorState, now_ms: int) -> None:
+    def schedule(self, state: TransactionCoordinatorState, now_ms: int) -> None:
         """Run the task at the next multiple of its interval since the start."""
         if self._is_scheduled:
             return
@@ -223,7 +245,7 @@ class _Periodic:
 # Source:  TransactionStateManager.removeExpiredTransactionalIds.
 
 
-def remove_expired_transactional_ids(state: CoordinatorState, now_ms: int) -> None:
+def remove_expired_transactional_ids(state: TransactionCoordinatorState, now_ms: int) -> None:
     """Write a tombstone for each transactional id without transaction that was unused for long."""
     last_used_ms = now_ms - state.config.transactional_id_expiration_ms
     for shard in state.runtime.shards:
@@ -239,7 +261,10 @@ def remove_expired_transactional_ids(state: CoordinatorState, now_ms: int) -> No
 
 
 def _remove(
-    state: CoordinatorState, shard: TransactionShard, expired: list[Transaction], now_ms: int
+    state: TransactionCoordinatorState,
+    shard: TransactionShard,
+    expired: list[Transaction],
+    now_ms: int,
 ) -> None:
     for transaction in expired:
         transaction.prepare_dead()

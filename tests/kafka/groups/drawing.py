@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from minicluster.coordinator.group.migration.embedded import assignment_of
+from minicluster.coordinator.group.conversion.embedded import assignment_of
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.codec import encode

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.protocol import decode
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.coordinator_records.framing import decode_coordinator_record

@@ -10,7 +10,7 @@ from typing import Any
 from minicluster.configs.effective import BrokerLevels
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
-from minicluster.coordinator.group.state.coordinator_state import ClientContext
+from minicluster.coordinator.group.request_context import ClientContext
 from minicluster.coordinator.runtime.internal_log import EndTxnMarker, Producer, Verified
 from minicluster.effects import Effect
 from minicluster.log import Record, RecordBatch

@@ -9,7 +9,7 @@
     (2) the leader's assignment is written and committed
     (3) a member joins, leaves, expires, or does not sync in time
 
-``rebalance`` has the timers of these steps. DEAD is a group whose shard another broker leads now.
+``members`` has these steps and their timers. DEAD is a group whose shard another broker leads now.
 
 What a member of the present generation gets, by the state of its group:
 

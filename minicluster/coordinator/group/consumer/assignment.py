@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from minicluster.coordinator.group.assignors import (
+from minicluster.coordinator.group.consumer.assignors import (
     Assignment,
     AssignorError,
     GroupSpec,
@@ -32,7 +32,7 @@ from minicluster.coordinator.group.consumer.records import (
     target_assignment,
     target_assignment_epoch,
 )
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import (
     hash_map_order,

@@ -23,11 +23,11 @@ from minicluster.coordinator.group.consumer.records import (
     member_tombstones,
     target_assignment,
 )
-from minicluster.coordinator.group.migration.upgrade import (
+from minicluster.coordinator.group.conversion.upgrade import (
     convert_to_consumer_group,
     validate_upgrade,
 )
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.protocol import ErrorCode
 

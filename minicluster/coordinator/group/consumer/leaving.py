@@ -26,11 +26,11 @@ from minicluster.coordinator.group.consumer.records import (
     regular_expression_tombstone,
 )
 from minicluster.coordinator.group.consumer.subscription import add_matches, add_names
-from minicluster.coordinator.group.migration.downgrade import (
+from minicluster.coordinator.group.conversion.downgrade import (
     can_downgrade_without,
     convert_to_classic_group,
 )
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, Result
 
 

@@ -80,7 +80,7 @@ from minicluster.coordinator.group.consumer.subscription import (
     resolve,
     validate,
 )
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import Result
 
 # When the expressions of a group are matched against the topics again.

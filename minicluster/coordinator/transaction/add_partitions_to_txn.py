@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.coordinator_state import TransactionCoordinatorState
 from minicluster.coordinator.transaction.transaction import (
     PREPARED,
     TopicPartition,
@@ -44,7 +44,7 @@ Producer = tuple[int, int]
 
 
 def add_partitions_to_transaction(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     transactional_id: str,
     producer: Producer,
     partitions: Sequence[TopicPartition],
@@ -82,7 +82,7 @@ def add_partitions_to_transaction(
 
 
 def verify_partitions_in_transaction(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     transactional_id: str,
     producer: Producer,
     partitions: Sequence[TopicPartition],
@@ -128,7 +128,7 @@ TopicResults = tuple[Response.AddPartitionsToTxnTopicResult, ...]
 
 
 def handle_add_partitions_to_txn(
-    state: CoordinatorState, token: Any, request: Request, version: int, now_ms: int
+    state: TransactionCoordinatorState, token: Any, request: Request, version: int, now_ms: int
 ) -> None:
     """Add or verify the partitions of each transaction; the response waits for all of them.
 
@@ -181,7 +181,7 @@ def _response(results: Sequence[Response.AddPartitionsToTxnResult], version: int
 
 
 def _add_or_verify(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     transaction: OneTransaction,
     shown: Sequence[Topic],
     version: int,
@@ -252,7 +252,11 @@ def _results(
 
 
 def handle_add_offsets_to_txn(
-    state: CoordinatorState, token: Any, request: AddOffsetsToTxnRequest, version: int, now_ms: int
+    state: TransactionCoordinatorState,
+    token: Any,
+    request: AddOffsetsToTxnRequest,
+    version: int,
+    now_ms: int,
 ) -> None:
     """Add the partition of ``__consumer_offsets`` that holds the group.
 

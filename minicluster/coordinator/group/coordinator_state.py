@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from minicluster.coordinator.group.classic.group import MemberOrder, hash_order
 from minicluster.coordinator.group.config import GroupCoordinatorConfig
 from minicluster.coordinator.group.consumer.group import CONSUMER, TopicHash
+from minicluster.coordinator.group.group_shard import GroupShard, Task
 from minicluster.coordinator.group.sessions import begin, end
-from minicluster.coordinator.group.state.group_shard import GroupShard, Task
 from minicluster.coordinator.runtime.internal_log import InternalLog, Producer
 from minicluster.coordinator.runtime.runtime import CoordinatorRuntime, Done, Operation, Reading
 from minicluster.coordinator.runtime.timeline import Timeline
@@ -30,28 +29,11 @@ from minicluster.protocol.coordinator_records.groups import (
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, partition_of
 from minicluster.rules import Rules
 
-
-@dataclass(frozen=True, slots=True)
-class ClientContext:
-    """Shapes: client_host is an address after a slash, as Java writes it."""
-
-    client_id: str = ""
-    client_host: str = "/127.0.0.1"
-
-
 T = TypeVar("T")
 TIMER = "group-coordinator"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The request that an operation responds to, and its client."""
-
-    token: Any
-    client: ClientContext
-
-
-class CoordinatorState:
+class GroupCoordinatorState:
     """The shards of ``__consumer_offsets`` that this broker leads."""
 
     def __init__(

@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.coordinator_state import TransactionCoordinatorState
 from minicluster.coordinator.transaction.transaction import (
     MAX_EPOCH,
     PREPARED,
@@ -47,7 +47,11 @@ _EPOCH_BUMP_FROM = 5
 
 
 def handle_end_txn(
-    state: CoordinatorState, token: Any, request: EndTxnRequest, version: int, now_ms: int
+    state: TransactionCoordinatorState,
+    token: Any,
+    request: EndTxnRequest,
+    version: int,
+    now_ms: int,
 ) -> None:
     """End a transaction; the version of the request decides by which protocol.
 
@@ -82,7 +86,7 @@ Ended = Callable[[ErrorCode, int, int], None]
 
 
 def end_transaction(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     transactional_id: str,
     producer: tuple[int, int],
     transaction_version: int,
@@ -266,7 +270,7 @@ def prepare_end(
 # --- transactions that are open for too long ------------------------------------------------------
 
 
-def abort_timed_out_transactions(state: CoordinatorState, now_ms: int) -> None:
+def abort_timed_out_transactions(state: TransactionCoordinatorState, now_ms: int) -> None:
     """Fence the producers of transactions that have timed out; what fails is tried again later."""
     for transaction in list(state.transactions()):
         if not _is_timed_out(transaction, now_ms):

@@ -26,12 +26,12 @@ from minicluster.coordinator.group.consumer.group import (
 )
 from minicluster.coordinator.group.consumer.leaving import schedule_session_timeout
 from minicluster.coordinator.group.consumer.records import whole_group
-from minicluster.coordinator.group.migration.embedded import (
+from minicluster.coordinator.group.conversion.embedded import (
     assignment_of,
     partitions_by_id,
     subscription_of,
 )
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError

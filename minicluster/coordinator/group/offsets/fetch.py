@@ -18,10 +18,11 @@ from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
 from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.offsets import validate_offset_fetch
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, OffsetKey, OfGroup
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.offsets.committed import OffsetAndMetadata, OffsetKey, OfGroup
+from minicluster.coordinator.group.offsets.validation import validate_offset_fetch
+from minicluster.coordinator.group.request_context import Context
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
@@ -41,7 +42,7 @@ RequestTopic = OffsetFetchRequest.OffsetFetchRequestTopics
 
 
 def handle_offset_fetch(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: OffsetFetchRequest,
     version: int,
@@ -98,7 +99,9 @@ class _Place:
 class _GroupFetch:
     """The fetch of one group."""
 
-    def __init__(self, state: CoordinatorState, group: Any, version: int, *, stable: bool) -> None:
+    def __init__(
+        self, state: GroupCoordinatorState, group: Any, version: int, *, stable: bool
+    ) -> None:
         self.state = state
         self.group = group
         self.version = version
@@ -189,7 +192,7 @@ class _GroupFetch:
 
 @step
 def fetched_offset(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     shard: GroupShard,
     key: OffsetKey,
     value: OffsetAndMetadata | None,

@@ -22,12 +22,13 @@ from itertools import repeat
 from typing import Any
 
 from minicluster.coordinator.group.classic.group import GroupState
-from minicluster.coordinator.group.classic.rebalance import reschedule_heartbeat
+from minicluster.coordinator.group.classic.members import reschedule_heartbeat
 from minicluster.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupMember
-from minicluster.coordinator.group.consumer.offsets import committing_member, validate_partition
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetAndMetadata, offset_record
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.offsets.committed import OffsetAndMetadata, offset_record
+from minicluster.coordinator.group.offsets.validation import committing_member, validate_partition
+from minicluster.coordinator.group.request_context import Context
 from minicluster.coordinator.runtime.internal_log import Producer
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.java_order import utf16_length
@@ -184,7 +185,7 @@ def _response(version: int, outcomes: Outcomes) -> OffsetCommitResponse:
 
 
 def handle_offset_commit(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: OffsetCommitRequest,
     version: int,
@@ -248,7 +249,7 @@ def _existing(
 
 @step
 def commit_offsets(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     shard: GroupShard,
     request: OffsetCommitRequest,
     version: int,
@@ -307,7 +308,7 @@ _LOAD_IN_PROGRESS_FROM = 2
 
 
 def handle_txn_offset_commit(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: TxnOffsetCommitRequest,
     version: int,
@@ -343,7 +344,7 @@ def handle_txn_offset_commit(
 
 @step
 def commit_transactional_offsets(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     shard: GroupShard,
     request: TxnOffsetCommitRequest,
     version: int,

@@ -18,7 +18,7 @@ from minicluster.coordinator.group.consumer.records import (
     group_tombstones,
 )
 from minicluster.coordinator.group.consumer.subscription import TopicHashes
-from minicluster.coordinator.group.state.offsets import Offsets, offset_of
+from minicluster.coordinator.group.offsets.committed import Offsets, offset_of
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.coordinator.runtime.timeline import Timeline
 from minicluster.coordinator.runtime.timers import ShardTimers

@@ -32,12 +32,9 @@ from minicluster.coordinator.group.consumer.rebalance import (
     update_regular_expression,
 )
 from minicluster.coordinator.group.consumer.records import current_assignment, member_subscription
-from minicluster.coordinator.group.state.coordinator_state import (
-    ClientContext,
-    Context,
-    CoordinatorState,
-)
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.request_context import ClientContext, Context
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import (
@@ -52,7 +49,7 @@ _NOT_GIVEN = -1
 
 
 def handle_consumer_group_heartbeat(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: ConsumerGroupHeartbeatRequest,
     version: int,
@@ -89,7 +86,7 @@ def handle_consumer_group_heartbeat(
 
 
 def _validate(
-    state: CoordinatorState, request: ConsumerGroupHeartbeatRequest, version: int
+    state: GroupCoordinatorState, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> None:
     """Source: GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid."""
     epoch = request.member_epoch

@@ -6,7 +6,7 @@ from typing import Any
 
 from minicluster.coordinator.regular_expressions import compiled
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
+from minicluster.coordinator.transaction.coordinator_state import TransactionCoordinatorState
 from minicluster.coordinator.transaction.transaction import (
     TransactionMetadata,
     TransactionState,
@@ -30,7 +30,11 @@ _BY_NAME = {state.state_name: state for state in TransactionState}
 
 
 def handle_list_transactions(
-    state: CoordinatorState, token: Any, request: ListTransactionsRequest, version: int, now_ms: int
+    state: TransactionCoordinatorState,
+    token: Any,
+    request: ListTransactionsRequest,
+    version: int,
+    now_ms: int,
 ) -> None:
     """List what all filters let pass; a filter without values lets everything pass.
 
@@ -90,7 +94,7 @@ Described = DescribeTransactionsResponse.TransactionState
 
 
 def handle_describe_transactions(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     token: Any,
     request: DescribeTransactionsRequest,
     version: int,
@@ -105,7 +109,7 @@ def handle_describe_transactions(
     state.respond(token, DescribeTransactionsResponse(transaction_states=described))
 
 
-def _describe(state: CoordinatorState, transactional_id: str) -> Described:
+def _describe(state: TransactionCoordinatorState, transactional_id: str) -> Described:
     try:
         if not transactional_id:
             raise OperationError(ErrorCode.INVALID_REQUEST)

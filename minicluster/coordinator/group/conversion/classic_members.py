@@ -44,17 +44,17 @@ from minicluster.coordinator.group.consumer.leaving import (
 )
 from minicluster.coordinator.group.consumer.rebalance import Rebalance, update_regular_expression
 from minicluster.coordinator.group.consumer.records import member_subscription
-from minicluster.coordinator.group.migration.downgrade import (
+from minicluster.coordinator.group.conversion.downgrade import (
     can_downgrade_with_replaced,
     convert_to_classic_group,
 )
-from minicluster.coordinator.group.migration.embedded import (
+from minicluster.coordinator.group.conversion.embedded import (
     assignment_bytes,
     owned_topics,
     subscription_of,
 )
-from minicluster.coordinator.group.state.coordinator_state import ClientContext
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.request_context import ClientContext
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError

@@ -16,7 +16,7 @@ from minicluster.coordinator.group.classic.group import (
     GroupState,
     Member,
 )
-from minicluster.coordinator.group.classic.rebalance import (
+from minicluster.coordinator.group.classic.members import (
     heartbeat_key,
     join_key,
     prepare_rebalance,
@@ -25,8 +25,8 @@ from minicluster.coordinator.group.classic.rebalance import (
 from minicluster.coordinator.group.classic.records import group_metadata
 from minicluster.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupMember
 from minicluster.coordinator.group.consumer.records import group_tombstones
-from minicluster.coordinator.group.migration.embedded import assignment_bytes
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.conversion.embedded import assignment_bytes
+from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.errors import ProtocolError

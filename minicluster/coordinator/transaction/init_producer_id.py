@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.coordinator.runtime.shard import OperationError
-from minicluster.coordinator.transaction.coordinator_state import CoordinatorState
-from minicluster.coordinator.transaction.requests.end_txn import end_transaction
+from minicluster.coordinator.transaction.coordinator_state import TransactionCoordinatorState
+from minicluster.coordinator.transaction.end_txn import end_transaction
 from minicluster.coordinator.transaction.transaction import (
     NO_TIMEOUT_MS,
     PREPARED,
@@ -33,7 +33,11 @@ Producer = tuple[int, int]
 
 
 def handle_init_producer_id(
-    state: CoordinatorState, token: Any, request: InitProducerIdRequest, version: int, now_ms: int
+    state: TransactionCoordinatorState,
+    token: Any,
+    request: InitProducerIdRequest,
+    version: int,
+    now_ms: int,
 ) -> None:
     """Initialize a producer; a transaction that is open under its transactional id is aborted.
 
@@ -95,7 +99,7 @@ def _expected_producer(request: InitProducerIdRequest) -> Producer | None:
     return (request.producer_id, request.producer_epoch) if all(named) else None
 
 
-def _timeout_ms(state: CoordinatorState, request: InitProducerIdRequest) -> int:
+def _timeout_ms(state: TransactionCoordinatorState, request: InitProducerIdRequest) -> int:
     config = state.config
     if not request.transactional_id:
         raise OperationError(ErrorCode.INVALID_REQUEST)
@@ -111,7 +115,7 @@ def _timeout_ms(state: CoordinatorState, request: InitProducerIdRequest) -> int:
 
 
 def _transaction(
-    state: CoordinatorState, transactional_id: str, timeout_ms: int, now_ms: int
+    state: TransactionCoordinatorState, transactional_id: str, timeout_ms: int, now_ms: int
 ) -> tuple[TransactionShard, Transaction]:
     """The transaction of a transactional id; a new one has a producer id, and no epoch yet."""
     shard = state.shard_of(transactional_id)
@@ -129,7 +133,7 @@ def _transaction(
 
 
 def _prepare(
-    state: CoordinatorState,
+    state: TransactionCoordinatorState,
     transaction: Transaction,
     timeout_ms: int,
     expected: Producer | None,

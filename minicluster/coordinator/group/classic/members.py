@@ -1,16 +1,58 @@
-"""A member's life in a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""The life of a member of a classic group, from top to bottom: join, sync, heartbeat, leave.
 
     join --> (all have joined: a generation begins) --> sync --> heartbeat ... --> leave
       ^                                                             |
       '------------------ REBALANCE_IN_PROGRESS --------------------'
 
 The coordinator only passes the assignment on: the leader of the group, one of its members, gets
-all subscriptions with its JoinGroup response and sends the assignment with SyncGroup.
+all subscriptions with its JoinGroup response and sends the assignment with SyncGroup. So a join
+and a sync end together for all members, and what a member is given depends on all others: the code
+of the two is in one file, in the order of the events. ``group`` has the states.
+
+Four timers keep a member that does not answer from stopping the others:
+
+===========  ===========================  ======================================================
+timer        lasts for                    at its end
+===========  ===========================  ======================================================
+join, of an  the initial delay; again     the first generation begins. Otherwise, each of some
+empty group  after new members, within    consumers that start together would cause a rebalance
+             the rebalance timeout
+join         the longest rebalance        members that have not joined are removed, but for static
+             timeout of the members       ones, and the generation begins; if only static ones are
+                                          left, and none has joined, the time begins again
+sync         the longest rebalance        members without a SyncGroup are removed, and another
+             timeout, from the begin of   rebalance begins. Otherwise, a leader that has joined
+             the generation               and is gone would keep its group without assignment
+heartbeat,   the session timeout, since   the member is removed; the others rebalance, or if they
+one each     its last request             have all joined already, their generation begins
+===========  ===========================  ======================================================
+
+A member has two timeouts (KIP-62): the session's, for the heartbeats of its background thread, and
+the rebalance's, for the time that it needs to process what it has before it joins again. With one
+for both, a slow consumer would need one so long that a crash is noticed late.
+
+Its session does not expire while the coordinator owes it a response to JoinGroup or SyncGroup: it
+restarts with that response. But for a new member, which has ``NEW_MEMBER_JOIN_TIMEOUT_MS`` until
+its first response. Otherwise, a client that disconnects and joins as another new member, again and
+again, would leave members behind for as long as the rebalance takes.
+
+From JoinGroup 4 on, a dynamic member gets its id first, and counts as ``pending_join`` until it
+comes with it, or its session timeout has passed (KIP-394). The generation waits for it as well.
+
+A static member stays through a generation that it does not join, and one that has restarted takes
+its place under a new member id, in a stable group without a rebalance (KIP-345). What uses the old
+member id with the instance id gets FENCED_INSTANCE_ID. Its session, the sync timer or a LeaveGroup
+removes it.
+
+Source:  GroupMetadataManager.classicGroupJoin, prepareRebalance, completeClassicGroupJoin,
+         maybeCompleteJoinPhase, tryCompleteInitialRebalanceElseSchedule, classicGroupSync,
+         expirePendingSync, classicGroupHeartbeat, expireClassicGroupMemberHeartbeat,
+         classicGroupLeave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,101 +65,29 @@ from minicluster.coordinator.group.classic.group import (
     RespondJoin,
     RespondSync,
     complete_join,
-)
-from minicluster.coordinator.group.classic.rebalance import (
-    drop_member,
-    generation_of,
-    heartbeat_key,
-    maybe_complete_join,
-    prepare_rebalance,
-    prepare_rebalance_or_complete_join,
-    reschedule_heartbeat,
-    reset_assignment,
-    schedule_expiry,
-    set_assignment,
-    sync_key,
+    complete_sync,
 )
 from minicluster.coordinator.group.classic.records import empty_group, group_metadata
-from minicluster.coordinator.group.consumer.group import ConsumerGroup
-from minicluster.coordinator.group.consumer.records import group_tombstones
-from minicluster.coordinator.group.migration.classic_members import (
-    heartbeat_of_classic_member,
-    join_consumer_group,
-    leave_consumer_group,
-    sync_with_consumer_group,
-)
-from minicluster.coordinator.group.state.coordinator_state import (
-    ClientContext,
-    Context,
-    CoordinatorState,
-)
-from minicluster.coordinator.group.state.group_shard import GroupShard
+from minicluster.coordinator.group.group_shard import Group, GroupShard
+from minicluster.coordinator.group.request_context import ClientContext
 from minicluster.coordinator.runtime.shard import NOTHING, OperationError, Result
-from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.messages import (
     HeartbeatRequest,
-    HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
-    LeaveGroupRequest,
     LeaveGroupResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
 
-# JoinGroup (11): a member joins a classic group, or joins its next generation.
-#
-# Versions:  0-9; 4.x serves 2-9. 1: rebalance time-out. 4: a new member gets its id first and joins
-#            again with it (KIP-394). 5: static members (KIP-345). 7: protocol type. 8: reason. 9:
-#            skip_assignment (KIP-814).
-# Source:    KIP-62, KIP-345, KIP-394, KIP-814; GroupCoordinatorService.joinGroup,
-#            GroupMetadataManager.classicGroupJoin.
-
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000  # group.new.member.join.timeout.ms, an internal config
 _KNOWN_MEMBER_ID_FROM = 4
-_NULLABLE_PROTOCOL_FROM = 7
 _SKIPS_ASSIGNMENT_FROM = 9
 
 
-def handle_join_group(
-    state: CoordinatorState, context: Context, request: JoinGroupRequest, version: int, now_ms: int
-) -> None:
-    """Add the member; its response comes when the generation begins.
-
-    Errors:  INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, and those of the group.
-    """
-    is_open = True
-
-    def respond(response: JoinGroupResponse) -> None:
-        nonlocal is_open
-        if is_open:
-            is_open = False
-            name = response.protocol_name or None
-            if version < _NULLABLE_PROTOCOL_FROM:
-                name = name or ""
-            state.respond(context.token, replace(response, protocol_name=name))
-
-    def reject(error: ErrorCode) -> None:
-        respond(JoinGroupResponse(error_code=error, member_id=request.member_id))
-
-    config = state.config
-    lowest, highest = config.min_session_timeout_ms, config.max_session_timeout_ms
-    if not request.group_id:
-        reject(ErrorCode.INVALID_GROUP_ID)
-    elif not lowest <= request.session_timeout_ms <= highest:
-        reject(ErrorCode.INVALID_SESSION_TIMEOUT)
-    else:
-        if version == 0:  # it has no rebalance time-out: that of the session
-            request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
-        join = Join(request, version, context.client, respond)
-
-        def done(_: object, error: ErrorCode | None, __: str | None) -> None:
-            if error is not None:
-                respond(JoinGroupResponse(error_code=error))
-
-        state.write(request.group_id, join.run, done, now_ms)
+# --- JoinGroup ------------------------------------------------------------------------------------
 
 
 class Join:
@@ -135,25 +105,17 @@ class Join:
         self.client = client
         self.respond = respond
 
-    def run(self, shard: GroupShard, now_ms: int) -> Result:
+    def run(self, shard: GroupShard, group: Group | None, now_ms: int) -> Result:
         """Join; a group that is new is written, so that it is there after a fail-over.
 
+        Shapes:  group: a classic one, or a consumer group without members, which ends.
         Source:  GroupMetadataManager.classicGroupJoinToClassicGroup.
         """
-        request = self.request
-        group = shard.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            if not group.is_empty:
-                return join_consumer_group(
-                    shard, group, request, self.version, self.client, self.respond, now_ms
-                )
-        elif group is not None:
+        if isinstance(group, ClassicGroup):
             return self._join(shard, group, now_ms)
         return self._join_new_group(shard, group, now_ms)
 
-    def _join_new_group(
-        self, shard: GroupShard, ended: ConsumerGroup | None, now_ms: int
-    ) -> Result:
+    def _join_new_group(self, shard: GroupShard, ended: Group | None, now_ms: int) -> Result:
         """Join a group that is made for this request, maybe in the place of one that is empty."""
         request = self.request
         tombstones: tuple[CoordinatorRecord, ...] = ()
@@ -162,7 +124,7 @@ class Join:
                 shard.groups.pop(request.group_id)
             return self._reject(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         if ended is not None:
-            tombstones = tuple(group_tombstones(ended, ended.member_ids))
+            tombstones = tuple(shard.tombstones_of(ended))
             shard.groups.pop(request.group_id)
         group = shard.new_classic_group(request.group_id, now_ms)
         result = self._join(shard, group, now_ms)
@@ -175,7 +137,7 @@ class Join:
         )
 
     def _after_new_group(
-        self, shard: GroupShard, ended: ConsumerGroup | None, error: ErrorCode | None, _: int
+        self, shard: GroupShard, ended: Group | None, error: ErrorCode | None, _: int
     ) -> None:
         if error is None:
             return
@@ -364,69 +326,177 @@ def _accepts(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     return member is not None or len(group.members) < highest
 
 
-# SyncGroup (14): the leader gives the assignment of a generation, and members fetch theirs.
-#
-# Versions:  0-5. 3: static members (KIP-345). 5: protocol type and name (KIP-559).
-# Source:    KafkaApis.handleSyncGroupRequest, GroupCoordinatorService.syncGroup,
-#            GroupMetadataManager.classicGroupSync.
+# --- a rebalance begins ---------------------------------------------------------------------------
 
 
-_PROTOCOL_FROM = 5
+def join_key(group_id: str) -> str:
+    """The timer of the members that have not joined again."""
+    return f"join-{group_id}"
 
 
-def handle_sync_group(
-    state: CoordinatorState, context: Context, request: SyncGroupRequest, version: int, now_ms: int
-) -> None:
-    """Give the member its assignment, now or once the leader has written it.
+def sync_key(group_id: str) -> str:
+    """The timer of the members that have not requested their assignment."""
+    return f"sync-{group_id}"
 
-    Errors:  INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-             INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+
+def heartbeat_key(group_id: str, member_id: str) -> str:
+    """The timer of a member's session."""
+    return f"heartbeat-{group_id}-{member_id}"
+
+
+def prepare_rebalance_or_complete_join(
+    shard: GroupShard, group: ClassicGroup, now_ms: int
+) -> Result:
+    """Begin a rebalance, or continue the one that has begun.
+
+    Source:  GroupMetadataManager.maybePrepareRebalanceOrCompleteJoin.
     """
-    is_open = True
-
-    def respond(response: SyncGroupResponse) -> None:
-        nonlocal is_open
-        if is_open:
-            is_open = False
-            state.respond(context.token, response)
-
-    named = None not in (request.protocol_type, request.protocol_name)
-    if version >= _PROTOCOL_FROM and not named:
-        respond(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-        return
-    if not request.group_id:
-        respond(SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
-        return
-
-    def done(_: object, error: ErrorCode | None, __: str | None) -> None:
-        if error is not None:
-            respond(SyncGroupResponse(error_code=error))
-
-    def operation(shard: GroupShard, at_ms: int) -> Result:
-        return _sync(shard, request, distributed(state, request), respond, at_ms)
-
-    state.write(request.group_id, operation, done, now_ms)
+    if group.can_rebalance:
+        return prepare_rebalance(shard, group, now_ms)
+    return maybe_complete_join(shard, group, now_ms)
 
 
-@step
-def distributed(state: CoordinatorState, request: SyncGroupRequest) -> dict[str, bytes]:
-    """The assignments that the leader of a group sends, by member."""
-    return {item.member_id: item.assignment for item in request.assignments}
+def prepare_rebalance(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
+    """Wait for all members to join again; the first one of an empty group waits for others."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        reset_assignment(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
+    group.pending_sync.clear()
+    shard.timers.cancel(sync_key(group.group_id))
+    was_empty = group.is_empty
+    group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
+    if not was_empty:
+        return _complete_join_or_wait(shard, group, now_ms)
+    delay_ms = shard.config.initial_rebalance_delay_ms
+    _wait_for_more(
+        shard, group.group_id, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0), now_ms
+    )
+    return NOTHING
 
 
-def _sync(
+def _wait_for_more(
+    shard: GroupShard, group_id: str, delay_ms: int, remaining_ms: int, now_ms: int
+) -> None:
+    def end(at_ms: int) -> Result:
+        group = shard.classic_group(group_id)
+        if group is None:
+            return NOTHING
+        if group.new_member_added and remaining_ms != 0:
+            group.new_member_added = False
+            longer_ms = min(shard.config.initial_rebalance_delay_ms, remaining_ms)
+            _wait_for_more(shard, group_id, longer_ms, max(remaining_ms - delay_ms, 0), at_ms)
+            return NOTHING
+        return complete_group_join(shard, group, at_ms)
+
+    shard.schedule(join_key(group_id), now_ms + delay_ms, end)
+
+
+def _complete_join_or_wait(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
+    if group.has_all_members_joined:
+        return complete_group_join(shard, group, now_ms)
+    _wait_for_members(shard, group, now_ms)
+    return NOTHING
+
+
+def _wait_for_members(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
+    group_id = group.group_id
+
+    def end(at_ms: int) -> Result:
+        current = shard.classic_group(group_id)
+        return NOTHING if current is None else complete_group_join(shard, current, at_ms)
+
+    shard.schedule(join_key(group_id), now_ms + group.rebalance_timeout_ms, end)
+
+
+def maybe_complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
+    """Begin the generation if all members are there; the initial delay runs out by itself.
+
+    Source:  GroupMetadataManager.maybeCompleteJoinPhase.
+    """
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return NOTHING
+    if group.previous_state is GroupState.EMPTY or not group.has_all_members_joined:
+        return NOTHING
+    return complete_group_join(shard, group, now_ms)
+
+
+# --- all have joined, or the time for it is over: the next generation -----------------------------
+
+
+def complete_group_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
+    """Begin the next generation with those who have joined; static members stay (KIP-345).
+
+    Source:  GroupMetadataManager.completeClassicGroupJoin.
+    """
+    shard.timers.cancel(join_key(group.group_id))
+    for member in list(group.members.values()):
+        if member.awaiting_join is None and member.instance_id is None:
+            group.remove(member.member_id)
+            shard.timers.cancel(heartbeat_key(group.group_id, member.member_id))
+    if group.state is GroupState.DEAD:
+        return NOTHING
+    if not group.maybe_elect_joined_leader() and group.members:
+        # Static members alone, none of which has joined: their sessions decide.
+        _wait_for_members(shard, group, now_ms)
+        return NOTHING
+    hangs = shard.rules.unreadable_subscription_hangs_group
+    group.next_generation(now_ms, hangs_on_unreadable=hangs)
+    if group.is_empty:
+        return Result(records=(group_metadata(group, {}),), is_applied=True)
+    for member in group.members_in_order():
+        complete_join(member, generation_of(group, member.member_id))
+        reschedule_heartbeat(shard, group, member, now_ms)
+        member.is_new = False
+        group.pending_sync.add(member.member_id)
+    _wait_for_syncs(shard, group, now_ms)
+    return NOTHING
+
+
+def generation_of(
+    group: ClassicGroup, member_id: str, leader: str | None = None, *, skip: bool = False
+) -> JoinGroupResponse:
+    """The response with the generation of a member; the leader gets all members."""
+    is_leader = group.leader_id == member_id and leader is None
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=leader or group.leader_id or "",
+        skip_assignment=skip,
+        member_id=member_id,
+        members=group.joined_members() if is_leader else (),
+    )
+
+
+def _wait_for_syncs(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
+    group_id, generation_id = group.group_id, group.generation_id
+
+    def end(at_ms: int) -> Result:
+        current = shard.classic_group(group_id)
+        if current is None or current.generation_id != generation_id or not current.pending_sync:
+            return NOTHING
+        if current.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            return NOTHING
+        for member_id in list(current.pending_sync):
+            current.remove(member_id)
+            shard.timers.cancel(heartbeat_key(group_id, member_id))
+        return prepare_rebalance(shard, current, at_ms)
+
+    shard.schedule(sync_key(group_id), now_ms + group.rebalance_timeout_ms, end)
+
+
+# --- SyncGroup: the leader's assignment -----------------------------------------------------------
+
+
+def sync_group(
     shard: GroupShard,
+    group: ClassicGroup,
     request: SyncGroupRequest,
-    assigned: dict[str, bytes],
+    assigned: Mapping[str, bytes],
     respond: RespondSync,
     now_ms: int,
 ) -> Result:
-    group = shard.groups.get(request.group_id)
-    if group is None or group.is_empty:
-        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
-    if isinstance(group, ConsumerGroup):
-        return sync_with_consumer_group(shard, group, request, respond, now_ms)
-    _validate(group, request)
+    """Give the member its assignment, now or once the leader has written it."""
+    _validate_sync(group, request)
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING_REBALANCE:
         raise OperationError(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -446,12 +516,12 @@ def _sync(
     if group.leader_id != member.member_id:
         return NOTHING
     assignments = {**dict.fromkeys(group.members, b""), **assigned}
-    on_append = partial(_after_append, shard, group, group.generation_id, assignments)
+    on_append = partial(_after_sync, shard, group, group.generation_id, assignments)
     record = group_metadata(group, assignments)
     return Result(records=(record,), is_applied=True, on_append=on_append)
 
 
-def _validate(group: ClassicGroup, request: SyncGroupRequest) -> None:
+def _validate_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
     if group.state is GroupState.DEAD:
         raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.validate_member(request.member_id, request.group_instance_id)
@@ -465,7 +535,7 @@ def _validate(group: ClassicGroup, request: SyncGroupRequest) -> None:
         raise OperationError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _after_append(
+def _after_sync(
     shard: GroupShard,
     group: ClassicGroup,
     generation_id: int,
@@ -484,45 +554,42 @@ def _after_append(
     group.transition_to(GroupState.STABLE, now_ms)
 
 
-# Heartbeat (12): a member of a classic group is alive, and learns of a rebalance.
-#
-# Versions:  0-4. 3: static members (KIP-345).
-# Source:    GroupCoordinatorService.heartbeat, GroupMetadataManager.classicGroupHeartbeat.
-
-
-def handle_heartbeat(
-    state: CoordinatorState, context: Context, request: HeartbeatRequest, version: int, now_ms: int
+def set_assignment(
+    shard: GroupShard, group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int
 ) -> None:
-    """Restart the session timeout.
-
-    Errors:  INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION;
-             REBALANCE_IN_PROGRESS: join again.
-    """
-
-    def respond(error: ErrorCode) -> None:
-        state.respond(context.token, HeartbeatResponse(error_code=error))
-
-    if not request.group_id:
-        respond(ErrorCode.INVALID_GROUP_ID)
-        return
-
-    def done(response: ErrorCode, error: ErrorCode | None, _: str | None) -> None:
-        # A coordinator that still loads keeps the session alive.
-        loading = error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        respond(response if error is None else ErrorCode.NONE if loading else error)
-
-    def operation(shard: GroupShard, at_ms: int) -> Result:
-        return Result(response=_heartbeat(shard, request, at_ms))
-
-    state.write(request.group_id, operation, done, now_ms)
+    """Give each member what the leader has assigned to it."""
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+    _propagate(shard, group, ErrorCode.NONE, now_ms)
 
 
-def _heartbeat(shard: GroupShard, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
-    if isinstance(group, ConsumerGroup):
-        return heartbeat_of_classic_member(shard, group, request, now_ms)
+def reset_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
+    """Take all assignments back, and give those who wait an error."""
+    for member in group.members.values():
+        member.assignment = b""
+    _propagate(shard, group, error, now_ms)
+
+
+def _propagate(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
+    failed = error != ErrorCode.NONE
+    for member in group.members_in_order():
+        response = SyncGroupResponse(
+            error_code=error,
+            protocol_type=None if failed else group.protocol_type,
+            protocol_name=None if failed else group.protocol_name,
+            assignment=member.assignment,
+        )
+        if complete_sync(member, response):
+            reschedule_heartbeat(shard, group, member, now_ms)
+
+
+# --- Heartbeat, and the end of a session ----------------------------------------------------------
+
+
+def heartbeat(
+    shard: GroupShard, group: ClassicGroup, request: HeartbeatRequest, now_ms: int
+) -> ErrorCode:
+    """Restart the session of a member; REBALANCE_IN_PROGRESS where it has to join again."""
     if group.state is GroupState.DEAD:
         raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.validate_member(request.member_id, request.group_instance_id)
@@ -535,62 +602,60 @@ def _heartbeat(shard: GroupShard, request: HeartbeatRequest, now_ms: int) -> Err
     return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
 
-# LeaveGroup (13): members leave a classic group.
-#
-# Versions:  0-5. 3: several members, static ones by their instance id (KIP-345). 5: a reason
-#            (KIP-800).
-# Source:    GroupCoordinatorService.leaveGroup, GroupMetadataManager.classicGroupLeave,
-#            LeaveGroupResponse.
-
-
-_SEVERAL_MEMBERS_FROM = 3
-Identity = LeaveGroupRequest.MemberIdentity
-MemberResponse = LeaveGroupResponse.MemberResponse
-
-
-def handle_leave_group(
-    state: CoordinatorState, context: Context, request: LeaveGroupRequest, version: int, now_ms: int
+def reschedule_heartbeat(
+    shard: GroupShard,
+    group: ClassicGroup,
+    member: Member,
+    now_ms: int,
+    timeout_ms: int | None = None,
 ) -> None:
-    """Remove members; the others rebalance.
+    """Restart a member's session timeout."""
+    lasts_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    schedule_expiry(shard, group.group_id, member.member_id, now_ms + lasts_ms)
 
-    Errors:  INVALID_GROUP_ID; by member UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+
+def schedule_expiry(shard: GroupShard, group_id: str, member_id: str, at_ms: int) -> None:
+    """Remove a member at a time, unless its request comes before.
+
+    Source:  GroupMetadataManager.expireClassicGroupMemberHeartbeat.
     """
-    several = version >= _SEVERAL_MEMBERS_FROM
-    members = request.members if several else (Identity(member_id=request.member_id),)
 
-    def respond(error: ErrorCode, responses: Sequence[Any] = ()) -> None:
-        if not several and error == ErrorCode.NONE:
-            error, responses = ErrorCode(responses[0].error_code), ()
-        response = LeaveGroupResponse(error_code=error, members=tuple(responses))
-        state.respond(context.token, response)
+    def expire(now_ms: int) -> Result:
+        group = shard.classic_group(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            return NOTHING
+        if member_id in group.pending_join:
+            group.remove(member_id)
+            return _complete_if_all_joined(shard, group, now_ms)
+        member = group.members.get(member_id)
+        if member is None or member.has_satisfied_heartbeat:
+            return NOTHING
+        return remove_member(shard, group, member, now_ms)
 
-    if not request.group_id:
-        respond(ErrorCode.INVALID_GROUP_ID)
-        return
-
-    def done(responses: Sequence[Any], error: ErrorCode | None, _: str | None) -> None:
-        if error is None:
-            respond(ErrorCode.NONE, responses)
-        elif error == ErrorCode.UNKNOWN_MEMBER_ID:  # there is no such group
-            respond(ErrorCode.NONE, [_response(member, error) for member in members])
-        else:
-            respond(error)
-
-    def operation(shard: GroupShard, at_ms: int) -> Result:
-        return _leave(shard, request.group_id, members, at_ms)
-
-    state.write(request.group_id, operation, done, now_ms)
+    shard.schedule(heartbeat_key(group_id, member_id), at_ms, expire)
 
 
-def _leave(shard: GroupShard, group_id: str, members: Sequence[Any], now_ms: int) -> Result:
-    group = shard.groups.get(group_id)
-    if group is None:
-        raise OperationError(ErrorCode.UNKNOWN_MEMBER_ID)
-    if isinstance(group, ConsumerGroup):
-        return leave_consumer_group(shard, group, members, _response, now_ms)
+def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, now_ms: int) -> Result:
+    """Remove a member whose session has ended; the others rebalance.
+
+    Source:  GroupMetadataManager.removeMemberAndUpdateClassicGroup.
+    """
+    drop_member(shard, group, member)
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        return prepare_rebalance_or_complete_join(shard, group, now_ms)
+    return _complete_if_all_joined(shard, group, now_ms)
+
+
+# --- LeaveGroup -----------------------------------------------------------------------------------
+
+
+def leave_group(
+    shard: GroupShard, group: ClassicGroup, members: Sequence[Any], now_ms: int
+) -> Result:
+    """Remove members; the others rebalance."""
     if group.state is GroupState.DEAD:
         raise OperationError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    responses = [_response(member, _leave_one(shard, group, member)) for member in members]
+    responses = [left(member, _leave_one(shard, group, member)) for member in members]
     result = NOTHING
     if any(response.error_code == ErrorCode.NONE for response in responses):
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -619,7 +684,22 @@ def _leave_one(shard: GroupShard, group: ClassicGroup, member: Any) -> ErrorCode
     return ErrorCode.NONE
 
 
-def _response(member: Any, error: ErrorCode) -> Any:
-    return MemberResponse(
+def left(member: Any, error: ErrorCode) -> LeaveGroupResponse.MemberResponse:
+    """The outcome of one member of a LeaveGroup."""
+    return LeaveGroupResponse.MemberResponse(
         member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error
     )
+
+
+def drop_member(shard: GroupShard, group: ClassicGroup, member: Member) -> None:
+    """Take a member out of the group; one that waits to join has to join as a new one."""
+    shard.timers.cancel(heartbeat_key(group.group_id, member.member_id))
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    complete_join(member, JoinGroupResponse(error_code=unknown, member_id=UNKNOWN_MEMBER_ID))
+    group.remove(member.member_id)
+
+
+def _complete_if_all_joined(shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
+    if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined:
+        return complete_group_join(shard, group, now_ms)
+    return NOTHING

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import uuid
 
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.group.state.group_shard import GroupShard
-from minicluster.coordinator.group.state.offsets import OffsetKey, offset_record
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import GroupShard
+from minicluster.coordinator.group.offsets.committed import OffsetKey, offset_record
+from minicluster.coordinator.group.request_context import Context
 from minicluster.coordinator.runtime.shard import Result
 from minicluster.metadata.image.delta import MetadataDelta
 from minicluster.protocol import ErrorCode
@@ -25,7 +26,7 @@ Places = dict[str, dict[int, ErrorCode]]
 
 
 def handle_offset_delete(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: OffsetDeleteRequest,
     version: int,
@@ -104,7 +105,7 @@ def _response(places: Places) -> OffsetDeleteResponse:
 
 
 def delete_offsets_of_deleted_topics(
-    state: CoordinatorState, delta: MetadataDelta, now_ms: int
+    state: GroupCoordinatorState, delta: MetadataDelta, now_ms: int
 ) -> None:
     """Write a tombstone for each offset of a topic that the delta deletes."""
     if delta.before.topics is delta.after.topics:

@@ -15,9 +15,10 @@ from minicluster.coordinator.group.consumer.group import (
     ConsumerGroupMember,
     Partitions,
 )
-from minicluster.coordinator.group.state.coordinator_state import Context, CoordinatorState
-from minicluster.coordinator.group.state.group_shard import Group, GroupShard
-from minicluster.coordinator.group.state.offsets import offset_record
+from minicluster.coordinator.group.coordinator_state import GroupCoordinatorState
+from minicluster.coordinator.group.group_shard import Group, GroupShard
+from minicluster.coordinator.group.offsets.committed import offset_record
+from minicluster.coordinator.group.request_context import Context
 from minicluster.coordinator.runtime.shard import OperationError, Result
 from minicluster.java_order import (
     concurrent_map_order,
@@ -53,7 +54,11 @@ from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 
 
 def handle_list_groups(
-    state: CoordinatorState, context: Context, request: ListGroupsRequest, version: int, now_ms: int
+    state: GroupCoordinatorState,
+    context: Context,
+    request: ListGroupsRequest,
+    version: int,
+    now_ms: int,
 ) -> None:
     """List the groups of every shard that is loaded.
 
@@ -110,7 +115,7 @@ Described = DescribeGroupsResponse.DescribedGroup
 
 
 def handle_describe_groups(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: DescribeGroupsRequest,
     version: int,
@@ -130,7 +135,7 @@ def _with_operations(group: Any) -> Any:
     return group
 
 
-def _describe(state: CoordinatorState, group_id: str, version: int) -> Described:
+def _describe(state: GroupCoordinatorState, group_id: str, version: int) -> Described:
     try:
         group = state.read(group_id, lambda shard, _: shard.groups.committed_value(group_id))
     except OperationError as rejection:
@@ -178,7 +183,7 @@ DescribedConsumerGroup = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 def handle_consumer_group_describe(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: ConsumerGroupDescribeRequest,
     version: int,
@@ -199,7 +204,7 @@ def handle_consumer_group_describe(
     state.respond(context.token, ConsumerGroupDescribeResponse(groups=tuple(described)))
 
 
-def _describe_consumer_group(state: CoordinatorState, group_id: str) -> Any:
+def _describe_consumer_group(state: GroupCoordinatorState, group_id: str) -> Any:
     def operation(shard: GroupShard, _: int) -> Any:
         return _described_consumer_group(shard, shard.consumer_group(group_id, committed=True))
 
@@ -288,7 +293,7 @@ Deleted = DeleteGroupsResponse.DeletableGroupResult
 
 
 def handle_delete_groups(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     context: Context,
     request: DeleteGroupsRequest,
     version: int,
@@ -315,7 +320,7 @@ def handle_delete_groups(
 
 
 def _delete_of_partition(
-    state: CoordinatorState,
+    state: GroupCoordinatorState,
     partition: int,
     group_ids: list[str],
     finish: Callable[[list[Any]], None],

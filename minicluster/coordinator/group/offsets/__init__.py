@@ -1,0 +1,1 @@
+"""Committed offsets of groups, and the requests that commit, fetch and delete them."""

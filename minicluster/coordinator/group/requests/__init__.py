@@ -1,1 +1,0 @@
-"""The requests of a group coordinator, one file each."""

@@ -1,1 +1,0 @@
-"""The state in a partition of ``__consumer_offsets``."""

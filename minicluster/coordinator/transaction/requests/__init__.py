@@ -1,1 +1,0 @@
-"""The requests of transactional producers, one module each."""
