@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -44,18 +45,17 @@ class Span:
         Errors:  UserError with the span of the log.
         """
         words = text.strip()
-        if not self.is_calendar:
-            if _DURATION.fullmatch(words):
-                return parse_duration_ms(words, what=what)
-            raise self._mistake(what, text, "is no time since the start of the run, such as 90s")
-        try:
-            return self._of_day(time.fromisoformat(words), what, text)
-        except ValueError:
-            pass
+        if not self.is_calendar and _DURATION.fullmatch(words):
+            return parse_duration_ms(words, what=what)
+        with suppress(ValueError):
+            if self.is_calendar:
+                return self._of_day(time.fromisoformat(words), what, text)
         try:
             moment = datetime.fromisoformat(words)
         except ValueError:
             why = "is no moment; write 2026-11-29 21:34:05 or 21:34 (UTC)"
+            if not self.is_calendar:
+                why = "is no time since the start of the run, such as 90s"
             raise self._mistake(what, text, why) from None
         zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return round(zoned.timestamp() * 1000)

@@ -41,9 +41,12 @@ def write_table(
     with_dictionary = [
         name for name, kind in kinds_of(table).items() if kind not in ("json", "int")
     ]
-    with parquet.ParquetWriter(
-        path, schema_of(table), compression="zstd", use_dictionary=with_dictionary
-    ) as writer:
+    with (
+        path.open("wb") as file,  # Arrow opens no name that the locale's encoding lacks
+        parquet.ParquetWriter(
+            file, schema_of(table), compression="zstd", use_dictionary=with_dictionary
+        ) as writer,
+    ):
         written = _Written(writer, group_rows, on_rows)
         for content in shelved:
             written.add(content)

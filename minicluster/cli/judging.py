@@ -59,7 +59,7 @@ def verify_paths(
     every_rule: bool,
     limits: ReadLimits,
 ) -> int:
-    """Judge PATHS: runs, folders of runs or controllers, metadata logs (also Kafka's)."""
+    """Judge PATHS: runs, metadata logs (also Kafka's), and folders of such."""
     from minicluster.verify import verify
 
     for file in (html, junit):  # before the work, not after it

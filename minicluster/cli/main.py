@@ -8,6 +8,7 @@ rich shows the progress: both are kept up by large projects.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from tempfile import gettempdir
 
 import click
 
@@ -28,7 +29,15 @@ from minicluster.cli.playing import replay, run_scenario
 from minicluster.cli.querying import sql_command
 from minicluster.cli.scenarios import check, completion, list_command, schema
 from minicluster.cli.serving import do_command, serve_command
-from minicluster.cli.terminal import complain, err, prepare, report_crash, shown_os_error
+from minicluster.cli.terminal import (
+    FULL,
+    complain,
+    err,
+    is_full_disk,
+    prepare,
+    report_crash,
+    shown_os_error,
+)
 from minicluster.cli.what_if import what_if_command
 from minicluster.errors import MiniclusterError, Stopped, UserError, instead
 
@@ -112,6 +121,9 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"minicluster: {shown_os_error(error)}")
         return EXIT_FILES
     except Exception as error:  # a fault of this program, never of its input
+        if is_full_disk(error):
+            complain(f"minicluster: {FULL}: here, or in {gettempdir()} (TMPDIR)")
+            return EXIT_FILES
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11: while a class is made
             complain("minicluster: stopped")
             return EXIT_STOPPED

@@ -6,6 +6,7 @@ terminal's encoding lacks, appear as escapes.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import sys
@@ -109,6 +110,9 @@ def shown_verification(shown: Progress | None = None) -> Iterator[Callable[[obje
         yield lambda state: display.update(task, description=f"{_VERIFYING}: {state}")
 
 
+FULL = os.strerror(errno.ENOSPC)
+
+
 def shown_os_error(error: OSError, before: str = "") -> str:
     """An error of the operating system in one line: the file, if it names one, and the reason.
 
@@ -120,6 +124,11 @@ def shown_os_error(error: OSError, before: str = "") -> str:
         if error.filename is None
         else f"{os.fsdecode(error.filename)}: {before}{reason}"
     )
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """A disk is full, as Java or one of Spark's workers reports it."""
+    return FULL in str(error)
 
 
 def report_crash(error: BaseException, arguments: Iterable[str]) -> None:

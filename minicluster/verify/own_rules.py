@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from minicluster.errors import UserError
+from minicluster.files import UnusableFile
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.rules.example import Example, examples_in
@@ -55,7 +56,7 @@ def load_rules(path: Path) -> OwnRules:
     name = f"minicluster_rules_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.exists():
-        raise UserError(f"{path}: there is no such file")
+        raise UnusableFile(f"{path}: there is no such file")
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)

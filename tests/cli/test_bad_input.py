@@ -241,7 +241,6 @@ def test_a_scenario_that_cannot_be_played(
         (["log"], "Missing argument 'PATH'"),
         (["replay"], "Missing argument 'RUN'"),
         (["sql"], "Missing argument 'PATH... [QUERY]'"),
-        (["sql", "runs/none"], "runs/none: there is no such file or folder"),
         (["sql", "select 1"], "a path is missing: minicluster sql PATH 'select 1'"),
         (["run", "x.yaml", "--seed", "many"], "'many' is not a valid integer"),
         (["run", "x.yaml", "--seed", "-1"], "-1 is not in the range"),
@@ -324,3 +323,36 @@ def test_ctrl_c_before_the_commands_are_loaded_is_one_line(
         signal.signal(signal.SIGINT, before)
     assert ended.value.code == 130
     assert capfd.readouterr() == ("", "minicluster: stopped\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "nope.yaml"], ["check", "nope.yaml"], ["serve", "--scenario", "nope.yaml"],
+        ["replay", "nope"], ["verify", "nope"], ["log", "nope"], ["trace", "nope"],
+        ["compare", "nope", "nope"], ["compare", "nope", "--from", "1"], ["sql", "nope"],
+        ["sql", "nope", "select 1"], ["what-if", "nope", "kill 1"],
+        ["export", "nope", "--kafka", "x"], ["explain", "E01", "--rules-from", "nope.py"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_path_that_is_missing_is_one_number_and_one_line(
+    args: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == 66
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "nope" in line and "there is no such f" in line
+
+
+def test_a_full_disk_of_spark_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Java's error comes as text, and the disk may be that of TMPDIR."""
+
+    def full(*args: object, **options: object) -> None:
+        raise RuntimeError("o148.collectToPython: java.io.IOException: No space left on device")
+
+    monkeypatch.setattr("minicluster.verify.verifying.verify", full)
+    assert run(["verify", "."]) == 74
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("minicluster: No space left on device: ") and "TMPDIR" in line

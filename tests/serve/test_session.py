@@ -209,6 +209,16 @@ def test_a_scenario_that_fails_ends_and_the_cluster_goes_on(cluster: MiniCluster
     assert "kill node=brokers" not in [step.text for step in session.played]
 
 
+def test_a_step_that_fails_looks_so(cluster: MiniCluster) -> None:
+    told: list[str] = []
+    session = Session(inside(cluster), Scenario(), on_step=lambda text, now_ms: told.append(text))
+
+    rejected, kept = play(session, "kill node=9", "heal")
+
+    assert rejected.exit_code and not kept.exit_code
+    assert told == ["kill node=9", f"failed: {rejected.text}", "heal"]
+
+
 def test_a_scenario_begins_anew(cluster: MiniCluster) -> None:
     begun: list[str] = []
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify.handwritten.log import cluster
+from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.spark import jvm, session
+from tests.java import java
 
 pytestmark = pytest.mark.spark
 
@@ -136,3 +137,50 @@ def test_a_master_that_cannot_be_used_is_one_line(
 
     assert (done.returncode, done.stdout) == (69, "")
     assert why in done.stderr and done.stderr.count("\n") == 1
+
+
+_OWN_SESSION = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+from minicluster.errors import UserError
+from minicluster.verify import as_of, register, views
+frames = views(spark, sys.argv[1])
+print(frames["records"].count(), frames["elections"].count())
+print(as_of(frames, "1500ms").count())
+for moment in ("garbage", "0ms"):
+    try:
+        as_of(frames, moment)
+    except UserError as error:
+        print(error)
+register(spark)
+print(spark.read.format("kraft").load(sys.argv[1]).count())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(java() is None, reason="there is no Java on the path")
+def test_a_session_of_ones_own_runs_this_python(tmp_path: Path) -> None:
+    """In a notebook the environment is not activated: ``python3`` is another, without packages."""
+    log = cluster().fence(3, change((1, 2)))
+    path = log.write(tmp_path / "log")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 3\n")
+    other.chmod(0o700)
+
+    out = subprocess.run(
+        [sys.executable, "-c", _OWN_SESSION, str(path)],
+        capture_output=True,
+        text=True,
+        env=environment | {"PATH": f"{other.parent}:{os.environ['PATH']}"},
+        cwd=Path(__file__).parents[2],
+    )
+
+    assert out.returncode == 0, out.stderr
+    counts, states, garbage, early, read = out.stdout.splitlines()
+    assert (counts, states) == (f"{log.offset} 0", "1")
+    assert "'garbage' is no time since the start of the run, such as 90s" in garbage
+    assert "is before the first partition; the log goes from 1." in early
+    assert read == str(log.offset)

@@ -8,7 +8,7 @@ are no table of a run: one line, exit code 65.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ def file_damage(file: Path, table: str, rows: int | None) -> str | None:
     if not file.is_file():
         return f"{file}: there is no such file"
     try:
-        metadata = parquet.read_metadata(file)
+        with file.open("rb") as content:
+            metadata = parquet.read_metadata(content)
         schema = metadata.schema.to_arrow_schema()
     except (OSError, pa.ArrowException) as error:
         return _unreadable(file, error)
@@ -98,13 +99,25 @@ def read_table(file: Path, table: str, *, as_written: bool) -> Iterator[pa.Table
         first += read.num_rows
 
 
+def rows_of(file: Path, columns: Sequence[str] | None = None, filters: Any = None) -> list[Any]:
+    """Rows of a table that is small, or of which few are wanted.
+
+    Errors:  OSError, ValueError, KeyError.
+    """
+    with file.open("rb") as content:
+        rows: list[Any] = parquet.read_table(content, columns=columns, filters=filters).to_pylist()
+    return rows
+
+
 def _pieces_of(file: Path) -> Iterator[pa.Table]:
     """The file as it is, some rows at a time: all of them may be some gigabytes.
 
     Errors:  DamagedTable.
     """
     try:
-        with parquet.ParquetFile(file) as opened:  # a dataset would start threads for each table
+        # A dataset would start threads for each table, and Arrow opens no name that the locale's
+        # encoding lacks.
+        with file.open("rb") as content, parquet.ParquetFile(content) as opened:
             for batch in opened.iter_batches(_PIECE, use_threads=False):
                 yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as error:

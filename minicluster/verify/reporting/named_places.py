@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.trace_tables import rows_of
 from minicluster.verify.model import LOST, Finding
 from minicluster.verify.reporting.trace_text import Event, event_of
 
@@ -62,8 +61,7 @@ def events_of(run: Run, findings: Iterable[Finding]) -> dict[Finding, tuple[Even
     ]
     rows: list[Row] = []
     with suppress(OSError, ValueError, KeyError):  # a damaged table shows no moment
-        read = pq.read_table(path, filters=of_topics, columns=list(_COLUMNS)).to_pylist()
-        rows = sorted(read, key=lambda row: row["seq"])
+        rows = sorted(rows_of(path, list(_COLUMNS), of_topics), key=lambda row: row["seq"])
     by_partition: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         by_partition.setdefault((row["topic"], row["part"]), []).append(row)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.trace_tables import rows_of
 
 
 def trace_rows(
@@ -18,9 +18,7 @@ def trace_rows(
     if path is None:
         return []
     try:
-        rows: list[dict[str, Any]] = pq.read_table(
-            path, columns=columns.split(), filters=keep
-        ).to_pylist()
+        rows = rows_of(path, columns.split(), keep)
     except (OSError, ValueError, KeyError):
         return []
     return sorted(rows, key=lambda row: row["seq"])

@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from minicluster.errors import UserError
 from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.trace_tables import rows_of
 from minicluster.verify.reporting.scale import Clock
 
 LINES = 25  # on either side of a place
@@ -100,7 +99,7 @@ def numbered_events(run: Run, numbers: Collection[int]) -> dict[int, Event]:
         if table == "rpc" or (path := run.trace.get(table)) is None:
             continue
         with suppress(OSError, ValueError, KeyError):
-            rows = pq.read_table(path, filters=[("seq", "in", list(numbers))]).to_pylist()
+            rows = rows_of(path, filters=[("seq", "in", list(numbers))])
             events |= {row["seq"]: event_of(table, row) for row in rows}
     return events
 
@@ -114,7 +113,7 @@ def _events(run: Run) -> Iterator[Event]:
         path = run.trace.get(table)
         if path is None:
             continue
-        for row in pq.read_table(path).to_pylist():
+        for row in rows_of(path):
             yield _request(row) if table == "rpc" else event_of(table, row)
 
 

@@ -51,6 +51,7 @@ _GATEWAY = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 _CUT_OFF = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
 
 _NAME = "minicluster"
+_WITHOUT = "verify --engine process needs none"
 _jvm: Jvm | None = None
 _session: SparkSession | None = None
 
@@ -130,10 +131,10 @@ def _starting() -> Iterator[None]:
         raise
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise SparkUnavailable(f"Spark: no session: {first[0]}") from error
+        raise SparkUnavailable(f"Spark: no session: {first[0]}; {_WITHOUT}") from error
     except SystemExit as error:  # pyspark exits where Spark Connect lacks a package
         needs = "Spark Connect needs more packages (pip install 'pyspark[connect]')"
-        raise SparkUnavailable(f"Spark: no session: {needs}") from error
+        raise SparkUnavailable(f"Spark: no session: {needs}; {_WITHOUT}") from error
     finally:
         _forget_connection()
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 
 from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import checked_snapshot
 from minicluster.log.errors import LogError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.log.segment import check_contents, read_segment, segment_name
@@ -217,6 +218,7 @@ class RecordReader(TableReader):
 
 def _of_file(file: Path, limits: ReadLimits) -> Iterator[RecordBatch]:
     content = read_segment(file, whole=True, limits=limits)
+    checked_snapshot(content)
     return (placed.batch for placed in content.batches)
 
 
