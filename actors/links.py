@@ -14,10 +14,9 @@ from minicluster.errors import UserError
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]
 
-DRAWS_PER_PACKET = 8  # each thing that chance decides has a draw of its own
-# Two places are empty: with the numbers moved up, every seed would be another run. From EXTRA on
-# each condition of a link has draws of its own.
-LATENCY, _, _, DUPLICATE_LATENCY, REORDER, EXTRA = range(6)
+DRAWS_PER_PACKET = 4  # each thing that chance decides has a draw of its own
+# Of EXTRA each condition of a link has a draw.
+LATENCY, DUPLICATE_LATENCY, REORDER, EXTRA = range(DRAWS_PER_PACKET)
 PEER_LINKS_MAX = 10_000  # without a disturbance
 RECORDED_MAX = 1_000  # requests of one condition
 

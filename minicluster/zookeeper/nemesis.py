@@ -14,16 +14,24 @@ from typing import Any
 
 from minicluster.durations import format_duration
 from minicluster.scenario.nemesis.draws import (
+    NOTHING,
     TOPICS,
     Draws,
     Events,
     Kind,
+    Needs,
     Step,
     World,
     lasting,
     replicated_load,
 )
-from minicluster.scenario.nemesis.generating import CHAOS_MS, KINDS, LIVENESS_BOUND, WARM_UP_MS
+from minicluster.scenario.nemesis.generating import (
+    CHAOS_MS,
+    FOCUSED_PER_MINUTE,
+    KINDS,
+    LIVENESS_BOUND,
+    WARM_UP_MS,
+)
 from minicluster.scenario.reading import steps_of
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.view import ZOOKEEPER_NODE
@@ -143,13 +151,18 @@ KINDS_ON_ZOOKEEPER = (
 
 
 def generate_on_zookeeper(
-    seed: int, variation: Sequence[int] = (), protocol: str | None = None
+    seed: int,
+    variation: Sequence[int] = (),
+    needs: Needs = NOTHING,
+    *,
+    protocol: str | None = None,
 ) -> Scenario:
     """The scenario of a seed, or of a variation of it (``Draws``).
 
-    Shapes:  protocol: an inter.broker.protocol.version, drawn where none is given.
+    Shapes:  needs: of a planted fault, which the scenario then has. protocol: an
+             inter.broker.protocol.version, drawn where none is given.
     """
-    draws = Draws(seed, variation)
+    draws = Draws(seed, variation, needs)
     world = _Brokers(
         brokers=(3, 3, 4, 5)[draws.below("brokers", 4)],
         controllers=0,
@@ -211,10 +224,13 @@ def _background(draws: Draws) -> Iterator[tuple[int, Step]]:
 def _disturbances(draws: Draws, world: World, chaos_ms: int) -> Iterator[tuple[int, Step]]:
     swarm = draws.flip("swarm")
     for kind in KINDS_ON_ZOOKEEPER:
-        if swarm and not draws.flip(f"{kind.name}/in"):
-            continue
-        factor = 3 * draws.fraction(f"{kind.name}/rate") if swarm else 1.0
-        for n in range(draws.count(kind.name, factor * kind.per_minute * chaos_ms / 60_000)):
+        per_minute = kind.per_minute
+        if swarm:
+            is_in = draws.flip(f"{kind.name}/in")
+            per_minute *= 3 * draws.fraction(f"{kind.name}/rate") if is_in else 0.0
+        if kind.name in draws.needs.kinds:
+            per_minute = max(per_minute, FOCUSED_PER_MINUTE)
+        for n in range(draws.count(kind.name, per_minute * chaos_ms / 60_000)):
             name = f"{kind.name}/{n}"
             begins_ms = WARM_UP_MS + draws.below(f"{name}/at", chaos_ms) // 100 * 100
             for after_ms, step in kind.steps(draws, name, world):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -27,20 +27,41 @@ MAY_FAIL = {"may_fail": True, "within": "2s"}
 """Arguments of a step that a disturbance may hold up."""
 
 
+YES, NO = 0.0, math.nextafter(1.0, 0.0)  # fractions: a draw that is true, and one that is false
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a planted fault needs of a scenario to act.
+
+    Shapes:  kinds: of disturbances, by their names. fixed: the fractions of draws, by theirs, such
+             as ``{"clients": YES}``.
+    """
+
+    kinds: tuple[str, ...] = ()
+    fixed: Mapping[str, float] = field(default_factory=dict)
+
+
+NOTHING = Needs()
+
+
 class Draws:
     """Chance of one seed; each draw has a name of its own.
 
     Shapes:  variation: numbers, one after the other; each draws some of the events again and leaves
-             the others and the shape of the cluster as they are.
+             the others and the shape of the cluster as they are. needs: what is not left to chance.
     """
 
-    def __init__(self, seed: int, variation: Sequence[int] = ()) -> None:
+    def __init__(self, seed: int, variation: Sequence[int] = (), needs: Needs = NOTHING) -> None:
+        self.needs = needs
         self._seed = seed
         self._variation = tuple(variation)
         self._prefixes: dict[str, str] = {}
 
     def fraction(self, name: str) -> float:
         """A number in [0, 1)."""
+        if name in self.needs.fixed:
+            return self.needs.fixed[name]
         return _hashed(f"{self._seed}/nemesis/{self._prefix(name)}{name}")
 
     def _prefix(self, name: str) -> str:

@@ -1,14 +1,15 @@
 """A scenario from a seed: disturbances within what Kafka promises to survive, then ``liveness``.
 
-Two seeds of three have the usual kinds, the others more of them: sequences of partitions and
-clients of their own, and of elections; some of these continue in calm after they have healed. Some
-end with a quiet stretch, as long as the bounds of all promises about time. Three
-seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and its
-rate is drawn. Three (of those with more kinds, seven) have a focus: two or three sequences alone,
-again and again. One of four gives answers on demand to its clients. Half of the seeds have short
-timeouts, so that more follows from a disturbance within a minute. All is drawn before anything
+Two seeds of ten have every kind at its usual rate. Four are a swarm: each kind is in or out, and
+its rate is drawn. Four have a focus: two or three sequences alone, again and again. One of four
+gives answers on demand to its clients. Half of the seeds have short timeouts, so that more follows
+from a disturbance within a minute; some of these continue in calm after they have healed, some end
+with a quiet stretch, as long as the bounds of all promises about time. All is drawn before anything
 runs, and each draw hangs only on the seed and its own name, so that a random run and a script are
 the same kind of thing and a step that is left out changes no other.
+
+A seed that is drawn for a planted fault has what the fault needs to act (``Needs``), and its focus
+is on the kinds that make it act.
 
 Limits of the disturbances (the fault atlas): one broker alone, always the same, may lose what
 it has not flushed, and topics want two in-sync replicas, so no acknowledged record has its last
@@ -33,10 +34,12 @@ from minicluster.scenario.nemesis.controller_sequences import CONTROLLER_SEQUENC
 from minicluster.scenario.nemesis.draws import (
     LOSSY_TOPIC,
     MAY_FAIL,
+    NOTHING,
     TOPICS,
     WEEK_MS,
     Draws,
     Kind,
+    Needs,
     Step,
     World,
     replicated_load,
@@ -59,26 +62,34 @@ TRANSFORMS = 0.5  # how many of those have both as one: consume, transform, prod
 TRANSFORMED_TOPIC = "delta"
 ANSWERS = 0.25  # how many seeds have answers on demand for their clients
 ANSWERS_PER_MINUTE = 6.0
-MORE_KINDS = 0.35  # how many seeds have the sequences of partitions and clients of their own
-MORE_FOCUS = 0.6  # how many of those have a focus besides the usual three of ten
-CALM = 0.4  # how many of those with short timeouts continue after they have healed
-LAST_MS = 15_000  # the longest that such a seed continues after its last disturbance
+CALM = 0.2  # how many of those with short timeouts continue after they have healed
+LAST_MS = 15_000  # the longest that a seed continues after its last disturbance
 CALM_MS = 15_000  # beside two sessions, the time in which all brokers are back
 QUIET = 0.5  # how many seeds with short timeouts, and so short bounds, end with a quiet stretch
 ELECTED_MS = 7_000  # the bound of the election of a controller
 AT_THE_END_MS = 120_000  # the bound of groups, after that of replicas to be in sync
 SLOW_NETWORKS = 0.1  # how many seeds have delays beyond a session
-USUAL = (*SINGLE, *SEQUENCES, *REPLICA_SEQUENCES, *BROKER_SEQUENCES, *CONTROLLER_SEQUENCES)
-MORE = (*PARTITION_SEQUENCES, *ELECTION_SEQUENCES, *CLIENT_SEQUENCES)
-KINDS = (*USUAL, *MORE)
+KINDS = (
+    *SINGLE,
+    *SEQUENCES,
+    *REPLICA_SEQUENCES,
+    *PARTITION_SEQUENCES,
+    *BROKER_SEQUENCES,
+    *CONTROLLER_SEQUENCES,
+    *ELECTION_SEQUENCES,
+    *CLIENT_SEQUENCES,
+)
 FOCUSED = tuple(kind for kind in KINDS if kind not in SINGLE or kind.name in LASTING_EFFECTS)
 FOCUSED_PER_MINUTE = 3.0
 SHORT_PACE = 2.0  # how many times as often disturbances come with short timeouts
 
 
-def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
-    """The scenario of a seed, or of a variation of it (``Draws``)."""
-    draws = Draws(seed, variation)
+def generate(seed: int, variation: Sequence[int] = (), needs: Needs = NOTHING) -> Scenario:
+    """The scenario of a seed, or of a variation of it (``Draws``).
+
+    Shapes:  needs: of a planted fault, which the scenario then has.
+    """
+    draws = Draws(seed, variation, needs)
     quick = draws.flip("short timeouts")
     world = _world(draws, quick)
     chaos_ms = draws.between("chaos", *(SHORT_CHAOS_MS if quick else CHAOS_MS))
@@ -88,11 +99,11 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
     steps: list[Step] = [*_load(draws), *_clients(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
     ends_ms = WARM_UP_MS + chaos_ms
-    if events and _has_more_kinds(draws):  # a sequence needs the time to its end
+    if events:  # a sequence needs the time to its end
         ends_ms = max(ends_ms, events[-1][0] + min(2 * world.lag_ms, LAST_MS))
     liveness: Step = {"do": "liveness", "bound": LIVENESS_BOUND}
     steps.append({"at": format_duration(ends_ms), **liveness})
-    if quick and _has_more_kinds(draws) and draws.flip("calm", CALM):
+    if quick and draws.flip("calm", CALM):
         steps += [*_in_calm(draws, world), liveness]
     if quick and draws.flip("quiet", QUIET):
         steps.append({"after": format_duration(quiet_ms(world)), "do": "wait"})
@@ -106,11 +117,6 @@ def generate(seed: int, variation: Sequence[int] = ()) -> Scenario:
         config=_config_of(draws, world, quick),
         steps=steps_of(steps, f"nemesis {text}"),
     )
-
-
-def _has_more_kinds(draws: Draws) -> bool:
-    # The number leaves the seeds as they are at which docs/reference/zoo.md has found a fault.
-    return draws.flip("more kinds 5914", MORE_KINDS)
 
 
 def _in_calm(draws: Draws, world: World) -> Iterator[Step]:
@@ -241,7 +247,9 @@ def _disturbances(
     """Everything that happens after the warm-up; minutes: what the rates count by."""
     rates = _rates(draws)
     if rates is None:
-        rates = [(kind, FOCUSED_PER_MINUTE) for kind in _focus(draws, world)]
+        kinds = _focus(draws, world)
+        per_minute = FOCUSED_PER_MINUTE / len(kinds) if draws.needs.kinds else FOCUSED_PER_MINUTE
+        rates = [(kind, per_minute) for kind in kinds]
     else:
         yield from _background(draws)
     if draws.flip("answers", ANSWERS):
@@ -258,34 +266,23 @@ def _disturbances(
 
 def _rates(draws: Draws) -> list[tuple[Kind, float]] | None:
     """The kinds of a seed and their rates per minute; None for a seed with a focus."""
-    kinds: tuple[Kind, ...] = USUAL
-    if _has_more_kinds(draws):
-        kinds = KINDS
-        if draws.flip("more focus", MORE_FOCUS):
-            return None
     mode = draws.below("mode", 10)
-    if mode < 3:
+    if mode < 4 or draws.needs.kinds:
         return None
     if mode < 6:
-        return [(kind, kind.per_minute) for kind in kinds]
+        return [(kind, kind.per_minute) for kind in KINDS]
     return [
         (kind, 3 * draws.fraction(f"{kind.name}/rate") * kind.per_minute)
-        for kind in kinds
+        for kind in KINDS
         if draws.flip(f"{kind.name}/in")
     ]
 
 
 def _focus(draws: Draws, world: World) -> list[Kind]:
-    """Two or three sequences; where a seed has more kinds, one or two of those come first."""
-    candidates = [kind for kind in FOCUSED if kind in USUAL]
-    chosen: list[Kind] = []
-    if _has_more_kinds(draws):
-        more = [kind for kind in MORE if kind.fits(world)]
-        for n in range(1 + draws.below("focus/more", 2)):
-            chosen.append(more.pop(draws.below(f"focus/more/{n}", len(more))))
-        candidates = [kind for kind in candidates if kind.fits(world)]
-    count = 2 + draws.below("focus", 2) - len(chosen)
-    return [
-        *chosen,
-        *(candidates.pop(draws.below(f"focus/{n}", len(candidates))) for n in range(count)),
-    ]
+    """Two or three sequences; of a fault, the kinds that it needs, which others would disturb."""
+    needed = [kind for kind in KINDS if kind.name in draws.needs.kinds]
+    if needed:
+        return needed
+    candidates = [kind for kind in FOCUSED if kind.fits(world)]
+    count = 2 + draws.below("focus", 2)
+    return [candidates.pop(draws.below(f"focus/{n}", len(candidates))) for n in range(count)]
