@@ -30,7 +30,7 @@ Place = tuple[str, int]  # topic id as the trace has it, partition
 _ENDS = ("stop", "delete", "truncate")  # events that say nothing of what a running replica holds
 _BEGINS = ("become_leader", "become_follower")
 _NO_EPOCH = 2**62
-_NO_EVENT = 2**62
+ALWAYS_LOST = 2**62  # the event of a loss of which nobody knows when it was
 
 UNCLEAN, LAST, STAYS, CLEANED = "unclean", "last", "stays", "cleaned"
 EXCUSES = {
@@ -64,14 +64,14 @@ class Loss:
     Units:   kept: the lowest offset that was lost. lost_from: the leader epoch from which on
              records are there to stay; lost_below: those of an epoch below this one may be lost (a
              member that stays with less may lead at any time, so then there is no such epoch).
-             at: the event that shows the last loss.
+             events: those that show it.
     """
 
     cause: str
     kept: int
     lost_from: int
     lost_below: int
-    at: int
+    events: list[int]
 
     @property
     def why(self) -> str:
@@ -84,7 +84,7 @@ class Loss:
         self.kept = min(self.kept, other.kept)
         self.lost_from = min(self.lost_from, other.lost_from)
         self.lost_below = max(self.lost_below, other.lost_below)
-        self.at = max(self.at, other.at)
+        self.events += other.events
 
 
 Losses = dict[Place, Loss]
@@ -188,7 +188,10 @@ def _fold(run: TracedRun, judge: Judge | None) -> Losses:
         seen.add(process)
         if loss is not None:
             partition.has_lost = True
-            losses.setdefault(place, loss).take(loss)
+            if place in losses:
+                losses[place].take(loss)
+            else:
+                losses[place] = loss
         if judge is not None:
             _judge(partition, what, judge)
         if kind == "become_leader":
@@ -214,7 +217,7 @@ def _take_isr_of_leader(partition: _Partition, row: Row) -> None:
 def _loss(partition: _Partition, row: Row, kept: int | None, *, is_first: bool) -> Loss | None:
     """The records that an event shows to be lost."""
     kind, epoch, unclean = row["kind"], row["leader_epoch"], partition.unclean_epoch
-    at = row["seq"]
+    at = [row["seq"]]
     if unclean is not None:
         if kind == "become_leader" and kept is not None and partition.led_epoch < unclean <= epoch:
             return Loss(UNCLEAN, kept, unclean, unclean, at)
@@ -253,7 +256,9 @@ def _judge(partition: _Partition, row: Row, judge: Judge) -> None:
 def losses(run: TracedRun) -> Losses:
     """Context: by topic id and partition, what a run has lost, or what nobody can know of it."""
     from_trace = _fold(run, None)
-    return from_trace | {place: Loss(CLEANED, 0, 0, _NO_EPOCH, _NO_EVENT) for place in run.cleaned}
+    return from_trace | {
+        place: Loss(CLEANED, 0, 0, _NO_EPOCH, [ALWAYS_LOST]) for place in run.cleaned
+    }
 
 
 @history(ElectableReplica, reads=("partition_event", "raft_event"))

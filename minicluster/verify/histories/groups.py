@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from minicluster.protocol.topics import GROUP_METADATA_TOPIC, partition_of
 from minicluster.verify.histories.clients import (
     Place,
     Received,
@@ -41,7 +40,7 @@ from minicluster.verify.histories.clients import (
     returned,
     topic_names,
 )
-from minicluster.verify.histories.electable import losses
+from minicluster.verify.histories.coordinator_losses import group_losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 
@@ -146,30 +145,6 @@ def offsets_of_groups(run: TracedRun) -> OffsetsOfGroups:
     return OffsetsOfGroups(run)
 
 
-class LostGroups:
-    """Which groups their coordinators have lost, with records of ``__consumer_offsets``."""
-
-    def __init__(self, run: TracedRun) -> None:
-        places: dict[tuple[str, int], None] = {}
-        for row in run.rows("partition_event"):
-            if row["topic"] == GROUP_METADATA_TOPIC:
-                places[row["topic_id"], row["part"]] = None
-        self._partitions = 1 + max((part for _, part in places), default=0)
-        known = run.context(losses)
-        self._lost_at = {place[1]: known[place].at for place in places if place in known}
-
-    def lost_at(self, group_id: str | None) -> int | None:
-        """The event by which the group's partition had lost records last; None: it lost none."""
-        if not self._lost_at or group_id is None:
-            return None
-        return self._lost_at.get(partition_of(group_id, self._partitions))
-
-
-def lost_groups(run: TracedRun) -> LostGroups:
-    """Context: the groups that coordinators have lost."""
-    return LostGroups(run)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedOffset:
     """A group has fetched its offset, which was set and acknowledged before, and not deleted since.
@@ -191,7 +166,7 @@ class FetchedOffset:
 def fetched_offsets(run: TracedRun, judge: Judge) -> None:
     """Each fetch of a group's offset, as of when it was sent, beside what set the offset."""
     offsets = run.context(offsets_of_groups).by_partition
-    lost = run.context(lost_groups)
+    lost = run.context(group_losses)
     for response in run.context(returned):
         row = response.row
         if row["f"] != "committed" or row["send_seq"] is None:
@@ -199,13 +174,12 @@ def fetched_offsets(run: TracedRun, judge: Judge) -> None:
         known = offsets.get((row["group_id"], response.topic_id, row["part"]))
         last = None if known is None else known.last_before(row["send_seq"])
         if known is not None and last is not None and _is_promised(known, last, row):
-            lost_at = lost.lost_at(row["group_id"])
             step = FetchedOffset(
                 broker=row["broker"],
                 offset=row["offset"],
                 last_set=last.offset,
                 next_set=known.next_after(row["send_seq"]),
-                is_lost=lost_at is not None and last.seq < lost_at,
+                is_lost=lost.has_lost(row["group_id"], last.seq, row["seq"]),
             )
             judge.take(step, -1, response.topic or "", row["part"])
 
@@ -245,7 +219,7 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
     for row in run.rows("group_event"):
         if row["kind"] == "end":
             ended[row["group_id"]].append(row["seq"])
-    lost = run.context(lost_groups)
+    lost = run.context(group_losses)
     owned: dict[Any, list[Received]] = defaultdict(list)
     # A member of a consumer group names its instance when it joins. Without it, a static member
     # that comes back under another member id, in the same generation, would be a second owner of
@@ -258,10 +232,14 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
                 instances[group, response.row["member_id"]] = response.row["instance_id"]
             # A group that has ended may come again, with its first generation, and so does one
             # that its coordinator has lost.
-            seq, lost_at = response.row["seq"], lost.lost_at(group)
+            seq = response.row["seq"]
             lives = bisect_left(ended.get(group, []), seq)
-            lives += lost_at is not None and lost_at < seq
-            owned[group, lives, response.row["generation"], *response.place].append(response)
+            lives += bisect_left(lost.events(group), seq)
+            # With more partitions of its topic, two brokers may coordinate it for a while.
+            elsewhere = lost.may_be_elsewhere(group, seq) and response.row["broker"]
+            owned[group, lives, elsewhere, response.row["generation"], *response.place].append(
+                response
+            )
     for (group, *_), assignments in owned.items():
         members = {assignment.row["member_id"] for assignment in assignments}
         owners = frozenset(

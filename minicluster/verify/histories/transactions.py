@@ -34,7 +34,8 @@ from minicluster.verify.histories.clients import (
     returned,
     topic_names,
 )
-from minicluster.verify.histories.electable import losses
+from minicluster.verify.histories.coordinator_losses import group_losses
+from minicluster.verify.histories.electable import ALWAYS_LOST, losses
 from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -318,10 +319,13 @@ def transforms(run: TracedRun, judge: Judge) -> None:
     """What groups that commit offsets in transactions read, and what they wrote of it."""
     producers: dict[int, set[str]] = defaultdict(set)  # producer id -> groups
     members: dict[str, set[str]] = defaultdict(set)  # client id -> groups
-    misled = _misled_groups(run)
+    misled, lost = _misled_groups(run), run.context(group_losses)
     for row in run.rows("client_record"):
-        if row["f"] == "pending" and row["connection"] is None and row["group_id"] not in misled:
-            producers[row["producer_id"]].add(row["group_id"])
+        group = row["group_id"]
+        if row["f"] != "pending" or row["connection"] is not None or group in misled:
+            continue
+        if not lost.has_lost(group, 0, ALWAYS_LOST):  # else it reads again what it has written
+            producers[row["producer_id"]].add(group)
     groups = {group for several in producers.values() for group in several}
     if not groups:
         return
