@@ -1,7 +1,8 @@
 """Campaigns over many seeds of the nemesis, and the shortest script that still breaks a promise.
 
-Each seed is generated, played with the live checks on, brought to rest by its ``liveness`` step,
-and judged once more by the rules about what clients were promised.
+Each seed is generated, played with the live checks on and brought to rest by its ``liveness`` step.
+Then every rule judges its run, in this process, as ``verify`` would. A planted fault that acted and
+that no rule has noticed is a survivor: the campaign proves nothing about the checks.
 A seed that fails is shrunk, and leaves a run folder that ``minicluster replay`` plays again.
 """
 
@@ -23,17 +24,24 @@ from minicluster.actors.play.player import (
 )
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
+from minicluster.own_folders import temporary_folder
+from minicluster.rules import Rules
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Observation
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
-from minicluster.verify.evidence.scenario_failure import ScenarioFailure
+from minicluster.verify import verify
+from minicluster.verify.evidence.scenario_failure import Kind, ScenarioFailure
 from minicluster.verify.model import Verdict, gravest
 
 SHRINK_REPLAYS = 150
 SHRUNK_NAME = "nemesis-shrunk"
 Draw = Callable[[int, Sequence[int]], Scenario]  # of a seed and a variation
+_KINDS: tuple[tuple[Verdict, Kind], ...] = (
+    (Verdict.INVALID, "violated"),
+    (Verdict.UNKNOWN, "unseen"),
+)
 STALE = "E41"  # an index of a controller is not that of its state
 
 
@@ -41,9 +49,11 @@ STALE = "E41"  # an index of a controller is not that of its state
 class Outcome:
     """The outcome of one seed.
 
-    Shapes:  idle_faults: planted faults that never acted; variation: of the seed (``Draws``);
-             observations: what the run went through (``scenario.coverage``); events: in its trace;
-             trace_hash: empty where nobody compares it.
+    Shapes:  idle_faults: planted faults that never acted; unseen_faults: those of which nobody
+             knows whether they did, bugs of Kafka's own; survivors: those that acted, where nothing
+             was noticed; variation: of the seed (``Draws``); observations: what the run went
+             through (``scenario.coverage``); events: in its trace; trace_hash: empty where nobody
+             compares it.
     Units:   cluster_ms is how long the cluster ran by its own clock.
     """
 
@@ -55,6 +65,9 @@ class Outcome:
     cluster_ms: int
     steps_done: int
     idle_faults: tuple[str, ...]
+    unseen_faults: tuple[str, ...] = ()
+    survivors: tuple[str, ...] = ()
+    is_judged_later: bool = False  # its failure is what rules say of the whole run
     path: Path | None = None
     variation: tuple[int, ...] = ()
     observations: frozenset[Observation] = frozenset()
@@ -65,9 +78,14 @@ class Outcome:
         return seed_text(self.seed, self.variation)
 
     @property
+    def not_noticed(self) -> tuple[str, ...]:
+        """The planted faults that leave a run without a broken promise unknown."""
+        return (*self.survivors, *self.idle_faults, *self.unseen_faults)
+
+    @property
     def verdict(self) -> Verdict:
         """Invalid where a promise was broken, unknown where that did not become clear."""
-        return verdict_of_play(self.failure, self.idle_faults)
+        return verdict_of_play(self.failure, self.not_noticed)
 
 
 @dataclass(slots=True)
@@ -77,6 +95,7 @@ class Tally:
     seeds: int = 0
     failed: int = 0
     unknown: int = 0
+    survived: int = 0
     first: Outcome | None = None  # that broke a promise
     verdict: Verdict = Verdict.VALID
 
@@ -84,15 +103,17 @@ class Tally:
         """Count the outcome of one more seed."""
         self.seeds += 1
         self.failed += outcome.failure is not None
-        self.unknown += outcome.verdict is Verdict.UNKNOWN
+        self.survived += bool(outcome.survivors)
+        self.unknown += outcome.verdict is Verdict.UNKNOWN and not outcome.survivors
         self.verdict = gravest([self.verdict, outcome.verdict])
         if self.first is None and outcome.verdict is Verdict.INVALID:
             self.first = outcome
 
     def lines(self) -> list[str]:
         """The campaign in one line, and in another the first seed that broke a promise."""
+        survived = f", {self.survived} with a survivor" if self.survived else ""
         unknown = f", {self.unknown} unknown" if self.unknown else ""
-        lines = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{unknown}"]
+        lines = [f"{counted(self.seeds, 'seed')}, {self.failed} failed{survived}{unknown}"]
         first = self.first
         if first is not None and first.failure is not None:
             broken = " and ".join(first.scenario.faults) or "a promise"
@@ -110,7 +131,7 @@ def play_seed(
     runs: Path | None = None,
     draw: Draw = generate,
 ) -> Outcome:
-    """Play the scenario of one seed; its run folder stays if there is a place for it."""
+    """Play and judge the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
     outcome = outcome_of(scenario, runs=runs, with_observations=True, with_hash=False)
     gc.collect()  # a cluster is full of circles; otherwise those of many seeds would pile up
@@ -123,10 +144,13 @@ def outcome_of(
     runs: Path | None = None,
     with_observations: bool = False,
     with_hash: bool = True,
+    rules: Sequence[str] | None = None,
 ) -> Outcome:
-    """Play a scenario and check its logs at the end.
+    """Play a scenario, and judge its run by all rules where none has ended it.
 
     The hash of the trace takes a sixth of the time of a short run; a run folder has it always.
+
+    Shapes:  rules: ids of those that judge the run once it has ended; None: all.
     """
     done = 0
 
@@ -137,6 +161,14 @@ def outcome_of(
     place = None if runs is None else place_of(scenario, runs)
     with_hash = with_hash or place is not None
     cluster, failure = play_once(scenario, count, at_end=broken_at_end, hashed=with_hash)
+    path = None if place is None else write_run(cluster, place, failure=failure)
+    is_judged_later = False
+    if failure is None or failure.is_unknown:
+        judged = _judged(cluster, path, rules)
+        is_judged_later = judged is not None and (failure is None or not judged.is_unknown)
+        failure = judged if is_judged_later else failure
+    idle = idle_faults(cluster)
+    acted = [fault for fault in cluster.faults.ever_on if fault not in idle]
     return Outcome(
         seed=scenario.seed,
         scenario=scenario,
@@ -145,8 +177,11 @@ def outcome_of(
         events=cluster.recorder.sequence,
         cluster_ms=cluster.now_ms,
         steps_done=done,
-        idle_faults=idle_faults(cluster),
-        path=None if place is None else write_run(cluster, place, failure=failure),
+        idle_faults=idle,
+        unseen_faults=tuple(fault for fault in scenario.faults if fault in Rules.zoo()),
+        survivors=() if failure is not None else tuple(acted),
+        is_judged_later=is_judged_later,
+        path=path,
         observations=observations_of(cluster) if with_observations else frozenset(),
     )
 
@@ -160,6 +195,27 @@ def broken_at_end(cluster: RunningCluster) -> ScenarioFailure | None:
     return None
 
 
+def _judged(
+    cluster: RunningCluster, path: Path | None, rules: Sequence[str] | None
+) -> ScenarioFailure | None:
+    """What rules say of a run that has ended: the first promise that it breaks.
+
+    Shapes:  path: of its folder, None: there is none yet.
+    """
+    if rules is not None and not rules:
+        return None
+    with temporary_folder("campaign") as folder:
+        if path is None:
+            # Not in the folder itself, which is locked while it is there.
+            path = write_run(cluster, folder.path / "runs" / "run", brokers=False)
+        report = verify(path, engine="process", rules=rules)
+    for verdict, kind in _KINDS:
+        for result in report.rules:
+            if result.verdict is verdict:
+                return ScenarioFailure(kind, result.first, result.id)
+    return None
+
+
 def culprits(outcome: Outcome) -> tuple[str, ...]:
     """Those of several planted faults that break the same promise in the same scenario alone."""
     failure, planted = outcome.failure, outcome.scenario.faults
@@ -167,7 +223,8 @@ def culprits(outcome: Outcome) -> tuple[str, ...]:
         return planted
     sufficient = []
     for fault in planted:
-        alone = outcome_of(replace(outcome.scenario, faults=(fault,)), with_hash=False).failure
+        scenario = replace(outcome.scenario, faults=(fault,))
+        alone = outcome_of(scenario, with_hash=False, rules=_sought(outcome)).failure
         if alone is not None and (alone.kind, alone.rule) == (failure.kind, failure.rule):
             sufficient.append(fault)
     return tuple(sufficient)
@@ -186,6 +243,7 @@ def shortest(
     """
     assert outcome.failure is not None
     wanted = (outcome.failure.kind, outcome.failure.rule)
+    sought = _sought(outcome)
     replays, fewest = 0, len(outcome.scenario.steps)
 
     def still_fails(steps: Sequence[Step]) -> int | None:
@@ -195,7 +253,8 @@ def shortest(
         if not steps:
             return None
         try:
-            replayed = outcome_of(_of_steps(outcome.scenario, steps), with_hash=False)
+            scenario = _of_steps(outcome.scenario, steps)
+            replayed = outcome_of(scenario, with_hash=False, rules=sought)
         except UserError:  # what remains makes no sense: a topic that nobody created
             return None
         if replayed.failure is None or (replayed.failure.kind, replayed.failure.rule) != wanted:
@@ -207,6 +266,12 @@ def shortest(
         outcome.scenario.steps, still_fails, groups=_nodes, simpler=_simpler,
         replays_max=SHRINK_REPLAYS, in_time=in_time,
     )  # fmt: skip
+
+
+def _sought(outcome: Outcome) -> tuple[str, ...]:
+    """The rules that judge a run which is to break the same promise; none if it ends a run."""
+    rule = None if outcome.failure is None else outcome.failure.rule
+    return (rule,) if outcome.is_judged_later and rule is not None else ()
 
 
 def _of_steps(scenario: Scenario, steps: Sequence[Step]) -> Scenario:
@@ -241,7 +306,7 @@ def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
     scenario = outcome.scenario
     if shrunk is not None:
         scenario = _of_steps(scenario, shrunk.steps)
-    path = outcome_of(scenario, runs=runs).path
+    path = outcome_of(scenario, runs=runs, rules=()).path
     assert path is not None
     return path
 
@@ -249,9 +314,15 @@ def keep(outcome: Outcome, shrunk: Shrunk[Step] | None, runs: Path) -> Path:
 def outcome_line(outcome: Outcome) -> str:
     """An outcome in one line."""
     ran = format_duration(outcome.cluster_ms // 1_000 * 1_000)
+    if outcome.survivors:
+        survivors = ", ".join(outcome.survivors)
+        return f"seed {outcome.name}: a survivor: {survivors} acted in {ran}, and no rule noticed"
     if outcome.failure is None and outcome.idle_faults:
         idle = ", ".join(outcome.idle_faults)
         return f"seed {outcome.name}: unknown, for {idle} was on but never acted in {ran}"
+    if outcome.failure is None and outcome.unseen_faults:
+        bugs = ", ".join(outcome.unseen_faults)
+        return f"seed {outcome.name}: unknown, for nothing shows whether {bugs} acted in {ran}"
     if outcome.failure is None:
         return f"seed {outcome.name}: kept its promises over {ran}"
     first = outcome.failure.text.splitlines()[0]

@@ -15,7 +15,7 @@ import click
 from minicluster.cli.exit_codes import EXIT_FILES
 from minicluster.cli.options import TEXT, runs_option
 from minicluster.cli.reports import leave_report, show_report
-from minicluster.cli.terminal import print_line, progress, shown_verification
+from minicluster.cli.terminal import complain, print_line, progress, shown_verification
 from minicluster.errors import Stopped, UserError, counted
 from minicluster.own_command import command_line
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from minicluster.scenario.coverage import Coverage
     from minicluster.scenario.shrink import Shrunk
     from minicluster.verify.model import Verdict
+
+TOLD_EVERY_S = 10  # of a search in a pipe
 
 
 @click.command("chaos")
@@ -83,7 +85,7 @@ if TYPE_CHECKING:
     "--verify",
     "in_spark",
     is_flag=True,
-    help="Keep every run and its report; Spark judges them all.",
+    help="Keep every run and its report; Spark judges them all once more.",
 )
 @runs_option
 def chaos(
@@ -100,7 +102,11 @@ def chaos(
     in_spark: bool,
     runs: Path,
 ) -> int:
-    """Draw a scenario from each seed, play it under the online rules, and shrink what fails."""
+    """Draw a scenario from each seed, play and judge it, and shrink what fails.
+
+    Every rule judges each seed. With a planted fault the scenarios have what it needs to act; one
+    that acts and that no rule notices has survived, and the exit code is 2.
+    """
     from minicluster.actors.play.campaign import Tally, outcome_line
     from minicluster.actors.play.many_seeds import campaign
     from minicluster.actors.play.observations import KNOWN
@@ -111,12 +117,13 @@ def chaos(
 
     tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
+    draw = _draw(mode, protocol, faults)
     if as_shipped:
         shipped = Rules.KAFKA_4_3.shipped_zoo()
         faults = (*faults, *(bug for bug in shipped if bug not in faults))
-    numbers, variation = seeds_of(
-        seeds or ("1-20" if minutes is None else "1-"), open_end=minutes is not None
-    )
+    seeds = seeds or ("1-20" if minutes is None else "1-")
+    numbers, variation = seeds_of(seeds, open_end=minutes is not None)
+    print_line(_begin_line(seeds, minutes, faults))
     end_s = None if minutes is None else time.monotonic() + 60 * minutes
     in_time = partial(_is_before, end_s)
     with runs_place(runs) as place:
@@ -128,7 +135,7 @@ def chaos(
             runs=place.folder if in_spark else None,
             jobs=jobs,
             in_time=in_time,
-            draw=_draw(mode, protocol),
+            draw=draw,
         )
         stopped = False
         try:
@@ -154,7 +161,6 @@ def chaos(
             print_line("nothing was judged: the time was over before the first seed")
             return exit_code(Verdict.UNKNOWN)
         if not in_spark:
-            print_line("looked with the online rules alone; with --verify Spark judges every run")
             return exit_code(tally.verdict)
         return _judged(whole, tally.verdict, place)
 
@@ -194,38 +200,53 @@ def _keep(
         print_line(f"found   {alone}")
 
 
-def _draw(mode: str, protocol: str | None) -> Draw:
-    """The function that makes the scenario of a seed.
+def _begin_line(seeds: str, minutes: float | None, faults: tuple[str, ...]) -> str:
+    """What the campaign plays, in a line before its first seed."""
+    which = f"seed{'s' * ('-' in seeds)} {seeds}"
+    planted = f" with {', '.join(faults)}" if faults else ""
+    time = "some seconds each" if minutes is None else f"for {minutes:g} min"
+    return f"playing {which}{planted}, {time} (--seeds, --minutes)"
+
+
+def _draw(mode: str, protocol: str | None, faults: tuple[str, ...]) -> Draw:
+    """The function that makes the scenario of a seed, with what planted faults need.
 
     Errors:  UserError for a level of brokers that are not on ZooKeeper, or none.
     """
     from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
-    from minicluster.scenario.nemesis import generate
+    from minicluster.scenario.nemesis import NOTHING, generate
     from minicluster.zookeeper.nemesis import generate_on_zookeeper
 
+    if protocol is not None and mode != "zookeeper":
+        raise UserError("--inter-broker-protocol: only with --mode zookeeper")
+    needs = NOTHING
+    if faults:  # the zoo is loaded where a fault is planted, and nowhere else
+        from minicluster.zoo.needs import needs_of
+
+        needs = needs_of(faults)
     if mode == "zookeeper":
         level = None if protocol is None else str(InterBrokerProtocol.parse(protocol))
-        return partial(generate_on_zookeeper, protocol=level)
-    if protocol is not None:
-        raise UserError("--inter-broker-protocol: only with --mode zookeeper")
-    return generate
+        return partial(generate_on_zookeeper, needs=needs, protocol=level)
+    return partial(generate, needs=needs)
 
 
 def _shrunk(outcome: Outcome, in_time: Callable[[], bool]) -> Shrunk[Step]:
-    """The shortest failing script that was found in time, and on the terminal how far it is."""
+    """The shortest failing script that was found in time, and meanwhile how far it is."""
     from minicluster.actors.play.campaign import shortest
 
     with progress() as bar:
         title = f"seed {outcome.name}: shrinking"
         task = bar.add_task(title)
+        told_s = time.monotonic()
 
         def show(replays: int, fewest: int) -> None:
-            bar.update(
-                task,
-                description=(
-                    f"{title}, {counted(replays, 'replay')}, {counted(fewest, 'step')} left"
-                ),
-            )
+            nonlocal told_s
+            text = f"{title}, {counted(replays, 'replay')}, {counted(fewest, 'step')} left"
+            if not bar.disable:
+                bar.update(task, description=text)
+            elif time.monotonic() - told_s >= TOLD_EVERY_S:
+                told_s = time.monotonic()
+                complain(text)
 
         return shortest(outcome, show, in_time)
 

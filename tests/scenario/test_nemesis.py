@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,16 +28,20 @@ from minicluster.actors.play.campaign import (
 )
 from minicluster.actors.play.player import cluster_of, play_once
 from minicluster.cli import run
+from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode
+from minicluster.rules import Rules
 from minicluster.scenario.actions.answers import Respond
 from minicluster.scenario.nemesis import KINDS, Draws, generate, seed_text
 from minicluster.scenario.nemesis.draws import World
-from minicluster.scenario.nemesis.generating import FOCUSED
+from minicluster.scenario.nemesis.generating import FOCUSED, _world
 from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.reading import parse_scenario
 from minicluster.scenario.scenario import Step, to_yaml
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict
+from minicluster.zoo.needs import NEEDS, needs_of
+from minicluster.zookeeper.nemesis import KINDS_ON_ZOOKEEPER
 from tests.scenario.drawn import is_short, seeds_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +98,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
         "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",
         "transform", "clock_skew", "delete_records", "record", "replay", "flush_off", "wait",
-        "respond", "drop", "close",
+        "respond", "drop_responses", "close_connections",
     } == actions  # fmt: skip
     assert len({kind.name for kind in KINDS}) == len(KINDS)
 
@@ -234,6 +239,49 @@ def test_a_fault_that_never_acted_proves_nothing() -> None:
     tally = Tally()
     tally.count(outcome)
     assert tally.verdict is Verdict.UNKNOWN and tally.lines() == ["1 seed, 0 failed, 1 unknown"]
+
+
+def test_every_rule_judges_a_seed_and_a_fault_that_none_has_noticed_survives() -> None:
+    """A7 is not judged while a cluster runs."""
+    story = parse_scenario((ROOT / "tests" / "zoo" / "stale_incarnation.yaml").read_text())
+    planted = replace(story, faults=("Z03",))
+    found = outcome_of(planted)
+    assert found.failure is not None and found.failure.rule == "A7"
+    survived = outcome_of(planted, rules=())
+    assert survived.survivors == ("Z03",) and survived.verdict is Verdict.UNKNOWN
+    assert "a survivor: Z03 acted" in outcome_line(survived)
+    tally = Tally()
+    tally.count(survived)
+    assert tally.lines() == ["1 seed, 0 failed, 1 with a survivor"]
+
+
+def test_of_a_bug_of_kafkas_nobody_knows_whether_it_acted() -> None:
+    outcome = outcome_of(replace(parse_scenario(UNSTEADY), faults=("Z52",)))
+    assert outcome.unseen_faults == ("Z52",) and outcome.verdict is Verdict.UNKNOWN
+    assert "nothing shows whether Z52 acted" in outcome_line(outcome)
+
+
+def test_a_seed_of_a_fault_has_what_the_fault_needs() -> None:
+    kinds = {kind.name for kind in (*KINDS, *KINDS_ON_ZOOKEEPER)}
+    for fault, needs in NEEDS.items():
+        assert {*needs.kinds} <= kinds
+        assert fault in {*Faults.switches(), *Rules.zoo()}
+        for seed in range(5):
+            drawn = Draws(seed, (), needs)
+            world = _world(drawn, drawn.flip("short timeouts"))
+            fitting = [kind for kind in KINDS if kind.fits(world)]
+            assert {*needs.kinds} <= {kind.name for kind in fitting}, fault
+    both = needs_of(["Z57", "S41"])
+    assert both.kinds == ("late acknowledgement",) and {"dynamic", "clients"} <= {*both.fixed}
+    assert generate(7, needs=needs_of(["S29"])) == generate(7)
+
+
+def test_a_seed_of_a_fault_is_drawn_for_it() -> None:
+    """Of 29 seeds that were not, Z01 acted at none; of six that are, it is found at three."""
+    draw = partial(generate, needs=needs_of(["Z01"]))
+    found = (play_seed(seed, ("Z01",), draw=draw) for seed in range(1, 7))
+    failure = next(outcome.failure for outcome in found if outcome.failure is not None)
+    assert failure.rule in ("A1", "A3", "A7")
 
 
 def test_a_campaign_names_the_first_seed_that_kills_a_fault() -> None:
