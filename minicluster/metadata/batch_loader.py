@@ -258,12 +258,6 @@ def apply_records(loader: BatchLoader, records: tuple[VersionedRecord, ...], off
         loader.builder.take(run)
 
 
-@step
-def start_from_snapshot(loader: BatchLoader, image: MetadataImage, provenance: Provenance) -> None:
-    """Continue from the image of a snapshot."""
-    loader.reset_to(image, provenance)
-
-
 def reject_unreadable(record: object, rules: Rules) -> None:
     """Reject a metadata.version below those that the release reads.
 

@@ -35,7 +35,6 @@ from minicluster.metadata.batch_loader import (
     Provenance,
     SnapshotManifest,
     reject_unreadable,
-    start_from_snapshot,
 )
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.delta import MetadataDelta
@@ -196,7 +195,7 @@ class MetadataLoader:
             offset_batch_aligned=True,
         )
         delta = self._between(self.image, loaded)
-        start_from_snapshot(self.batch_loader, loaded, provenance)
+        self.batch_loader.reset_to(loaded, provenance)
         manifest = SnapshotManifest(provenance=provenance)
         return effects + self._publish(delta, manifest, high_watermark, now_ms)
 

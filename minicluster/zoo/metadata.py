@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from minicluster.effects import Effect, FaultHit
 from minicluster.metadata.batch_loader import (
     BatchLoader,
     LeaderAndEpoch,
-    Provenance,
     Update,
     apply_records,
-    start_from_snapshot,
 )
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.partition import NO_RECOVERY_CHANGE
@@ -75,12 +74,12 @@ def _s63(
     return None
 
 
-@plant(start_from_snapshot, "s21_replays_once_too_often")
+@plant(image_of_snapshot, "s21_replays_once_too_often")
 def _s21_armed(
-    original: Callable[..., None], loader: BatchLoader, image: MetadataImage, provenance: Provenance
-) -> None:
-    original(loader, image, provenance)
-    loader.armed.add("S21")
+    original: Callable[..., tuple[MetadataImage, list[Effect]]], loader: MetadataLoader, *args: Any
+) -> tuple[MetadataImage, list[Effect]]:
+    loader.batch_loader.armed.add("S21")
+    return original(loader, *args)
 
 
 @plant(apply_records, "s21_replays_once_too_often")
