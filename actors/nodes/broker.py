@@ -72,17 +72,14 @@ class BrokerRoles(Shell):
     """Lifecycle and client API in one mailbox; a subclass has the quorum's view of the log."""
 
     def compose(
-        self,
-        context: NodeContext,
-        plan: QuorumPlan,
-        publisher: MetadataPublisher,
-        replicas: ReplicaManager,
+        self, plan: QuorumPlan, publisher: MetadataPublisher, replicas: ReplicaManager
     ) -> None:
         """Make the machines, and connect them to the other actors of the process."""
         self.publisher = publisher
         self.replicas = replicas
         publisher.listener = self
         replicas.broker = self
+        context = self.context
         config, disk, rules = context.config, context.disk, context.rules
         host, port = plan.broker_address(self.node_id)
         store = ReplicaStore(disk)
@@ -251,7 +248,7 @@ class Broker(BrokerRoles, QuorumShell):
     ) -> None:
         QuorumShell.__init__(self, context, plan)
         self.inlet = inlet
-        self.compose(context, plan, publisher, replicas)
+        self.compose(plan, publisher, replicas)
 
     @property
     def followed(self) -> QuorumMachine:
@@ -292,7 +289,7 @@ class CombinedBroker(BrokerRoles):
         replicas: ReplicaManager,
     ) -> None:
         super().__init__(context)
-        self.compose(context, plan, publisher, replicas)
+        self.compose(plan, publisher, replicas)
 
     @property
     def followed(self) -> QuorumMachine:

@@ -8,7 +8,6 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from minicluster.actors.play.player import (
     play_once,
     verdict_of_play,
 )
+from minicluster.actors.runtime import garbage
 from minicluster.durations import format_duration
 from minicluster.errors import UserError, counted
 from minicluster.own_folders import temporary_folder
@@ -134,7 +134,7 @@ def play_seed(
     """Play and judge the scenario of one seed; its run folder stays if there is a place for it."""
     scenario = replace(draw(seed, variation), faults=tuple(faults))
     outcome = outcome_of(scenario, runs=runs, with_observations=True, with_hash=False)
-    gc.collect()  # a cluster is full of circles; otherwise those of many seeds would pile up
+    garbage.collect()
     return replace(outcome, variation=variation)
 
 

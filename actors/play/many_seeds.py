@@ -7,7 +7,6 @@ number of processes, so the same campaign plays the same scenarios however many 
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import signal
 from collections import deque
@@ -19,6 +18,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from minicluster.actors.play.campaign import Draw, Outcome, play_seed
+from minicluster.actors.runtime import garbage
 from minicluster.scenario.coverage import Coverage
 from minicluster.scenario.nemesis import generate
 
@@ -97,7 +97,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _begin_process() -> None:
-    gc.freeze()  # modules stay: each collection looks at a cluster alone
+    garbage.set_aside()  # modules stay: each collection looks at a cluster alone
 
 
 def _in_processes(

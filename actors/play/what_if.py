@@ -6,9 +6,7 @@ elected and replicas come back before the next one.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,7 @@ from minicluster.actors.cluster.adoption import Adoption
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.live_checks import InvariantViolated
+from minicluster.actors.runtime import garbage
 from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.scenario import Step, load_scenario
@@ -82,7 +81,7 @@ def what_if(
     stages = planned(scenario)
     on_stage(0, seeds[0], f"reading {log}")
     outcomes = []
-    with rare_collections():
+    with garbage.rare(GARBAGE_OBJECTS):
         adoption = Adoption.of(read_log_end(log))
         for done, seed in enumerate(seeds):
             play = _Play(adoption, stages, seed, config, watch_ms)
@@ -95,17 +94,6 @@ def what_if(
         notes=tuple(notes_of(adoption, watch_ms)),
         config=config,
     )
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage less often: there is little of it, and a tenth of the time goes into it."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(GARBAGE_OBJECTS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 def partitions_of(adoption: Adoption) -> int:

@@ -1,20 +1,31 @@
-"""The garbage collector of a process whose clusters run while clients wait.
+"""The garbage collector: no other module switches it while a cluster runs.
 
-A full collection stops every thread until it has visited every object, and a cluster keeps millions
-on purpose: the record of its run. Under load it held up all clients for half a second and more,
-several times a minute. So what survives a collection is set aside (``gc.freeze``), and no later
-collection visits it. Reference counts free it as before; a circle of references that becomes
-garbage when it is old stays until everything is visited again. That is when the last cluster
-closes, and after so many actors have ended: a node that was killed is one large circle.
+**On threads.** A full collection stops every thread until it has visited every object, and a
+cluster keeps millions on purpose: the record of its run. Under load it held up all clients for half
+a second and more, several times a minute. So what survives a collection is set aside
+(``gc.freeze``), and no later collection visits it. Reference counts free it as before; a circle of
+references that becomes garbage when it is old stays until everything is visited again. That is when
+the last cluster closes, and after so many actors have ended: a node that was killed is one large
+circle.
+
+**Simulated.** A run keeps its old objects too, and full collections took a fifth of the time. So
+the collector is off while it runs, and looks at young objects now and then: seldom where steps
+leave little garbage. Messages and rows that a run keeps for a while are gone by themselves when
+collections are rare.
 """
 
 from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 ENDED_MAX = 50  # actors: some fifteen nodes
+STEPS_PER_COLLECTION = 50_000  # of a simulated run
+STEPS_PER_COLLECTION_MAX = 16 * STEPS_PER_COLLECTION
+STEPS_PER_GARBAGE = 10  # an unreachable object for so many steps is little
 
 _lock = threading.Lock()
 _clusters = 0
@@ -61,3 +72,53 @@ def _on_collection(phase: str, details: dict[str, Any]) -> None:
             _visits_all = False
         if not _visits_all:
             gc.freeze()
+
+
+@contextmanager
+def off() -> Iterator[None]:
+    """Without the collector, for a while."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@contextmanager
+def rare(objects: int) -> Iterator[None]:
+    """With a collection after so many new objects alone: there is little garbage."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(objects, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+def set_aside() -> None:
+    """Let no later collection visit what there is by now, such as modules."""
+    gc.freeze()
+
+
+def collect() -> None:
+    """Free the circles of a cluster that is closed; those of many seeds would pile up."""
+    gc.collect()
+
+
+class YoungCollections:
+    """Collections of young garbage in a simulated run, by its steps."""
+
+    def __init__(self) -> None:
+        self._after = STEPS_PER_COLLECTION
+
+    def collect(self, steps: int) -> int:
+        """Collect after so many steps; -> the step of the next time.
+
+        A collection visits all that was made since the last one.
+        """
+        few = gc.collect(1) < self._after // STEPS_PER_GARBAGE
+        after = 2 * self._after if few else STEPS_PER_COLLECTION
+        self._after = min(after, STEPS_PER_COLLECTION_MAX)
+        return steps + self._after

@@ -6,7 +6,6 @@ for them. Nothing here waits, so an hour of cluster time takes seconds.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +13,9 @@ from typing import Any
 import pykka
 from pykka import messages
 
-from minicluster.actors.runtime import tripwire
+from minicluster.actors.runtime import garbage, tripwire
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime, blocking_call
 from minicluster.actors.runtime.turns import Envelope, Idle, SimulatedInbox, Stopped, Turns
-
-STEPS_PER_COLLECTION = 50_000
-STEPS_PER_COLLECTION_MAX = 16 * STEPS_PER_COLLECTION
-STEPS_PER_GARBAGE = 10  # an unreachable object for so many steps is little
 
 
 class SimulatedFuture(pykka.Future[Any]):
@@ -93,8 +88,8 @@ class SimulatedRuntime(Turns, Runtime):
     def __init__(self, *, seed: int = 0) -> None:
         Turns.__init__(self)
         Runtime.__init__(self, seed=seed)
-        self._collect_after = STEPS_PER_COLLECTION
-        self._collect_at = STEPS_PER_COLLECTION
+        self._young_collections = garbage.YoungCollections()
+        self._collect_at = garbage.STEPS_PER_COLLECTION
 
     def run_for(self, duration_ms: int) -> None:
         self._reject_in_actor()
@@ -122,31 +117,12 @@ class SimulatedRuntime(Turns, Runtime):
     # The scheduler, and what it calls.
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
-        """Run to a time or a condition, which is evaluated once per instant.
-
-        Meanwhile the garbage collector looks at young objects only, and seldom: a run keeps its
-        old objects on purpose, and full collections took a fifth of the time.
-        """
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            with tripwire.standing(), tripwire.outside():
-                return self._run_on(until_ms, condition)
-        finally:
-            if collecting:
-                gc.enable()
+        """Run to a time or a condition, which is evaluated once per instant."""
+        with garbage.off(), tripwire.standing(), tripwire.outside():
+            return self._run_on(until_ms, condition)
 
     def _collect(self) -> None:
-        """Collect young garbage, and seldom where steps leave little of it.
-
-        A collection visits all that was made since the last one. The messages and rows that a run
-        keeps for a while are gone by themselves when collections are rare.
-        """
-        collected = gc.collect(1)
-        few = collected < self._collect_after // STEPS_PER_GARBAGE
-        steps = 2 * self._collect_after if few else STEPS_PER_COLLECTION
-        self._collect_after = min(steps, STEPS_PER_COLLECTION_MAX)
-        self._collect_at = self.steps + self._collect_after
+        self._collect_at = self._young_collections.collect(self.steps)
 
     def _on_halt(self) -> None:
         self.check()

@@ -17,7 +17,7 @@ import pykka
 import pytest
 from pykka._actor import Actor as PykkaActor
 
-from minicluster.actors.runtime import simulated
+from minicluster.actors.runtime import garbage
 from minicluster.actors.runtime.runtime import (
     ActorCrashed,
     BlockingCallInActor,
@@ -347,7 +347,7 @@ def test_garbage_is_collected_while_a_run_goes_on_and_seldom_where_there_is_none
         collections.append(generation)
         return collect(generation)
 
-    monkeypatch.setattr(simulated, "STEPS_PER_COLLECTION", 100)
+    monkeypatch.setattr(garbage, "STEPS_PER_COLLECTION", 100)
     monkeypatch.setattr(gc, "collect", counted)
     rt = SimulatedRuntime()
     rt.spawn(Littering, "littering", litters).tell("on")
