@@ -273,6 +273,9 @@ class Rules:
     wildcard_search_starts_over: bool = field(default=False, metadata={"bug": True})
     # An ACL for ``*`` leaves out longer names that begin with an asterisk (the same method).
     wildcard_acl_skips_longer_names: bool = field(default=False, metadata={"bug": True})
+    # An ACL with a filter's ANY or MATCH in CreateAcls fails all ACLs of the request with
+    # UNKNOWN_SERVER_ERROR (CreateAclsRequest.aclBinding in AclApis.handleCreateAcls).
+    any_in_acl_fails_request: bool = field(default=False, metadata={"bug": True})
     # A SCRAM proof of another length than the hash ends the connection without a response
     # (ScramFormatter.xor throws what ScramSaslServer.evaluateResponse does not catch).
     odd_scram_proof_has_no_response: bool = field(default=False, metadata={"bug": True})

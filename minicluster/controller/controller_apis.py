@@ -19,8 +19,10 @@ from minicluster.controller.operations import (
     broker_heartbeat,
     broker_registration,
     controller_registration,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     elect_leaders,
     list_partition_reassignments,
@@ -52,6 +54,8 @@ _OF_ADMINISTRATORS = (
     alter_client_quotas.API,
     alter_user_scram_credentials.API,
     update_features.API,
+    create_acls.API,
+    delete_acls.API,
 )
 # Never shipped.
 _OF_KIP_TEXTS = (alter_isr.OF_KIP_497, alter_isr.OF_KIP_704, alter_replica_state.API)

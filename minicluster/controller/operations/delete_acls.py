@@ -1,0 +1,80 @@
+"""DeleteAcls (31): an administrator removes the ACLs that filters find.
+
+Versions:  1-3.
+"""
+
+from __future__ import annotations
+
+from minicluster.controller.api import Api
+from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.errors import ApiError, reject_too_many_records
+from minicluster.controller.state.cluster_state import ClusterState
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
+from minicluster.protocol.records import RemoveAccessControlEntryRecord, VersionedRecord
+from minicluster.security.acls import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+Filter = DeleteAclsRequest.DeleteAclsFilter
+Result = DeleteAclsResponse.DeleteAclsFilterResult
+Matching = DeleteAclsResponse.DeleteAclsMatchingAcl
+
+
+def delete_acls(state: ClusterState, request: DeleteAclsRequest) -> Decision:
+    """Remove what the filters find. An ACL that two of them find is in both results, removed once.
+
+    Errors:  per filter INVALID_REQUEST for a field that is unknown.
+    Source:  KIP-801; AclControlManager.deleteAcls.
+    """
+    entries = [(entry.id, Acl.of(entry)) for entry in state.image.acls.rows.values()]
+    removed: dict[object, VersionedRecord] = {}
+    results = []
+    for requested in request.filters:
+        acl_filter = _filter(requested)
+        if acl_filter.problem is not None:
+            error = ApiError(ErrorCode.INVALID_REQUEST, acl_filter.problem)
+            results.append(Result(error_code=error.error, error_message=error.message))
+            continue
+        found = [(acl_id, acl) for acl_id, acl in entries if acl_filter.matches(acl)]
+        for acl_id, _ in found:
+            record = RemoveAccessControlEntryRecord(id=acl_id)
+            removed[acl_id] = VersionedRecord(record, 0)
+        matching = tuple(_matching(acl) for _, acl in found)
+        results.append(Result(error_message=None, matching_acls=matching))
+    reject_too_many_records(len(removed))
+    response = DeleteAclsResponse(filter_results=tuple(results))
+    return Decision(records=tuple(removed.values()), response=response, atomic=True)
+
+
+def _filter(requested: Filter) -> AclFilter:
+    return AclFilter(
+        resource_type=ResourceType(requested.resource_type_filter),
+        resource_name=requested.resource_name_filter,
+        pattern_type=PatternType(requested.pattern_type_filter),
+        principal=requested.principal_filter,
+        host=requested.host_filter,
+        operation=Operation(requested.operation),
+        permission=Permission(requested.permission_type),
+    )
+
+
+def _matching(acl: Acl) -> Matching:
+    return Matching(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+API = Api(DeleteAclsRequest, lambda call: delete_acls(call.state, call.request))
