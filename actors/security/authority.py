@@ -1,0 +1,84 @@
+"""An authority of the cluster's own: certificates for its nodes and for clients, made in memory.
+
+The certificates are trustme's: a root that nobody else trusts, a certificate for each name. Their
+keys leave memory only where a client needs files (`write`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import trustme
+
+NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Where a client finds what it needs; its own certificate and key are None without one."""
+
+    authority: Path
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+class Authority:
+    """Signs certificates, and makes the contexts of servers and clients."""
+
+    def __init__(self) -> None:
+        self._root = trustme.CA(organization_name="minicluster", organization_unit_name="tests")
+
+    def server_context(
+        self,
+        names: Sequence[str] = NAMES,
+        *,
+        client_auth: str = "none",
+        has_expired: bool = False,
+    ) -> ssl.SSLContext:
+        """A server's context.
+
+        Shapes:  names: what its certificate is for; client_auth: ssl.client.auth, none, requested
+                 or required; has_expired: its certificate ended in 2001.
+        """
+        ends = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC) if has_expired else None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._root.issue_cert(*names, not_after=ends).configure_cert(context)
+        if client_auth != "none":
+            self._root.configure_trust(context)
+        context.verify_mode = {
+            "none": ssl.CERT_NONE,
+            "requested": ssl.CERT_OPTIONAL,
+            "required": ssl.CERT_REQUIRED,
+        }[client_auth]
+        return context
+
+    def client_context(self, common_name: str | None = None) -> ssl.SSLContext:
+        """A client's context, with a certificate of its own if it has a name."""
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+        self._root.configure_trust(context)
+        if common_name is not None:
+            self._issue(common_name).configure_cert(context)
+        return context
+
+    def write(self, folder: Path, common_name: str | None = None) -> CertificateFiles:
+        """Write the authority's certificate, and a client's with its key, as PEM files."""
+        folder.mkdir(parents=True, exist_ok=True)
+        authority = folder / "ca.pem"
+        self._root.cert_pem.write_to_path(str(authority))
+        if common_name is None:
+            return CertificateFiles(authority)
+        issued = self._issue(common_name)
+        certificate, key = folder / f"{common_name}.pem", folder / f"{common_name}.key"
+        certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        issued.private_key_pem.write_to_path(str(key))
+        key.chmod(0o600)
+        return CertificateFiles(authority, certificate, key)
+
+    def _issue(self, common_name: str) -> trustme.LeafCert:
+        return self._root.issue_cert(
+            common_name=common_name, organization_name="minicluster", organization_unit_name="tests"
+        )
