@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,12 +25,13 @@ RECORDED_MAX = 1_000  # requests of one condition
 class Packet:
     """A request or a response in flight."""
 
-    __slots__ = ("body", "epoch", "exchange", "is_own", "is_response", "link")
+    __slots__ = ("body", "complete", "epoch", "exchange", "is_own", "is_response", "link")
 
     def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
         self.exchange = exchange
         self.body = body
         self.is_response = is_response
+        self.complete: Callable[[Any], Any] | None = None  # the response to what is left of it
         self.is_own = True  # False: a response that is not the node's
         self.epoch = 0
         self.link: Link | None = None

@@ -45,6 +45,7 @@ from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
 from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.protocol import decode, encode
+from minicluster.security.principals import Requester
 
 
 class Completion:
@@ -173,6 +174,7 @@ class Network:
         connection: int | None = None,
         crosses_socket: bool = False,
         program: str | None = None,
+        requester: Requester | None = None,
     ) -> Exchange:
         """Send a request; the caller gets one ``Completion``.
 
@@ -181,6 +183,7 @@ class Network:
         Shapes:  connection: of one of Kafka's clients, or of a node outside; None: of a node.
                  crosses_socket: a real socket carries it besides; its packets take no time here.
                  program: the app inside the simulation that sends it.
+                 requester: who is logged in; None: the cluster itself, which may do everything.
         """
         self._next_id = number = self._next_id + 1
         home = self.endpoints.get(src)
@@ -200,6 +203,7 @@ class Network:
             crosses_socket,
             self.rt.now_ms,
             program,
+            requester,
         )
         target = self.endpoints.get(dst)
         if target is not None:

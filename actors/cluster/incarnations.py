@@ -17,6 +17,7 @@ from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.links import Packet
+from minicluster.actors.nodes.authorization import authorizer_of
 from minicluster.actors.nodes.broker import Broker, CombinedBroker
 from minicluster.actors.nodes.metadata_publisher import MetadataPublisher
 from minicluster.actors.nodes.quorum_controller import QuorumController
@@ -66,6 +67,7 @@ def _start_process(cluster: Cluster, node_id: int) -> None:
         folds=cluster.folds,
         log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
+        authorizer=authorizer_of(config.static, cluster.rules),
     )
     if cluster.mode == ZOOKEEPER:
         from minicluster.actors.zookeeper.starting import start_broker, start_server

@@ -15,6 +15,7 @@ from typing import Any
 
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
+from minicluster.actors.nodes.authorization import screened
 from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
 from minicluster.actors.nodes.metadata_publisher import (
     Applied,
@@ -46,7 +47,8 @@ from minicluster.actors.nodes.replica_manager import (
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.broker.api_state import KafkaApisConfig
-from minicluster.broker.kafka_apis import APIS, KafkaApis
+from minicluster.broker.authorization import SCREENS
+from minicluster.broker.kafka_apis import APIS, AUTO_CREATE_TOPICS, KafkaApis
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -60,6 +62,7 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.security.screening import Access
 
 PLAINTEXT = 0
 
@@ -143,6 +146,11 @@ class BrokerRoles(Shell):
         raise NotImplementedError(f"{self.name} follows no quorum")
 
     # Messages.
+
+    def authorize(self, packet: Packet, access: Access) -> Any:
+        state = self.apis.state
+        creates = state.broker_levels.value(AUTO_CREATE_TOPICS) == "true"
+        return screened(packet, access, SCREENS, state.image, creates_topics=creates)
 
     def on_packet(self, packet: Packet) -> None:
         version = packet.exchange.version

@@ -200,6 +200,8 @@ class MetadataPublisher(Shell):
         offset = loader.last_applied_offset
         if offset != self.offset:
             if loader.image is not self.image:
+                if self.context.authorizer is not None:
+                    self.context.authorizer.publish(loader.image.acls)
                 self.image, self._digest = loader.image, loader.image.digest()
             self.offset = offset
             provenance = loader.last_applied

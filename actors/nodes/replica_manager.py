@@ -11,10 +11,12 @@ from minicluster.actors.answers.places import Place
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.coordinators import Coordinators
+from minicluster.actors.nodes.authorization import access_of, screened
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor
+from minicluster.broker.authorization import SCREENS
 from minicluster.channel.controller_channel import CorrelationIds
 from minicluster.configs.views import given_values
 from minicluster.coordinator.apis import COORDINATOR_APIS
@@ -33,6 +35,7 @@ from minicluster.replica.effects import (
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
+from minicluster.security.screening import Access
 
 REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
 """The requests that a replica manager handles, or a coordinator beside it."""
@@ -199,6 +202,9 @@ class ReplicaManager(Shell):
             CloseConnection: self._close_connection,
         }
 
+    def authorize(self, packet: Packet, access: Access) -> Any:
+        return screened(packet, access, SCREENS, self.machine.state.image)
+
     def on_packet(self, packet: Packet) -> None:
         exchange, now_ms = packet.exchange, self.now()
         if type(packet.body) in COORDINATOR_APIS:
@@ -206,7 +212,10 @@ class ReplicaManager(Shell):
         else:
             request, version = packet.body, exchange.version
             client_id = exchange.client_id
-            effects = self.machine.on_request(packet, request, version, now_ms, client_id=client_id)
+            access = access_of(packet, self.context.authorizer)
+            effects = self.machine.on_request(
+                packet, request, version, now_ms, client_id=client_id, access=access
+            )
             self._replicate(effects)
 
     def on_response(self, completion: Completion) -> None:

@@ -16,6 +16,7 @@ from uuid import UUID
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, Network
+from minicluster.actors.nodes.authorization import access_of
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
@@ -26,6 +27,8 @@ from minicluster.faults import Faults
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
 from minicluster.rules import Rules
+from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
+from minicluster.security.screening import Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class NodeContext:
     log: Any  # a structlog logger bound to the node
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
     folds: SharedFolds  # of the cluster
+    authorizer: StandardAuthorizer | None = None  # of the node; None: everything is allowed
     continued_epoch: int = -1  # of the registration that a broker continues; -1: it registers
 
     def features(self) -> dict[str, tuple[int, int]]:
@@ -151,6 +155,10 @@ class Shell(ClusterActor):
         """Handle a request; the packet is the token of its response."""
         raise NotImplementedError(f"{self.name} takes no requests, got {packet!r}")
 
+    def authorize(self, packet: Packet, access: Access) -> Any:
+        """Take out of a client's request what it may not ask; the response, if nothing is left."""
+        return None
+
     def on_response(self, completion: Completion) -> None:
         """Handle the response to a request of this node, or its failure."""
         raise NotImplementedError(f"{self.name} sends no requests")
@@ -185,6 +193,15 @@ class Shell(ClusterActor):
 
     def _packet(self, packet: Packet) -> None:
         self.network.handling(packet)
+        access = access_of(packet, self.context.authorizer)
+        if access is not None:
+            try:
+                response = self.authorize(packet, access)
+            except NeverDecided:
+                return
+            if response is not None:
+                self.network.respond(packet, response)
+                return
         self.on_packet(packet)
 
     def _wakeup(self, wakeup: Wakeup) -> None:
@@ -222,6 +239,8 @@ class Shell(ClusterActor):
         token, response = respond.token, respond.response
         if response is None:  # a produce with acks=0
             self.network.forget(token)
+        elif token.complete is not None:
+            self.network.respond(token, token.complete(response))
         else:
             self.network.respond(token, response)
 

@@ -11,6 +11,7 @@ from uuid import UUID
 if TYPE_CHECKING:
     from minicluster.actors.recording.sent_batches import Sent
     from minicluster.actors.runtime.runtime import Timer
+    from minicluster.security.principals import Requester
 
 OWN_CLIENT = -1  # the cluster's own client; the nodes of Kafka's clients have ids below it
 
@@ -79,6 +80,7 @@ class Exchange:
         "records_written",
         "registered_epoch",
         "request",
+        "requester",
         "resp_seq",
         "response",
         "send_seq",
@@ -109,8 +111,10 @@ class Exchange:
         crosses_socket: bool = False,
         sent_ms: int = 0,
         program: str | None = None,
+        requester: Requester | None = None,
     ) -> None:
         self.id = id
+        self.requester = requester  # whom the request is from; None: the cluster itself
         self.api = api
         self.version = version
         self.src = src

@@ -68,6 +68,7 @@ from minicluster.replica.requests.log_dirs import (
 from minicluster.replica.requests.produce import handle_produce
 from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
+from minicluster.security.screening import Access
 
 ISR_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
@@ -241,12 +242,19 @@ class ReplicaManagerMachine:
     # --- requests and responses ---------------------------------------------------------------
 
     def on_request(
-        self, token: Any, request: Any, version: int, now_ms: int, *, client_id: str = ""
+        self,
+        token: Any,
+        request: Any,
+        version: int,
+        now_ms: int,
+        *,
+        client_id: str = "",
+        access: Access | None = None,
     ) -> list[Effect]:
         """Respond, now or later.
 
-        Shapes:  client_id: of the request's header -> Respond with the token, in this or a later
-                 input.
+        Shapes:  client_id: of the request's header; access: what the sender may do, None for
+                 everything -> Respond with the token, in this or a later input.
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         Source:  KafkaApis.handle.
         """
@@ -258,6 +266,8 @@ class ReplicaManagerMachine:
             handle_produce(
                 self.state, token, request, version, now_ms, internal_topics_allowed=True
             )
+        elif handler is handle_fetch:
+            handle_fetch(self.state, token, request, version, now_ms, access)
         else:
             handler(self.state, token, request, version, now_ms)
         return self.end_of_input(now_ms)

@@ -23,8 +23,9 @@ Source:     KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from minicluster.protocol import ErrorCode, encode
@@ -46,6 +47,8 @@ from minicluster.replica.requests.read_from_log import (
     FetchParams,
     read_from_log,
 )
+from minicluster.security.acls import Operation, ResourceType
+from minicluster.security.screening import Access
 
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15
@@ -57,16 +60,24 @@ _SIZE_OF_LENGTH = 4
 
 
 def handle_fetch(
-    state: ReplicaManagerState, token: Any, request: Any, version: int, now_ms: int
+    state: ReplicaManagerState,
+    token: Any,
+    request: Any,
+    version: int,
+    now_ms: int,
+    access: Access | None = None,
 ) -> None:
     """Respond to a fetch, now or later.
 
     Partitions that are not in the metadata are rejected before the others are read, and do not keep
     a fetch from waiting: otherwise a session with one deleted topic would be answered at once, over
     and over.
+    A session keeps partitions that may not be read, and each fetch asks about them again, so a
+    right that is given or taken counts from the next fetch on.
 
-    Errors:  UNKNOWN_SERVER_ERROR for an unknown isolation level, once the session has continued,
-             and for a session id that no shard of sessions has.
+    Errors:  TOPIC_AUTHORIZATION_FAILED per partition; consumers need READ of the topic, followers
+             CLUSTER_ACTION. UNKNOWN_SERVER_ERROR for an unknown isolation level, once the session
+             has continued, and for a session id that no shard of sessions has.
     """
     if not state.fetch_sessions.has_shard(request.session_id):
         _fail(state, token, request, version)
@@ -87,9 +98,12 @@ def handle_fetch(
     session = context.session
     wanted: list[FetchedPartition] = []
     unknown: dict[PartitionKey, Any] = {}
+    may_read = _readable(access, is_from_follower=params.is_from_follower)
     for key, partition in context.partitions.items():
         if partition.topic is None:
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not may_read(partition.topic):
+            unknown[key] = _unknown(partition.data, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif not state.is_known(partition.topic, partition.data.partition):
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
@@ -111,6 +125,16 @@ def handle_fetch(
         return
     deadline_ms = now_ms + params.max_wait_ms
     DelayedFetch(state, params, wanted, results, respond, deadline_ms).wait(session, now_ms)
+
+
+def _readable(access: Access | None, *, is_from_follower: bool) -> Callable[[str], bool]:
+    """Whether the sender may read a topic."""
+    if access is None:
+        return lambda topic: True
+    if is_from_follower:
+        may_follow = access.may_on_cluster(Operation.CLUSTER_ACTION)
+        return lambda topic: may_follow
+    return cache(partial(access.may, Operation.READ, ResourceType.TOPIC))
 
 
 def _fail(state: ReplicaManagerState, token: Any, request: Any, version: int) -> None:
