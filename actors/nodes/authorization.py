@@ -11,23 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.actors.links import Packet
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol.error_responses import error_response
 from minicluster.rules import Rules
 from minicluster.security.authorizer import (
+    ALLOW_EVERYONE,
+    AUTHORIZER,
+    SUPER_USERS,
     AuthorizerNotReady,
     AuthorizerSettings,
-    NeverDecided,
     SearchFailed,
     StandardAuthorizer,
 )
-from minicluster.security.screening import Access, Asked, Rejected, Screen
-
-AUTHORIZER = "authorizer.class.name"
-SUPER_USERS = "super.users"
-ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+from minicluster.security.principals import Requester
+from minicluster.security.screening import Access, Asked, Rejected, Screen, Screened
 
 
 def authorizer_of(static: Mapping[str, Any], rules: Rules) -> StandardAuthorizer | None:
@@ -40,37 +37,22 @@ def authorizer_of(static: Mapping[str, Any], rules: Rules) -> StandardAuthorizer
     return StandardAuthorizer(settings, rules)
 
 
-def access_of(packet: Packet, authorizer: StandardAuthorizer | None) -> Access | None:
+def access_of(requester: Requester | None, authorizer: StandardAuthorizer | None) -> Access | None:
     """What the sender of a request may do; None where everything is allowed."""
-    requester = packet.exchange.requester
     return None if authorizer is None or requester is None else Access(authorizer, requester)
 
 
-def screened(
-    packet: Packet,
-    access: Access,
-    screens: Mapping[type[Message], Screen],
-    image: MetadataImage,
-    *,
-    creates_topics: bool = False,
-) -> Any:
+def screened(screens: Mapping[type[Message], Screen], asked: Asked) -> Screened | Rejected:
     """Take out of a request what may not be asked.
 
-    Shapes:  -> None: a handler is to see what is left; else the response.
-    Errors:  UNKNOWN_SERVER_ERROR while the ACLs are not loaded, as Kafka has it.
+    Errors:  UNKNOWN_SERVER_ERROR while the ACLs are not loaded, as Kafka has it. NeverDecided with
+             Kafka's bug.
     """
-    request, version = packet.body, packet.exchange.version
-    screen = screens.get(type(request))
+    screen = screens.get(type(asked.request))
     if screen is None:
-        return None
+        return Screened(asked.request)
     try:
-        result = screen(Asked(access, request, version, image, creates_topics))
+        return screen(asked)
     except (AuthorizerNotReady, SearchFailed):
-        return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, version=version)
-    if isinstance(result, Rejected):
-        return result.response
-    packet.body, packet.complete = result.request, result.complete
-    return None
-
-
-__all__ = ["NeverDecided", "access_of", "authorizer_of", "screened"]
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        return Rejected(error_response(asked.request, error, version=asked.version))

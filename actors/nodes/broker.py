@@ -11,6 +11,7 @@ that is a controller as well, the controller's quorum machine has the log, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.links import Packet
@@ -62,7 +63,7 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
-from minicluster.security.screening import Access
+from minicluster.security.screening import Asked, Rejected, Screened
 
 PLAINTEXT = 0
 
@@ -126,6 +127,7 @@ class BrokerRoles(Shell):
             ),
             ids=self.lifecycle.channel.ids,
         )
+        self.apis.state.authorizer = context.authorizer
         self._waiting_for = {"image", "replicas"}
         self._leader = -1
 
@@ -147,10 +149,10 @@ class BrokerRoles(Shell):
 
     # Messages.
 
-    def authorize(self, packet: Packet, access: Access) -> Any:
+    def authorize(self, asked: Asked) -> Screened | Rejected:
         state = self.apis.state
         creates = state.broker_levels.value(AUTO_CREATE_TOPICS) == "true"
-        return screened(packet, access, SCREENS, state.image, creates_topics=creates)
+        return screened(SCREENS, replace(asked, image=state.image, creates_topics=creates))
 
     def on_packet(self, packet: Packet) -> None:
         version = packet.exchange.version

@@ -18,6 +18,7 @@ from typing import Any
 from minicluster import effects as fx
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
+from minicluster.actors.nodes.authorization import access_of, screened
 from minicluster.actors.nodes.quorum_shell import (
     CONTROLLER_LISTENER,
     QUORUM_REQUESTS,
@@ -55,6 +56,11 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.records import VersionedRecord
 from minicluster.quorum import effects as qx
 from minicluster.quorum.errors import IllegalArgument, NotLeader
+from minicluster.security.acls import Operation
+from minicluster.security.authorizer import NeverDecided
+from minicluster.security.principals import Requester
+from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected
+from minicluster.server.authorization import SCREENS
 from minicluster.server.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.server.controller_listener import respond as controller_response
 from minicluster.server.controller_registration import (
@@ -145,6 +151,7 @@ class QuorumController(QuorumShell):
                 rules=context.rules,
             )
         )
+        self._listener.authorizer = context.authorizer
         self._registration = self._registration_manager()
         self._committed = Provenance()
         self._shown = MetadataImage.EMPTY
@@ -188,22 +195,53 @@ class QuorumController(QuorumShell):
 
     def on_packet(self, packet: Packet) -> None:
         exchange, body = packet.exchange, packet.body
-        if type(body) in QUORUM_REQUESTS:
-            self.on_quorum_request(packet, body, exchange.version)
-            return
         if not isinstance(body, EnvelopeRequest):
             exchange.broker_epoch = getattr(body, "broker_epoch", None)
-            origin = exchange.context  # of a request that a broker of this process forwards
-            client_id = (origin.exchange if isinstance(origin, Packet) else exchange).client_id
-            client, forwarded = QuotaClient(client_id=client_id), exchange.src >= -1
-            self._on_request(packet, body, exchange.version, client, forwarded=forwarded)
+            # A request that a broker of this cluster forwards has the client's own as its context.
+            forwarding = isinstance(exchange.context, Packet)
+            origin = exchange.context.exchange if forwarding else exchange
+            client, forwarded = QuotaClient(client_id=origin.client_id), exchange.src >= -1
+            self._authorize(
+                packet, body, exchange.version, client, origin.requester, forwarded=forwarded
+            )
+            return
+        sender = access_of(exchange.requester, self.context.authorizer)
+        if sender is not None and not sender.may_on_cluster(Operation.CLUSTER_ACTION):
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            self.network.respond(packet, EnvelopeResponse(error_code=error))
             return
         inside = open_envelope(body)
         if isinstance(inside, ErrorCode):
             self.network.respond(packet, EnvelopeResponse(error_code=inside))
         else:
             client = QuotaClient(inside.user, inside.client_id)
-            self._on_request(Forwarded(packet, inside), inside.request, inside.version, client)
+            token = Forwarded(packet, inside)
+            self._authorize(token, inside.request, inside.version, client, inside.requester)
+
+    def _authorize(
+        self,
+        token: Packet | Forwarded,
+        request: Any,
+        version: int,
+        client: QuotaClient,
+        requester: Requester | None,
+        *,
+        forwarded: bool = True,
+    ) -> None:
+        """Handle what a client may ask; the machine asks for rights on what it decides itself."""
+        access = access_of(requester, self.context.authorizer)
+        if access is not None:
+            image = self.controller.committed_image
+            try:
+                result = screened(SCREENS, Asked(access, request, version, image))
+            except NeverDecided:
+                return
+            if isinstance(result, Rejected):
+                self.respond(token, result.response)
+                return
+            request = result.request
+            (token.packet if isinstance(token, Forwarded) else token).complete = result.complete
+        self._on_request(token, request, version, client, access, forwarded=forwarded)
 
     def _on_request(
         self,
@@ -211,6 +249,7 @@ class QuorumController(QuorumShell):
         request: Any,
         version: int,
         client: QuotaClient,
+        access: Access | None,
         *,
         forwarded: bool = True,
     ) -> None:
@@ -223,7 +262,13 @@ class QuorumController(QuorumShell):
             if isinstance(request, UpdateFeaturesRequest):
                 self.controller.kraft_version_stays = self._why_kraft_version_stays()
             effects = self.controller.on_request(
-                token, request, version, self.now(), forwarded=forwarded, client=client
+                token,
+                request,
+                version,
+                self.now(),
+                access=access or EVERYTHING,
+                forwarded=forwarded,
+                client=client,
             )
             self._control(effects)
 
@@ -236,10 +281,12 @@ class QuorumController(QuorumShell):
 
     def respond(self, token: Packet | Forwarded, response: Any) -> None:
         """Send a response, in an envelope where the request came in one."""
+        packet = token.packet if isinstance(token, Forwarded) else token
+        if packet.complete is not None:
+            response = packet.complete(response)
         if isinstance(token, Forwarded):
-            self.network.respond(token.packet, close_envelope(token.inside, response))
-        else:
-            self.network.respond(token, response)
+            response = close_envelope(token.inside, response)
+        self.network.respond(packet, response)
 
     def on_machine_response(self, completion: Completion) -> None:
         self.perform(self.complete(self._registration, completion))
@@ -424,6 +471,8 @@ class QuorumController(QuorumShell):
         if image is self._shown or self.controller.in_transaction:
             return
         self._shown = image
+        if self.context.authorizer is not None:
+            self.context.authorizer.publish(image.acls)
         self.perform(self._registration.on_metadata(image, self.now()))
         if self._broker is not None:
             return  # one publisher for each process

@@ -35,7 +35,7 @@ from minicluster.replica.effects import (
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
-from minicluster.security.screening import Access
+from minicluster.security.screening import EVERYTHING, Asked, Rejected, Screened
 
 REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
 """The requests that a replica manager handles, or a coordinator beside it."""
@@ -202,8 +202,8 @@ class ReplicaManager(Shell):
             CloseConnection: self._close_connection,
         }
 
-    def authorize(self, packet: Packet, access: Access) -> Any:
-        return screened(packet, access, SCREENS, self.machine.state.image)
+    def authorize(self, asked: Asked) -> Screened | Rejected:
+        return screened(SCREENS, replace(asked, image=self.machine.state.image))
 
     def on_packet(self, packet: Packet) -> None:
         exchange, now_ms = packet.exchange, self.now()
@@ -212,7 +212,7 @@ class ReplicaManager(Shell):
         else:
             request, version = packet.body, exchange.version
             client_id = exchange.client_id
-            access = access_of(packet, self.context.authorizer)
+            access = access_of(exchange.requester, self.context.authorizer) or EVERYTHING
             effects = self.machine.on_request(
                 packet, request, version, now_ms, client_id=client_id, access=access
             )

@@ -24,11 +24,12 @@ from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
 from minicluster.rules import Rules
 from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
-from minicluster.security.screening import Access
+from minicluster.security.screening import Access, Asked, Rejected, Screened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +156,9 @@ class Shell(ClusterActor):
         """Handle a request; the packet is the token of its response."""
         raise NotImplementedError(f"{self.name} takes no requests, got {packet!r}")
 
-    def authorize(self, packet: Packet, access: Access) -> Any:
-        """Take out of a client's request what it may not ask; the response, if nothing is left."""
-        return None
+    def authorize(self, asked: Asked) -> Screened | Rejected:
+        """Take out of a client's request what it may not ask, by this node's image."""
+        return Screened(asked.request)
 
     def on_response(self, completion: Completion) -> None:
         """Handle the response to a request of this node, or its failure."""
@@ -193,16 +194,22 @@ class Shell(ClusterActor):
 
     def _packet(self, packet: Packet) -> None:
         self.network.handling(packet)
-        access = access_of(packet, self.context.authorizer)
-        if access is not None:
-            try:
-                response = self.authorize(packet, access)
-            except NeverDecided:
-                return
-            if response is not None:
-                self.network.respond(packet, response)
-                return
-        self.on_packet(packet)
+        access = access_of(packet.exchange.requester, self.context.authorizer)
+        if access is None or self._may_be_handled(packet, access):
+            self.on_packet(packet)
+
+    def _may_be_handled(self, packet: Packet, access: Access) -> bool:
+        """Take out of a client's request what it may not ask; False if nothing is left."""
+        asked = Asked(access, packet.body, packet.exchange.version, MetadataImage.EMPTY)
+        try:
+            result = self.authorize(asked)
+        except NeverDecided:
+            return False
+        if isinstance(result, Rejected):
+            self.network.respond(packet, result.response)
+            return False
+        packet.body, packet.complete = result.request, result.complete
+        return True
 
     def _wakeup(self, wakeup: Wakeup) -> None:
         name = wakeup.name

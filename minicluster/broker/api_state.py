@@ -18,6 +18,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
+from minicluster.security.authorizer import StandardAuthorizer
 
 NO_CONTROLLER = -1
 
@@ -68,6 +69,7 @@ class ApiState:
     counts_at_start: Mapping[str, int] = field(default_factory=dict)
     kraft_version: int = 0
     on_zookeeper: OnZooKeeper | None = None
+    authorizer: StandardAuthorizer | None = None
 
     @property
     def rules(self) -> Rules:

@@ -455,7 +455,7 @@ def _listed_transactions(asked: Asked) -> Screened:
 _TOPIC_CONFIG, _GROUP_CONFIG = 2, 32
 
 
-def _described_configs(asked: Asked) -> Screened | Rejected:
+def described_configs(asked: Asked) -> Screened | Rejected:
     """DESCRIBE_CONFIGS of a topic or a group; of the cluster for everything else."""
     failed: dict[ErrorCode, list[Any]] = {}
     for resource in asked.request.resources:
@@ -522,7 +522,7 @@ SCREENS: Mapping[type[Message], Screen] = {
     m.WriteTxnMarkersRequest: _markers,
     m.DescribeTransactionsRequest: _described_transactions,
     m.ListTransactionsRequest: _listed_transactions,
-    m.DescribeConfigsRequest: _described_configs,
+    m.DescribeConfigsRequest: described_configs,
     m.ListConfigResourcesRequest: cluster(Operation.DESCRIBE_CONFIGS),
     m.DescribeClientQuotasRequest: cluster(Operation.DESCRIBE_CONFIGS),
     m.DescribeUserScramCredentialsRequest: cluster(_DESCRIBE),

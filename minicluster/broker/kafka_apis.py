@@ -20,6 +20,7 @@ from typing import Any
 from minicluster.broker.api_state import ApiState, KafkaApisConfig
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
+from minicluster.broker.requests.describe_acls import describe_acls
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
 from minicluster.broker.requests.describe_cluster import describe_cluster
 from minicluster.broker.requests.describe_configs import describe_configs, list_config_resources
@@ -38,7 +39,6 @@ from minicluster.broker.requests.metadata import (
     missing_topics,
 )
 from minicluster.broker.requests.security import (
-    reject_acls,
     reject_delegation_tokens,
     reject_sasl,
 )
@@ -241,9 +241,7 @@ HANDLERS: Mapping[type[Message], Handler] = {
     m.ApiVersionsRequest: KafkaApis.api_versions,
     m.SaslHandshakeRequest: _from_image(reject_sasl),
     m.SaslAuthenticateRequest: _from_image(reject_sasl),
-    m.DescribeAclsRequest: _from_image(reject_acls),
-    m.CreateAclsRequest: _from_image(reject_acls),
-    m.DeleteAclsRequest: _from_image(reject_acls),
+    m.DescribeAclsRequest: _from_image(describe_acls),
     m.DescribeConfigsRequest: _from_image(describe_configs),
     m.CreateDelegationTokenRequest: _from_image(reject_delegation_tokens),
     m.RenewDelegationTokenRequest: _from_image(reject_delegation_tokens),

@@ -17,6 +17,8 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import Message
 from minicluster.rules import Rules
+from minicluster.security.acls import Operation
+from minicluster.security.screening import Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class Call:
     new_topic_id: Callable[[], UUID]
     committed: MetadataImage
     quota: MutationQuota
+    access: Access
     now_ms: int
 
     @property
@@ -68,7 +71,8 @@ def is_late(request: Any) -> bool:
 class ControllerApi:
     """The way in which one request is served.
 
-    Shapes:  cluster_action: only brokers and controllers are authorized. lowest_version: of those
+    Shapes:  right: on the cluster, without which all of it is rejected, first of all; the rights on
+             topics are a part of the screen. lowest_version: of those
              that the release serves. screen: the checks that any controller does first. items: the
              fields that list what the request is about; where nothing is left any controller
              responds, at once, with ``nothing``. has_deadline: its timeout_ms is a deadline, and
@@ -79,7 +83,7 @@ class ControllerApi:
 
     request: type[Message]
     decide: Callable[[Call], Decision]
-    cluster_action: bool = False
+    right: Operation | None = None
     lowest_version: Callable[[Rules], int] = lambda rules: 0
     screen: Callable[[Call], Screened] | None = None
     items: tuple[str, ...] = ()

@@ -88,6 +88,7 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import BrokerHeartbeatRequest
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
+from minicluster.security.screening import EVERYTHING, Access, needs
 
 RECORDS_OF_RAISED_KRAFT_VERSION = 2  # of the quorum: KRaftVersion and KRaftVoters
 
@@ -320,13 +321,13 @@ class ControllerMachine:
         version: int,
         now_ms: int,
         *,
-        authorized: bool = True,
+        access: Access = EVERYTHING,
         forwarded: bool = True,
         client: QuotaClient = ANONYMOUS,
     ) -> list[Effect]:
         """Decide a request; the response is among the effects of this event or of a later one.
 
-        Shapes:  authorized: to act for the cluster. forwarded: by a broker, for a client.
+        Shapes:  access: what the sender may do. forwarded: by a broker, for a client.
         Errors:  UNSUPPORTED_VERSION for an API or a version that this controller does not serve.
         """
         api = CONTROLLER_APIS.get(type(request))
@@ -334,10 +335,11 @@ class ControllerMachine:
         arrived = _Arrived(token, request, version, registered)
         if api is None or version < api.lowest_version(self.rules):
             return [self._reject(arrived, ErrorCode.UNSUPPORTED_VERSION)]
-        if api.cluster_action and not authorized:
-            return [self._reject(arrived, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
+        if api.right is not None and not access.may_on_cluster(api.right):
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return [self._reject(arrived, error, needs(api.right))]
         quota = self._quota(api, client, version, now_ms)
-        call = self._call(request, version, forwarded, quota, now_ms)
+        call = self._call(request, version, forwarded, quota, access, now_ms)
         screened = None
         if api.screen is not None:
             try:
@@ -410,6 +412,7 @@ class ControllerMachine:
         version: int,
         forwarded: bool,
         quota: MutationQuota,
+        access: Access,
         now_ms: int,
     ) -> Call:
         return Call(
@@ -423,6 +426,7 @@ class ControllerMachine:
             new_topic_id=self._new_topic_id,
             committed=self.committed_image,
             quota=quota,
+            access=access,
             now_ms=now_ms,
         )
 

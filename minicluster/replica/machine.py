@@ -68,7 +68,7 @@ from minicluster.replica.requests.log_dirs import (
 from minicluster.replica.requests.produce import handle_produce
 from minicluster.replica.to_controller.controller_client import ControllerClient
 from minicluster.rules import FailedReplicas, IsrChanges, Rules
-from minicluster.security.screening import Access
+from minicluster.security.screening import EVERYTHING, Access
 
 ISR_TIMER = "isr-shrink"
 CHECKPOINT_TIMER = "high-watermark-checkpoint"
@@ -249,12 +249,12 @@ class ReplicaManagerMachine:
         now_ms: int,
         *,
         client_id: str = "",
-        access: Access | None = None,
+        access: Access = EVERYTHING,
     ) -> list[Effect]:
         """Respond, now or later.
 
-        Shapes:  client_id: of the request's header; access: what the sender may do, None for
-                 everything -> Respond with the token, in this or a later input.
+        Shapes:  client_id: of the request's header; access: what the sender may do ->
+                 Respond with the token, in this or a later input.
         Errors:  in the response; UNSUPPORTED_VERSION for an API that has no handler here.
         Source:  KafkaApis.handle.
         """

@@ -36,6 +36,9 @@ from minicluster.security.acls import (
 )
 from minicluster.security.principals import EVERYBODY, Requester
 
+AUTHORIZER = "authorizer.class.name"
+SUPER_USERS = "super.users"
+ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
 _IMPLY_DESCRIBE = frozenset(
     (Operation.DESCRIBE, Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
 )

@@ -74,6 +74,10 @@ class Access:
         )
 
 
+EVERYTHING = Access(None, Requester())
+"""Of the cluster itself, and of everybody where there is no authorizer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request as it came: what a screen looks at."""

@@ -17,10 +17,10 @@ from typing import Any
 
 from minicluster.broker.api_state import NO_CONTROLLER, ApiState
 from minicluster.broker.requests.api_versions import api_versions
+from minicluster.broker.requests.describe_acls import describe_acls
 from minicluster.broker.requests.describe_cluster import BROKERS, describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
 from minicluster.broker.requests.security import (
-    reject_acls,
     reject_delegation_tokens,
     reject_sasl,
 )
@@ -73,9 +73,7 @@ RESPONDERS: Mapping[type[Message], Responder] = {
     m.ApiVersionsRequest: _api_versions,
     m.SaslHandshakeRequest: reject_sasl,
     m.SaslAuthenticateRequest: reject_sasl,
-    m.DescribeAclsRequest: reject_acls,
-    m.CreateAclsRequest: reject_acls,
-    m.DeleteAclsRequest: reject_acls,
+    m.DescribeAclsRequest: describe_acls,
     m.DescribeConfigsRequest: describe_configs,
     m.CreateDelegationTokenRequest: reject_delegation_tokens,
     m.RenewDelegationTokenRequest: reject_delegation_tokens,

@@ -6,6 +6,7 @@ Source:    EnvelopeUtils.handleEnvelopeRequest, RequestChannel.Request.buildResp
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from minicluster.protocol import ErrorCode, ProtocolError, decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
+from minicluster.security.principals import KafkaPrincipal, Requester, java_host
 
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
 _KEY_AND_VERSION = 4
@@ -28,6 +30,7 @@ class ForwardedRequest:
     correlation_id: int
     user: str
     client_id: str
+    requester: Requester
 
 
 def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
@@ -55,7 +58,14 @@ def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
     except ProtocolError:
         return ErrorCode.UNSUPPORTED_VERSION
     client_id = header.client_id or ""
-    return ForwardedRequest(request, version, header.correlation_id, principal.name, client_id)
+    requester = Requester(
+        KafkaPrincipal(principal.type, principal.name),
+        java_host(str(ipaddress.ip_address(envelope.client_host_address))),
+        principal.token_authenticated,
+    )
+    return ForwardedRequest(
+        request, version, header.correlation_id, principal.name, client_id, requester
+    )
 
 
 def close_envelope(forwarded: ForwardedRequest, response: Any) -> m.EnvelopeResponse:

@@ -21,6 +21,7 @@ from minicluster.controller.machine import ControllerMachine
 from minicluster.controller.settings import ControllerSettings
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.faults import Faults
+from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.partition import PartitionRegistration
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.metadata.supported_features import supported_features
@@ -28,6 +29,9 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.records import FeatureLevelRecord, VersionedRecord
 from minicluster.rules import Rules
+from minicluster.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from minicluster.security.principals import Requester
+from minicluster.security.screening import Access
 
 CLUSTER_ID = "test"
 MV = MetadataVersion.parse
@@ -72,6 +76,13 @@ def dir_id(broker_id: int, number: int = 0) -> UUID:
 def incarnation(broker_id: int, number: int = 0) -> UUID:
     """An incarnation of a broker."""
     return UUID(int=(2 << 64) + (broker_id << 16) + number)
+
+
+def nobody() -> Access:
+    """What somebody may do who has no right at all."""
+    authorizer = StandardAuthorizer(AuthorizerSettings(), Rules.KAFKA_4_3)
+    authorizer.publish(MetadataImage.EMPTY.acls)
+    return Access(authorizer, Requester())
 
 
 @dataclass

@@ -16,7 +16,7 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
 )
 from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import FailedReplicas, Rules
-from tests.controller.kit import Cluster
+from tests.controller.kit import Cluster, nobody
 
 KIP_589 = replace(Rules.KAFKA_4_3, failed_replicas_reported_by=FailedReplicas.ALTER_REPLICA_STATE)
 
@@ -111,7 +111,7 @@ def test_a_request_is_refused_as_a_whole(fields: dict[str, Any], expected: int) 
 def test_permission_comes_before_the_controller_and_the_controller_before_the_epoch() -> None:
     cluster = Cluster(rules=KIP_589, active=False)
     request = AlterReplicaStateRequest(broker_id=1, event_type=2)
-    refused = cluster.request(request, authorized=False)
+    refused = cluster.request(request, access=nobody())
     assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert cluster.request(request).error_code == ErrorCode.NOT_CONTROLLER
 

@@ -25,7 +25,7 @@ from minicluster.protocol.records import (
     ZkMigrationStateRecord,
 )
 from minicluster.rules import Rules
-from tests.controller.kit import Cluster, dir_id, incarnation
+from tests.controller.kit import Cluster, dir_id, incarnation, nobody
 
 
 def test_a_fresh_cluster_gets_its_bootstrap_records_in_a_transaction() -> None:
@@ -123,7 +123,7 @@ def test_a_controller_that_is_not_active_refuses_everything_but_empty_requests()
 def test_a_missing_cluster_authorization_is_refused_first() -> None:
     cluster = Cluster(active=False)
     for request in (m.AlterPartitionRequest(), m.BrokerHeartbeatRequest(broker_id=1)):
-        response = cluster.request(request, authorized=False)
+        response = cluster.request(request, access=nobody())
         assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 

@@ -27,8 +27,9 @@ from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.protocol.records import PartitionRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import IsrChanges, Rules
+from minicluster.security.screening import EVERYTHING, Access
 from tests.controller.applying import apply_record
-from tests.controller.kit import Cluster
+from tests.controller.kit import Cluster, nobody
 
 SHIPPED = Rules.KAFKA_4_3
 BY_497 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
@@ -42,6 +43,12 @@ class Proposal:
     """The proposal of a leader; a valid one by default."""
 
     authorized: bool = True
+
+    @property
+    def access(self) -> Access:
+        """What the sender may do."""
+        return EVERYTHING if self.authorized else nobody()
+
     sender: int = LEADER
     broker_epoch_delta: int = 0
     topic_known: bool = True
@@ -90,7 +97,7 @@ def send_shipped(cluster: Cluster, requested: Proposal, version: int) -> tuple[E
     )
     epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
     request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
-    return _outcome(cluster.request(request, version, authorized=requested.authorized))
+    return _outcome(cluster.request(request, version, access=requested.access))
 
 
 def send_704(cluster: Cluster, requested: Proposal, version: int) -> tuple[ErrorCode, Any]:
@@ -107,7 +114,7 @@ def send_704(cluster: Cluster, requested: Proposal, version: int) -> tuple[Error
     )
     epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
     request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
-    return _outcome(cluster.request(request, version, authorized=requested.authorized))
+    return _outcome(cluster.request(request, version, access=requested.access))
 
 
 def send_497(cluster: Cluster, requested: Proposal, version: int) -> tuple[ErrorCode, Any]:
@@ -124,7 +131,7 @@ def send_497(cluster: Cluster, requested: Proposal, version: int) -> tuple[Error
     )
     epoch = cluster.epoch(requested.sender) + requested.broker_epoch_delta
     request = Request(broker_id=requested.sender, broker_epoch=epoch, topics=(topic,))
-    response = _outcome(cluster.request(request, version, authorized=requested.authorized))
+    response = _outcome(cluster.request(request, version, access=requested.access))
     cluster.run(cluster.now_ms)  # the decision follows the response
     return response
 

@@ -22,7 +22,7 @@ from minicluster.security.acls import (
     Permission,
     ResourceType,
 )
-from minicluster.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from minicluster.security.authorizer import AUTHORIZER, AuthorizerSettings, StandardAuthorizer
 from tests.controller.applying import apply_record
 from tests.controller.kit import Cluster
 from tests.security.recorded import lines, seeds
@@ -44,7 +44,7 @@ class Player:
     """A controller's state, to which the records of its own decisions are applied at once."""
 
     def __init__(self) -> None:
-        self.state = Cluster().machine.state
+        self.state = _secured().machine.state
         self._ids: dict[UUID, str] = {}
 
     def play(self, step: dict[str, Any], place: str) -> None:
@@ -102,6 +102,17 @@ class Player:
         return new
 
 
+def test_without_an_authorizer_there_are_no_acls() -> None:
+    """Whoever asks."""
+    for request in (
+        m.CreateAclsRequest(creations=(Creation(),)),
+        m.DeleteAclsRequest(filters=(Filter(),)),
+    ):
+        response = Cluster().request(request, 3)
+        results = getattr(response, "results", None) or response.filter_results
+        assert [result.error_code for result in results] == [ErrorCode.SECURITY_DISABLED]
+
+
 def test_any_in_an_acl_fails_it_alone_unless_as_shipped() -> None:
     """As shipped, all ACLs of the request fail with UNKNOWN_SERVER_ERROR."""
     good = _creation(
@@ -111,13 +122,12 @@ def test_any_in_an_acl_fails_it_alone_unless_as_shipped() -> None:
     request = m.CreateAclsRequest(
         creations=(good, Creation(**{**_fields(good), "operation": Operation.ANY}))
     )
-    cluster = Cluster()
-    response = cluster.request(request, 3)
+    response = _secured().request(request, 3)
     assert [result.error_code for result in response.results] == [
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,
     ]
-    shipped = Cluster(rules=Rules.KAFKA_4_3.as_shipped()).request(request, 3)
+    shipped = _secured(Rules.KAFKA_4_3.as_shipped()).request(request, 3)
     assert {result.error_code for result in shipped.results} == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
@@ -129,14 +139,18 @@ def test_the_cluster_has_one_name() -> None:
     request = m.CreateAclsRequest(
         creations=tuple(_creation(cluster_acl | {"name": name}) for name in names)
     )
-    screened = screen_create_acls(request, Rules.KAFKA_4_3)
+    screened = screen_create_acls(_secured().machine.state, request)
     assert [creation.resource_name for creation in screened.request.creations] == ["kafka-cluster"]
-    response = Cluster().request(request, 3)
+    response = _secured().request(request, 3)
     assert [result.error_message for result in response.results] == [
         "The only valid name for the CLUSTER resource is kafka-cluster",
         None,
         "The only valid name for the CLUSTER resource is kafka-cluster",
     ]
+
+
+def _secured(rules: Rules = Rules.KAFKA_4_3) -> Cluster:
+    return Cluster(rules=rules, settings={"static_config": {AUTHORIZER: "StandardAuthorizer"}})
 
 
 def _creation(acl: dict[str, str]) -> Creation:

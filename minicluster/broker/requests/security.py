@@ -1,4 +1,4 @@
-"""Requests about security that a node without any rejects: SASL, ACLs and delegation tokens.
+"""Requests about security that a node without any rejects: SASL and delegation tokens.
 
 Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2; DescribeAcls 1-3, CreateAcls 1-3,
            DeleteAcls 1-3; CreateDelegationToken 1-3, RenewDelegationToken 1-2,
@@ -12,17 +12,6 @@ from typing import Any
 from minicluster.broker.api_state import ApiState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
-
-
-def reject_acls(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
-    """SECURITY_DISABLED: no broker here has an authorizer.
-
-    Source:  AclApis.handleDescribeAcls.
-    """
-    message = "No Authorizer is configured on the broker"
-    if type(request).__name__ != "DescribeAclsRequest":
-        message = "No Authorizer is configured."
-    return error_response(request, ErrorCode.SECURITY_DISABLED, message, version=version)
 
 
 def reject_sasl(state: ApiState, request: Any, version: int, now_ms: int) -> Any:

@@ -12,6 +12,7 @@ from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from minicluster.protocol.records import ProducerIdsRecord, VersionedRecord
+from minicluster.security.acls import Operation
 
 PRODUCER_ID_BLOCK = 1_000
 LONG_MAX = 2**63 - 1
@@ -49,5 +50,5 @@ def allocate_producer_ids(
 API = ControllerApi(
     AllocateProducerIdsRequest,
     lambda call: allocate_producer_ids(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

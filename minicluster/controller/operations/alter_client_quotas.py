@@ -24,6 +24,7 @@ from minicluster.java_order import hash_map_order, string_hash, string_map_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from minicluster.protocol.records import ClientQuotaRecord, VersionedRecord
+from minicluster.security.acls import Operation
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _OF_CLIENTS: Mapping[str, str] = {
@@ -213,4 +214,5 @@ API = ControllerApi(
     lambda call: alter_client_quotas(*call.plain),
     items=("entries",),
     nothing=AlterClientQuotasResponse(),
+    right=Operation.ALTER_CONFIGS,
 )

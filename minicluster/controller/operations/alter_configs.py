@@ -45,18 +45,21 @@ from minicluster.protocol.messages import (
     IncrementalAlterConfigsResponse,
 )
 from minicluster.protocol.records import VersionedRecord
+from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
+from minicluster.security.screening import FAILED, Access
 
 _KINDS = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_RESOURCE_TYPES = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
 Result = Callable[..., Any]
 
 
-def screen_alter_configs(state: ClusterState, request: Any) -> Screened:
-    """Reject unknown kinds, resources that come twice, and loggers.
+def screen_alter_configs(state: ClusterState, request: Any, access: Access) -> Screened:
+    """Reject unknown kinds, resources that come twice, what may not be altered, and loggers.
 
-    Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST.
+    Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST, those of a missing right.
     Source:  ControllerApis.handleLegacyAlterConfigs.
     """
-    return _screen(state, request, AlterConfigsResponse.AlterConfigsResourceResponse)
+    return _screen(state, request, access, AlterConfigsResponse.AlterConfigsResourceResponse)
 
 
 def alter_configs(
@@ -81,7 +84,7 @@ def alter_configs(
     return _altered(state, request, AlterConfigsResponse, changes, forwarded)
 
 
-def screen_incremental_alter_configs(state: ClusterState, request: Any) -> Screened:
+def screen_incremental_alter_configs(state: ClusterState, request: Any, access: Access) -> Screened:
     """Reject unknown kinds and resources that come twice; loggers are this node's own.
 
     Errors:  per resource UNSUPPORTED_VERSION, INVALID_REQUEST, those of ``check_logger_changes``.
@@ -90,7 +93,7 @@ def screen_incremental_alter_configs(state: ClusterState, request: Any) -> Scree
     item = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     loggers = [r for r in request.resources if r.resource_type == BROKER_LOGGER]
     others = tuple(r for r in request.resources if r.resource_type != BROKER_LOGGER)
-    screened = _screen(state, replace(request, resources=others), item)
+    screened = _screen(state, replace(request, resources=others), access, item)
     changed = [_result(item, resource, _logger_error(state, resource)) for resource in loggers]
 
     def complete(rest: Any) -> Any:
@@ -159,7 +162,7 @@ def _operation(number: int) -> ConfigOperation | None:
         return None
 
 
-def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
+def _screen(state: ClusterState, request: Any, access: Access, item: Result) -> Screened:
     kept: dict[tuple[int, str], Any] = {}
     twice: set[tuple[int, str]] = set()
     rejected = []
@@ -181,8 +184,24 @@ def _screen(state: ClusterState, request: Any, item: Result) -> Screened:
         message = "Unexpected resource type BROKER_LOGGER."
         rejected.append(_result(item, resource, ApiError(ErrorCode.INVALID_REQUEST, message)))
         del kept[BROKER_LOGGER, resource.resource_name]
+    for key, resource in list(kept.items()):
+        error = _missing_right(access, *key)
+        if error is not None:
+            rejected.append(_result(item, resource, ApiError.of_code(error)))
+            del kept[key]
     left = replace(request, resources=tuple(kept.values()))
     return Screened(left, lambda rest: replace(rest, responses=(*rejected, *rest.responses)))
+
+
+def _missing_right(access: Access, kind: int, name: str) -> ErrorCode | None:
+    """The error of who may not alter the configs of a resource; the cluster has the brokers'.
+
+    Source:  ControllerApis.authorizeAlterResource.
+    """
+    resource_type = _RESOURCE_TYPES.get(kind, ResourceType.CLUSTER)
+    named = CLUSTER_NAME if resource_type is ResourceType.CLUSTER else name
+    allowed = access.may(Operation.ALTER_CONFIGS, resource_type, named)
+    return None if allowed else FAILED[resource_type]
 
 
 def _in_java_order(resource: Any) -> Any:
@@ -215,7 +234,7 @@ INCREMENTAL_ALTER_CONFIGS = ControllerApi(
     lambda call: incremental_alter_configs(
         call.state, call.request, call.version, call.forwarded, call.now_ms
     ),
-    screen=lambda call: screen_incremental_alter_configs(call.state, call.request),
+    screen=lambda call: screen_incremental_alter_configs(call.state, call.request, call.access),
     items=("resources",),
     nothing=IncrementalAlterConfigsResponse(),
 )
@@ -223,7 +242,7 @@ INCREMENTAL_ALTER_CONFIGS = ControllerApi(
 ALTER_CONFIGS = ControllerApi(
     AlterConfigsRequest,
     lambda call: alter_configs(call.state, call.request, call.version, call.forwarded, call.now_ms),
-    screen=lambda call: screen_alter_configs(call.state, call.request),
+    screen=lambda call: screen_alter_configs(call.state, call.request, call.access),
     items=("resources",),
     nothing=AlterConfigsResponse(),
 )

@@ -55,6 +55,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.security.acls import Operation
 
 PartitionData = AlterPartitionResponse.PartitionData
 Outcome = PartitionRegistration | Refusal
@@ -464,7 +465,7 @@ def _partition_data(index: int, outcome: Outcome | ErrorCode) -> PartitionData:
 API = ControllerApi(
     AlterPartitionRequest,
     lambda call: alter_partition(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
     lowest_version=lambda rules: rules.alter_partition_version_lowest,
     items=("topics",),
     nothing=AlterPartitionResponse(),

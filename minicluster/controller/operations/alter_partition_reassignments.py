@@ -27,6 +27,7 @@ from minicluster.protocol.messages import (
     AlterPartitionReassignmentsResponse,
 )
 from minicluster.protocol.records import VersionedRecord
+from minicluster.security.acls import Operation
 
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
@@ -187,4 +188,5 @@ API = ControllerApi(
     items=("topics",),
     has_deadline=True,
     nothing=AlterPartitionReassignmentsResponse(),
+    right=Operation.ALTER,
 )

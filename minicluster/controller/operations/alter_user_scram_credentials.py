@@ -24,6 +24,7 @@ from minicluster.protocol.records import (
     UserScramCredentialRecord,
     VersionedRecord,
 )
+from minicluster.security.acls import Operation
 
 _HASHES = {1: "sha256", 2: "sha512"}
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
@@ -129,4 +130,5 @@ API = ControllerApi(
     lambda call: alter_user_scram_credentials(*call.plain),
     items=("deletions", "upsertions"),
     nothing=AlterUserScramCredentialsResponse(),
+    right=Operation.ALTER,
 )

@@ -25,6 +25,7 @@ from minicluster.protocol.messages import (
     AssignReplicasToDirsResponse,
 )
 from minicluster.protocol.records import VersionedRecord
+from minicluster.security.acls import Operation
 
 
 def assign_replicas_to_dirs(
@@ -114,5 +115,5 @@ def _assign(
 API = ControllerApi(
     AssignReplicasToDirsRequest,
     lambda call: assign_replicas_to_dirs(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

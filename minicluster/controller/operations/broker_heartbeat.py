@@ -47,6 +47,7 @@ from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from minicluster.security.acls import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,5 +178,5 @@ def _decide(call: Call) -> Decision:
 API = ControllerApi(
     BrokerHeartbeatRequest,
     _decide,
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

@@ -41,6 +41,7 @@ from minicluster.protocol.messages import BrokerRegistrationRequest, BrokerRegis
 from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.schema import Struct
 from minicluster.protocol.uuids import format_uuid
+from minicluster.security.acls import Operation
 
 _SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
@@ -270,5 +271,5 @@ def _decide(call: Call) -> Decision:
 API = ControllerApi(
     BrokerRegistrationRequest,
     _decide,
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

@@ -16,6 +16,7 @@ from minicluster.protocol.messages import (
     ControllerRegistrationResponse,
 )
 from minicluster.protocol.records import RegisterControllerRecord, VersionedRecord
+from minicluster.security.acls import Operation
 
 
 def register_controller(
@@ -51,5 +52,5 @@ def register_controller(
 API = ControllerApi(
     ControllerRegistrationRequest,
     lambda call: register_controller(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
-from minicluster.controller.api import Api, Screened
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi, Screened
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import Rejected, reject_too_many_records
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreateAclsRequest, CreateAclsResponse
 from minicluster.protocol.records import AccessControlEntryRecord, VersionedRecord
-from minicluster.rules import Rules
 from minicluster.security.acls import (
     CLUSTER_NAME,
     Acl,
@@ -26,6 +25,7 @@ from minicluster.security.acls import (
     ResourceType,
     problem_of,
 )
+from minicluster.security.authorizer import AUTHORIZER
 
 Creation = CreateAclsRequest.AclCreation
 Result = CreateAclsResponse.AclCreationResult
@@ -57,15 +57,16 @@ def create_acls(
     return Decision(records=tuple(records), response=response, atomic=True)
 
 
-def screen_create_acls(request: CreateAclsRequest, rules: Rules) -> Screened:
+def screen_create_acls(state: ClusterState, request: CreateAclsRequest) -> Screened:
     """Reject names that no resource has, before the ACLs themselves are looked at.
 
-    Errors:  per ACL INVALID_REQUEST. With Kafka's bug, a filter's ANY in one of them makes all of
-             them UNKNOWN_SERVER_ERROR.
+    Errors:  Rejected with SECURITY_DISABLED without an authorizer. Per ACL INVALID_REQUEST. With
+             Kafka's bug, a filter's ANY in one of them makes all of them UNKNOWN_SERVER_ERROR.
     Source:  AclApis.handleCreateAcls.
     """
+    reject_without_authorizer(state)
     acls = [_acl(creation) for creation in request.creations]
-    if rules.any_in_acl_fails_request and any(_is_of_filter(acl) for acl in acls):
+    if state.rules.any_in_acl_fails_request and any(_is_of_filter(acl) for acl in acls):
         raise Rejected(ErrorCode.UNKNOWN_SERVER_ERROR)
     problems = [_problem_of_name(acl) for acl in acls]
     left = tuple(
@@ -82,6 +83,15 @@ def screen_create_acls(request: CreateAclsRequest, rules: Rules) -> Screened:
         return replace(response, results=results)
 
     return Screened(replace(request, creations=left), complete)
+
+
+def reject_without_authorizer(state: ClusterState) -> None:
+    """ACLs are nobody's where no node has an authorizer.
+
+    Errors:  Rejected with SECURITY_DISABLED.
+    """
+    if not state.settings.static_config.get(AUTHORIZER):
+        raise Rejected(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def _invalid(problem: str) -> Result:
@@ -130,10 +140,11 @@ def _record(acl: Acl, acl_id: UUID) -> AccessControlEntryRecord:
     )
 
 
-API = Api(
+API = ControllerApi(
     CreateAclsRequest,
     lambda call: create_acls(call.state, call.request, call.new_topic_id),
-    screen=lambda call: screen_create_acls(call.request, call.state.rules),
+    screen=lambda call: screen_create_acls(call.state, call.request),
     items=("creations",),
     nothing=CreateAclsResponse(),
+    right=Operation.ALTER,
 )

@@ -25,14 +25,17 @@ from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from minicluster.protocol.records import VersionedRecord
+from minicluster.security.acls import Operation, ResourceType
+from minicluster.security.screening import Access
 
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def screen_create_partitions(request: CreatePartitionsRequest) -> Screened:
-    """Reject names that come twice; the others come in the order of a hash set of all names.
+def screen_create_partitions(request: CreatePartitionsRequest, access: Access) -> Screened:
+    """Reject names that come twice or need ALTER; the others come in a hash set's order.
 
-    Errors:  INVALID_REQUEST per topic, ahead of the results of all others.
+    Errors:  INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED per topic, ahead of the results of all
+             others.
     Source:  ControllerApis.createPartitions.
     """
     duplicates = duplicate_names(topic.name for topic in request.topics)
@@ -42,7 +45,16 @@ def screen_create_partitions(request: CreatePartitionsRequest) -> Screened:
     ]
     by_name = {topic.name: topic for topic in request.topics}
     order = hash_map_order(by_name, string_hash)
-    left = replace(request, topics=tuple(by_name[n] for n in order if n not in duplicates))
+    failed = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    left_names = []
+    for name in order:
+        if name in duplicates:
+            continue
+        if access.may(Operation.ALTER, ResourceType.TOPIC, name):
+            left_names.append(name)
+        else:
+            rejected.append(TopicResult(name=name, error_code=failed, error_message=None))
+    left = replace(request, topics=tuple(by_name[name] for name in left_names))
     return Screened(left, lambda rest: replace(rest, results=(*rejected, *rest.results)))
 
 
@@ -171,7 +183,7 @@ API = ControllerApi(
     lambda call: create_partitions(
         call.state, call.request, call.version, call.draw, call.quota, call.now_ms
     ),
-    screen=lambda call: screen_create_partitions(call.request),
+    screen=lambda call: screen_create_partitions(call.request, call.access),
     items=("topics",),
     has_deadline=True,
     nothing=CreatePartitionsResponse(),

@@ -41,6 +41,8 @@ from minicluster.protocol.topics import (
     has_collision_chars,
     invalid_name_reason,
 )
+from minicluster.security.acls import Operation, ResourceType
+from minicluster.security.screening import Access
 
 CreatableTopic = CreateTopicsRequest.CreatableTopic
 TopicResult = CreateTopicsResponse.CreatableTopicResult
@@ -50,10 +52,14 @@ DUPLICATE_TOPIC = "Duplicate topic name."
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
-def screen_create_topics(request: CreateTopicsRequest) -> Screened:
-    """Reject names that come twice, and the metadata topic.
+def screen_create_topics(request: CreateTopicsRequest, access: Access) -> Screened:
+    """Reject names that come twice, the metadata topic, and what may not be created.
 
-    Errors:  INVALID_REQUEST per topic, behind the results of all others.
+    CREATE of the cluster allows all, else CREATE of each topic. Who lacks DESCRIBE_CONFIGS of one
+    creates it and is told neither its counts nor its configs.
+
+    Errors:  INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED per topic, behind the results of all
+             others.
     Source:  ControllerApis.createTopics.
     """
     duplicates = duplicate_names(topic.name for topic in request.topics)
@@ -63,8 +69,33 @@ def screen_create_topics(request: CreateTopicsRequest) -> Screened:
         message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         rejected.append(_rejected_topic(METADATA_TOPIC, message))
     out = {*duplicates, METADATA_TOPIC}
+    may_create_all = access.may_on_cluster(Operation.CREATE)
+    for name in names - out:
+        if not (may_create_all or access.may(Operation.CREATE, ResourceType.TOPIC, name)):
+            failed = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            rejected.append(_rejected_topic(name, "Authorization failed.", failed))
+            out.add(name)
     left = replace(request, topics=tuple(t for t in request.topics if t.name not in out))
-    return Screened(left, lambda rest: replace(rest, topics=(*rest.topics, *rejected)))
+
+    def complete(rest: CreateTopicsResponse) -> CreateTopicsResponse:
+        shown = (_without_configs(topic, access) for topic in rest.topics)
+        return replace(rest, topics=(*shown, *rejected))
+
+    return Screened(left, complete)
+
+
+def _without_configs(topic: TopicResult, access: Access) -> TopicResult:
+    """A created topic as somebody sees it who may not describe its configs."""
+    may_describe = access.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
+    if topic.error_code != ErrorCode.NONE or may_describe:
+        return topic
+    return replace(
+        topic,
+        topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=(),
+    )
 
 
 def duplicate_names(names: Iterable[str]) -> list[str]:
@@ -73,8 +104,10 @@ def duplicate_names(names: Iterable[str]) -> list[str]:
     return hash_map_order((name for name, count in times.items() if count > 1), string_hash)
 
 
-def _rejected_topic(name: str, message: str) -> TopicResult:
-    return TopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+def _rejected_topic(
+    name: str, message: str, error: ErrorCode = ErrorCode.INVALID_REQUEST
+) -> TopicResult:
+    return TopicResult(name=name, error_code=error, error_message=message)
 
 
 @step
@@ -345,7 +378,7 @@ API = ControllerApi(
         call.quota,
         call.now_ms,
     ),
-    screen=lambda call: screen_create_topics(call.request),
+    screen=lambda call: screen_create_topics(call.request, call.access),
     items=("topics",),
     has_deadline=True,
     nothing=CreateTopicsResponse(),

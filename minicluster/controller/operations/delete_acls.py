@@ -5,9 +5,10 @@ Versions:  1-3.
 
 from __future__ import annotations
 
-from minicluster.controller.api import Api
-from minicluster.controller.deciding.decision import Decision
+from minicluster.controller.api import ControllerApi
+from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ApiError, reject_too_many_records
+from minicluster.controller.operations.create_acls import reject_without_authorizer
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
@@ -29,9 +30,11 @@ Matching = DeleteAclsResponse.DeleteAclsMatchingAcl
 def delete_acls(state: ClusterState, request: DeleteAclsRequest) -> Decision:
     """Remove what the filters find. An ACL that two of them find is in both results, removed once.
 
-    Errors:  per filter INVALID_REQUEST for a field that is unknown.
+    Errors:  Rejected with SECURITY_DISABLED without an authorizer. Per filter INVALID_REQUEST for a
+             field that is unknown.
     Source:  KIP-801; AclControlManager.deleteAcls.
     """
+    reject_without_authorizer(state)
     entries = [(entry.id, Acl.of(entry)) for entry in state.image.acls.rows.values()]
     removed: dict[object, VersionedRecord] = {}
     results = []
@@ -77,4 +80,8 @@ def _matching(acl: Acl) -> Matching:
     )
 
 
-API = Api(DeleteAclsRequest, lambda call: delete_acls(call.state, call.request))
+API = ControllerApi(
+    DeleteAclsRequest,
+    lambda call: delete_acls(call.state, call.request),
+    right=Operation.ALTER,
+)

@@ -8,7 +8,7 @@ Versions:  1-6 in 4.x, from 0 on in 3.9; topics come by name below 6, by name or
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from minicluster.controller.api import Call, ControllerApi, Screened, is_late
@@ -23,6 +23,8 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.security.acls import Operation, ResourceType
+from minicluster.security.screening import Access
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 State = DeleteTopicsRequest.DeleteTopicState
@@ -30,6 +32,7 @@ State = DeleteTopicsRequest.DeleteTopicState
 DELETE_TOPIC_ENABLE = "delete.topic.enable"
 TWO_KEYS = "The provided topic name maps to an ID that was already supplied."
 _HAS_DELETION_DISABLED_ERROR = 3
+_NOT_AUTHORIZED = ApiError.of_code(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def screen_delete_topics(call: Call) -> Screened:
@@ -61,8 +64,9 @@ def screen_delete_topics(call: Call) -> Screened:
             rejected.append(_result(None, ZERO_UUID, none))
     if is_late(call.request) and 1 in (*names.values(), *ids.values()):
         raise Rejected(ErrorCode.REQUEST_TIMED_OUT)  # the look-up has the deadline as well
-    names_by_id = _names_by_id(ids, committed, rejected)
-    _add_by_name(names, ids, committed, names_by_id, rejected)
+    may = _Rights.of(call.access)
+    names_by_id = _names_by_id(ids, committed, may, rejected)
+    _add_by_name(names, ids, committed, may, names_by_id, rejected)
     order = hash_map_order(names_by_id, uuid_hash)
     left = replace(
         request,
@@ -87,8 +91,26 @@ def _reject_if_disabled(state: ClusterState, version: int) -> None:
     raise Rejected(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rights:
+    """Which topics somebody may delete, and of which he may know that they exist."""
+
+    access: Access
+    on_cluster: bool
+
+    @classmethod
+    def of(cls, access: Access) -> _Rights:
+        return cls(access, access.may_on_cluster(Operation.DELETE))
+
+    def delete(self, name: str) -> bool:
+        return self.on_cluster or self.access.may(Operation.DELETE, ResourceType.TOPIC, name)
+
+    def describe(self, name: str) -> bool:
+        return self.on_cluster or self.access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
 def _names_by_id(
-    ids: Counter[UUID], committed: MetadataImage, rejected: list[Result]
+    ids: Counter[UUID], committed: MetadataImage, may: _Rights, rejected: list[Result]
 ) -> dict[UUID, str]:
     names_by_id: dict[UUID, str] = {}
     for topic_id in hash_map_order(ids, uuid_hash):
@@ -98,6 +120,9 @@ def _names_by_id(
         elif topic is None:
             unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_ID)
             rejected.append(_result(None, topic_id, unknown))
+        elif not may.delete(topic.name):
+            name = topic.name if may.describe(topic.name) else None
+            rejected.append(_result(name, topic_id, _NOT_AUTHORIZED))
         else:
             names_by_id[topic_id] = topic.name
     return names_by_id
@@ -107,6 +132,7 @@ def _add_by_name(
     names: Counter[str],
     ids: Counter[UUID],
     committed: MetadataImage,
+    may: _Rights,
     names_by_id: dict[UUID, str],
     rejected: list[Result],
 ) -> None:
@@ -115,9 +141,13 @@ def _add_by_name(
         topic = committed.topics.named(name)
         if names[name] > 1:
             rejected.append(_result(name, ZERO_UUID, _invalid("Duplicate topic name.")))
+        elif not may.describe(name):
+            rejected.append(_result(name, ZERO_UUID, _NOT_AUTHORIZED))
         elif topic is None:
             unknown = ApiError.of_code(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             rejected.append(_result(name, ZERO_UUID, unknown))
+        elif not may.delete(name):
+            rejected.append(_result(name, ZERO_UUID, _NOT_AUTHORIZED))
         elif topic.id in ids:
             names_by_id.pop(topic.id, None)
             rejected.append(_result(name, topic.id, _invalid(TWO_KEYS)))

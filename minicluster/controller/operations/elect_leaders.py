@@ -20,6 +20,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from minicluster.protocol.records import VersionedRecord
+from minicluster.security.acls import Operation
 
 PartitionResult = ElectLeadersResponse.PartitionResult
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
@@ -160,4 +161,5 @@ API = ControllerApi(
     items=("topic_partitions",),
     has_deadline=True,
     nothing=ElectLeadersResponse(),
+    right=Operation.ALTER,
 )

@@ -14,6 +14,7 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from minicluster.security.acls import Operation
 
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
@@ -86,4 +87,5 @@ API = ControllerApi(
         call.state, call.request, call.version, call.committed, call.now_ms
     ),
     reads=True,
+    right=Operation.DESCRIBE,
 )

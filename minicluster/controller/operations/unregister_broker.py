@@ -9,6 +9,7 @@ from minicluster.controller.errors import Reason, Rejected, reject_too_many_reco
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
+from minicluster.security.acls import Operation
 
 
 def unregister_broker(
@@ -35,4 +36,5 @@ def unregister_broker(
 API = ControllerApi(
     UnregisterBrokerRequest,
     lambda call: unregister_broker(*call.plain),
+    right=Operation.ALTER,
 )

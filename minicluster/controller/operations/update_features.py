@@ -35,6 +35,7 @@ from minicluster.protocol.records import (
     NoOpRecord,
     VersionedRecord,
 )
+from minicluster.security.acls import Operation
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 FAILED = "The update failed for all features since the following feature had an error: "
@@ -320,4 +321,5 @@ def _elr_safety_records(state: ClusterState) -> list[VersionedRecord]:
 API = ControllerApi(
     UpdateFeaturesRequest,
     lambda call: update_features(call.state, call.request, call.version, call.kraft, call.now_ms),
+    right=Operation.ALTER,
 )

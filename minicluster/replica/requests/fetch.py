@@ -48,7 +48,7 @@ from minicluster.replica.requests.read_from_log import (
     read_from_log,
 )
 from minicluster.security.acls import Operation, ResourceType
-from minicluster.security.screening import Access
+from minicluster.security.screening import EVERYTHING, Access
 
 _ANY_REPLICA_FROM = 11
 _REPLICA_STATE_FROM = 15
@@ -65,7 +65,7 @@ def handle_fetch(
     request: Any,
     version: int,
     now_ms: int,
-    access: Access | None = None,
+    access: Access = EVERYTHING,
 ) -> None:
     """Respond to a fetch, now or later.
 
@@ -127,10 +127,8 @@ def handle_fetch(
     DelayedFetch(state, params, wanted, results, respond, deadline_ms).wait(session, now_ms)
 
 
-def _readable(access: Access | None, *, is_from_follower: bool) -> Callable[[str], bool]:
+def _readable(access: Access, *, is_from_follower: bool) -> Callable[[str], bool]:
     """Whether the sender may read a topic."""
-    if access is None:
-        return lambda topic: True
     if is_from_follower:
         may_follow = access.may_on_cluster(Operation.CLUSTER_ACTION)
         return lambda topic: may_follow

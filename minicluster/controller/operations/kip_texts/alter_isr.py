@@ -20,6 +20,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.rules import IsrChanges
+from minicluster.security.acls import Operation
 
 INVALID_ISR_VERSION = ErrorCode.INVALID_UPDATE_VERSION
 """The name in the texts, of the error that shipped as INVALID_UPDATE_VERSION."""
@@ -203,11 +204,11 @@ def _refusal(
 OF_KIP_497 = ControllerApi(
     kip_497.AlterIsrRequest,
     lambda call: alter_isr_of_kip_497(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )
 
 OF_KIP_704 = ControllerApi(
     kip_704.AlterIsrRequest,
     lambda call: alter_isr_of_kip_704(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )

@@ -23,6 +23,7 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
 )
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import FailedReplicas
+from minicluster.security.acls import Operation
 
 
 def alter_replica_state(
@@ -83,5 +84,5 @@ def process_replica_state(state: ClusterState, now_ms: int) -> Decision:
 API = ControllerApi(
     AlterReplicaStateRequest,
     lambda call: alter_replica_state(*call.plain),
-    cluster_action=True,
+    right=Operation.CLUSTER_ACTION,
 )
