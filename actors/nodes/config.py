@@ -32,6 +32,7 @@ from minicluster.scenario.bounds import (
     shown,
     whole_number,
 )
+from minicluster.security.authorizer import ALLOW_EVERYONE, SUPER_USERS
 
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,
@@ -73,6 +74,8 @@ OWN: Mapping[str, str] = {
     "node.id": _BY_IDS,
     "process.roles": "a node in both broker_ids=[…] and controller_ids=[…] has both roles",
 }
+# No config of Kafka's table: its nodes hand the whole file to the authorizer.
+OF_AUTHORIZER = frozenset({ALLOW_EVERYONE, SUPER_USERS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,8 @@ class ClusterConfig:
                 raise UserError(f"config: {name} is not set as a config: {OWN[name]}")
             elif name in broker_configs():
                 static[name] = _static(name, value)
+            elif name in OF_AUTHORIZER:
+                static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             elif reason_without_effect(name) is None:
                 names = [*DURATIONS, *COUNTS, *SWITCHES, *broker_configs().keys]
                 hint = instead(name, names, "minicluster list configs shows all")

@@ -10,8 +10,8 @@ from typing import Any
 from minicluster.actors.answers.places import Place
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
-from minicluster.actors.nodes.coordinators import Coordinators
 from minicluster.actors.nodes.authorization import access_of, screened
+from minicluster.actors.nodes.coordinators import Coordinators
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.runtime import chance

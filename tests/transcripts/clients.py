@@ -29,6 +29,8 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.json_form import from_json, to_json
 from minicluster.replica.machine import RETENTION_TIMER
 from minicluster.scenario.scenario import FIRST_CONTROLLER
+from minicluster.security.authorizer import SUPER_USERS
+from minicluster.security.principals import ANONYMOUS, USER, KafkaPrincipal, Requester
 from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
 from tests.transcripts.clients_leaders import RecordedLeaders
@@ -64,6 +66,7 @@ class Sent:
     api: str
     version: int
     request: Any
+    requester: Requester | None = None
     response: Any = None
     failure: str | None = None
     done: bool = False
@@ -118,6 +121,7 @@ class RecordedClients(ClusterActor):
                 caller=self,
                 context=(sent, connection),
                 client_id=sent.client_id,
+                requester=sent.requester,
             )
 
 
@@ -141,7 +145,8 @@ MARKERS_TAKE = Condition(kind="delay", src=BROKER, dst=BROKER, apis=("WriteTxnMa
 
 
 def _cluster(settings: Mapping[str, Any], metadata_version: str | None) -> MiniCluster:
-    known = {n: v for n, v in settings.items() if n in broker_configs() and n not in OWN}
+    taken = {SUPER_USERS, *broker_configs().keys}
+    known = {n: v for n, v in settings.items() if n in taken and n not in OWN}
     config = {**UNLISTED, **known}
     cluster = MiniCluster(
         brokers=1, controllers=1, wire=True, online=False, config=config,
@@ -165,6 +170,7 @@ class _Player:
         self.clients = clients
         self.sent: dict[int, Sent] = {}
         self.not_built: set[int] = set()
+        self.requesters: dict[str, Requester] = {}  # by connection, where nodes are secured
 
     def play(self, lines: Iterator[dict[str, Any]]) -> Iterator[Outcome]:
         cluster = self.cluster
@@ -188,6 +194,8 @@ class _Player:
             leaders.begin(step["n"])
             if start_ms + step["ms"] > cluster.now_ms:
                 cluster.run_for(f"{start_ms + step['ms'] - cluster.now_ms}ms")
+            if "open" in step:
+                self.requesters[step["open"]] = _requester(step)
             if "disconnect" in step:
                 self.clients.disconnect(step["disconnect"])
             if "api" in step and not self._meets_closed_connection(step):
@@ -241,6 +249,7 @@ class _Player:
             self.not_built.add(number)
             return
         sent = Sent(number, step["connection"], step["client_id"], api, version, request)
+        sent.requester = self.requesters.get(step["connection"])
         self.sent[number] = sent
         self.clients.deliver(sent)
 
@@ -280,6 +289,12 @@ class _Player:
     def names_of(self, response: Any) -> None:
         """Give values to names that only a response which is not built would bind."""
         self.names.replaced(response)
+
+
+def _requester(step: Mapping[str, Any]) -> Requester:
+    """Who has logged in on a connection: a user, a certificate, or nobody in particular."""
+    name = step.get("user") or step.get("certificate")
+    return Requester(KafkaPrincipal(USER, name) if name else ANONYMOUS)
 
 
 def _worked_on_late(steps: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
