@@ -44,7 +44,6 @@ def describe_acls(state: ApiState, request: Any, version: int, now_ms: int) -> A
     for acl in state.authorizer.listed(acl_filter):
         by_resource[acl.resource_type, acl.resource_name, acl.pattern_type].append(acl)
     return m.DescribeAclsResponse(
-        error_message=None,
         resources=tuple(_described(resource, acls) for resource, acls in by_resource.items()),
     )
 

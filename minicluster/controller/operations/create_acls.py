@@ -51,7 +51,7 @@ def create_acls(
         if acl not in known:
             known.add(acl)
             records.append(VersionedRecord(_record(acl, new_id()), 0))
-        results.append(Result(error_message=None))
+        results.append(Result())
     reject_too_many_records(len(records))
     response = CreateAclsResponse(results=tuple(results))
     return Decision(records=tuple(records), response=response, atomic=True)
