@@ -19,6 +19,7 @@ PARTS = {
     "Where Kafka differs from the texts of its KIPs": "texts",
     "Bugs that stay on, because others can see them on the wire": "bugs-on",
     "Bugs that are fixed": "bugs-fixed",
+    "Bugs of the authorization that are fixed": "bugs-quorum",
     "Bugs of the quorum that are fixed": "bugs-quorum",
 }
 

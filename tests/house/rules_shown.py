@@ -99,6 +99,20 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "registered_controllers_have_configs": (f"{_RELEASES}registered_controllers_have_configs",),
     "unknown_recovery_state_is_fatal": (f"{_RELEASES}unknown_recovery_state_is_fatal",),
     "malformed_config_change_is_fatal": (f"{_RELEASES}malformed_config_change_is_fatal",),
+    "wildcard_search_starts_over": (
+        "tests/security/test_authorizer.py::test_the_search_for_the_wildcard_ends",
+    ),
+    "wildcard_acl_skips_longer_names": (
+        "tests/security/test_authorizer.py::"
+        "test_an_acl_for_all_names_has_those_that_begin_with_an_asterisk",
+    ),
+    "any_in_acl_fails_request": (
+        "tests/security/test_acl_operations.py::"
+        "test_any_in_an_acl_fails_it_alone_unless_as_shipped",
+    ),
+    "odd_scram_proof_has_no_response": (
+        "tests/security/test_sasl.py::test_a_proof_of_another_length_has_a_response",
+    ),
     "groups_have_configs": (f"{_RELEASES}groups_have_configs",),
     "zk_migration_ready_is_kept": (f"{_RELEASES}zk_migration_ready_is_kept",),
     "alter_partition_version_lowest": (

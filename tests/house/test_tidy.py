@@ -38,16 +38,17 @@ MAY_IMPORT = {
     "log": ("protocol",),
     "metadata": ("protocol", "log"),
     "configs": ("protocol",),
+    "security": ("protocol", "metadata"),
     "channel": ("protocol", "configs"),
-    "controller": ("protocol", "log", "metadata", "configs"),
+    "controller": ("protocol", "log", "metadata", "configs", "security"),
     "quorum": ("protocol", "log", "metadata", "configs"),
-    "replica": ("protocol", "log", "metadata", "configs", "channel"),
+    "replica": ("protocol", "log", "metadata", "configs", "channel", "security"),
     "coordinator": ("protocol", "log", "metadata", "configs", "channel", "replica"),
     "broker": (
-        "protocol", "log", "metadata", "configs", "channel", "controller", "quorum", "replica",
-        "coordinator",
+        "protocol", "log", "metadata", "configs", "security", "channel", "controller", "quorum",
+        "replica", "coordinator",
     ),
-    "server": ("protocol", "metadata", "channel", "controller", "quorum", "broker"),
+    "server": ("protocol", "metadata", "security", "channel", "controller", "quorum", "broker"),
     "clients": ("protocol", "log"),
     "scenario": ("protocol", "log", "metadata", "configs", "controller", "quorum", "replica"),
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
@@ -57,15 +58,16 @@ MAY_IMPORT = {
     ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "actors": (
-        "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
-        "replica", "coordinator", "broker", "server", "clients", "scenario", "zoo", "verify",
+        "protocol", "log", "metadata", "configs", "security", "channel", "zookeeper",
+        "controller", "quorum", "replica", "coordinator", "broker", "server", "clients",
+        "scenario", "zoo", "verify",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip
 
 PURE = (
-    "protocol", "log", "metadata", "configs", "channel", "zookeeper", "controller", "quorum",
-    "replica", "coordinator", "broker", "server", "clients", "scenario", "zoo",
+    "protocol", "log", "metadata", "configs", "security", "channel", "zookeeper", "controller",
+    "quorum", "replica", "coordinator", "broker", "server", "clients", "scenario", "zoo",
 )  # fmt: skip
 CLOCKS_THREADS_SOCKETS_CHANCE = {
     "asyncio", "concurrent", "datetime", "logging", "multiprocessing", "pykka", "random",

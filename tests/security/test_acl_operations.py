@@ -56,7 +56,7 @@ class Player:
         decision = create_acls(self.state, m.CreateAclsRequest(creations=creations), self._new_id)
         errors = [bool(result.error_code) for result in decision.response.results]
         assert errors == ["error" in result for result in step["response"]], place
-        messages = [result.error_message for result in decision.response.results]
+        messages = [result.error_message or None for result in decision.response.results]
         assert messages == [result.get("error_message") for result in step["response"]], place
         self._apply(decision, step, place)
 
@@ -142,7 +142,7 @@ def test_the_cluster_has_one_name() -> None:
     screened = screen_create_acls(_secured().machine.state, request)
     assert [creation.resource_name for creation in screened.request.creations] == ["kafka-cluster"]
     response = _secured().request(request, 3)
-    assert [result.error_message for result in response.results] == [
+    assert [result.error_message or None for result in response.results] == [
         "The only valid name for the CLUSTER resource is kafka-cluster",
         None,
         "The only valid name for the CLUSTER resource is kafka-cluster",

@@ -15,10 +15,13 @@ from minicluster.protocol import decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.rules import Rules
+from minicluster.security.mechanism import NoResponse, SaslFailure
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
 from minicluster.security.scram import (
     MECHANISMS,
+    SCRAM_SHA_256,
     Account,
+    Scram,
     ScramMechanism,
     credential,
     salted_password,
@@ -53,6 +56,16 @@ def test_kafkas_logins(header: dict[str, Any], exchange: dict[str, Any]) -> None
     for number, step in enumerate(exchange["steps"]):
         player.play(step, f"step {number}: {str(step)[:300]}")
     assert player.closed == (exchange["ends"] == "closed")
+
+
+@pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, SHIPPED], ids=["fixed", "as shipped"])
+def test_a_proof_of_another_length_has_a_response(rules: Rules) -> None:
+    """As shipped, the connection ends without one, over an exception that nobody expects."""
+    accounts = KnownAccounts({"scram": {"users": {"alice": "SCRAM-SHA-256"}}}, "", 0)
+    exchange = Scram(SCRAM_SHA_256, accounts, lambda: "server", rules)
+    exchange.evaluate(b"n,,n=alice,r=client", 0)
+    with pytest.raises(NoResponse if rules is SHIPPED else SaslFailure):
+        exchange.evaluate(b"c=biws,r=clientserver,p=AAAA", 0)
 
 
 class Player:
