@@ -62,7 +62,7 @@ def test_a_top_level_import_is_refused(folder: str) -> None:
 def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> None:
     """ZooKeeper's mode, planted faults, rules over histories and scenarios are not needed.
 
-    Nor are internal topics, and folders of runs.
+    Nor are folders of runs.
     """
     start = "from minicluster import MiniCluster\nwith MiniCluster():\n    pass"
     unused = [
@@ -72,7 +72,6 @@ def test_a_cluster_without_clients_has_loaded_pykka_alone_of_what_is_heavy() -> 
         "minicluster.zoo",
         "minicluster.verify.whole",
         "minicluster.scenario.reading",
-        "minicluster.protocol.coordinator_records",
         "minicluster.own_folders",
         "minicluster.actors.recording.run_place",
         "difflib",
