@@ -4,8 +4,11 @@ brokers, clients ──requests──▶ ControllerMachine ──Append──▶
                  ◀─responses, once committed─┘ ◀──commits, changes of leader──┘
 
 In Kafka the two have a thread each. Here one actor carries both, and an event of either is one
-step: an operation of Kafka's full size, 10,000 records, keeps the quorum waiting for less time than
-a voter's fetch may take (``python -m tests.load --topics 2000``).
+step, for which the other waits: 2,000 partitions created by one request take 45 ms of the
+processor, 5,000 take 130 ms, a reassignment of 9,000 half a second. On two cores with fifteen other
+jobs the first disturbs nobody. The second takes longer than a voter's fetch may (2 s) there, with
+all that the brokers of the process do by it: the leader is deposed, and the request tried again
+(``python -m tests.load --topics 200``, ``--topics 2000``).
 """
 
 from __future__ import annotations
