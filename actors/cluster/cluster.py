@@ -165,7 +165,7 @@ class Cluster:
             runtime = cast(RuntimeName, default)
         check_counts(brokers=brokers, controllers=controllers, seed=seed, runtime=runtime)
         check_types(locals())
-        own_ids = checked_ids(broker_ids, controller_ids, mode=mode, listeners=bool(listeners))
+        own_ids = checked_ids(broker_ids, controller_ids, mode=mode)
         self.seed = seed
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime

@@ -181,7 +181,7 @@ def _start_combined(cluster: Cluster, context: NodeContext) -> Process:
         cluster.bootstrap,
         broker,
     )
-    controller = broker.controller = rt.actor(of_controller)
+    controller = rt.actor(of_controller)
     return Process(
         node_id=context.node_id,
         incarnation=context.incarnation,

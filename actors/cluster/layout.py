@@ -66,7 +66,6 @@ def checked_ids(
     controller_ids: Sequence[int] | None,
     *,
     mode: str,
-    listeners: bool,
 ) -> OwnIds:
     """The caller's ids of nodes, in ascending order.
 
@@ -80,9 +79,6 @@ def checked_ids(
         _own_ids(broker_ids, "broker_ids", 1, BROKERS_MAX),
         _own_ids(controller_ids, "controller_ids", 1, CONTROLLERS_MAX),
     )
-    if listeners and (combined := set(ids.brokers or ()) & set(ids.controllers or ())):
-        why = "would listen at one address as a broker and as a controller"
-        raise UserError(f"controller_ids: node {min(combined)} {why}; run it without listeners")
     return ids
 
 

@@ -23,6 +23,8 @@ from minicluster.server.controller_listener import controller_versions
 def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
     """Reserve a port for each node, and listen at it while its process runs.
 
+    At that of a combined node it listens as a broker: its controller has none.
+
     Errors:  AddressUnavailable where a port is in use.
     """
     cluster.rt.epoch_ms = int(time.time() * 1000) - cluster.rt.now()
@@ -33,7 +35,13 @@ def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
         sys.stderr.write(f"{open_to_all}\n")
     if cluster.runtime_name == "threaded":
         outside = {} if cluster.quorum is None else cluster.quorum.controllers
-        cluster.plan = replace(cluster.plan, addresses={**outside, **endpoints.advertised})
+        combined = set(cluster.broker_ids) & set(cluster.controller_ids)
+        own = endpoints.advertised
+        cluster.plan = replace(
+            cluster.plan,
+            addresses={**outside, **{n: own[n] for n in own if n not in combined}},
+            of_brokers={n: own[n] for n in combined},
+        )
     else:
         plan = cluster.plan
         endpoints.hide({n: (plan.host(n), plan.port(n)) for n in cluster.node_ids})
@@ -69,8 +77,8 @@ def served_versions(cluster: Cluster) -> dict[int, Mapping[int, range]]:
     rules = cluster.rules
     of_brokers, of_controllers = supported_versions(rules), controller_versions(rules)
     return {
-        **dict.fromkeys(cluster.broker_ids, enabled_versions(rules, of_brokers)),
         **dict.fromkeys(cluster.controller_ids, of_controllers),
+        **dict.fromkeys(cluster.broker_ids, enabled_versions(rules, of_brokers)),
     }
 
 

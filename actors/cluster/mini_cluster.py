@@ -228,11 +228,7 @@ class MiniCluster:
         decided = sorted(shape.keys() & set(DECIDED_BY_LOG))
         if decided:
             raise UserError(f"from_log: {decided[0]}: the log decides it; leave it out")
-        adopted = Adoption.of(read_log_end(_path(path, "from_log")))
-        if adopted.combined and shape.get("listeners"):
-            why = "a combined node would listen at one address as a broker and as a controller"
-            raise UserError(f"from_log: listeners: {why}; run it without them")
-        return cls(adopted=adopted, **shape)
+        return cls(adopted=Adoption.of(read_log_end(_path(path, "from_log"))), **shape)
 
     def start(self, *, wait: bool = True) -> Self:
         """Start every node, and wait until every broker is unfenced.
@@ -287,7 +283,11 @@ class MiniCluster:
 
         Errors:  UserError for a cluster without listeners, or before its start.
         """
-        return self._cluster.open_to_clients("bootstrap_controllers").bootstrap_controllers
+        endpoints = self._cluster.open_to_clients("bootstrap_controllers")
+        if not endpoints.bootstrap_controllers:
+            why = "every controller is a broker as well, and listens as a broker"
+            raise UserError(f"bootstrap_controllers: {why}")
+        return endpoints.bootstrap_controllers
 
     # Time.
 

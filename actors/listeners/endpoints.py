@@ -62,7 +62,8 @@ class Endpoints:
         self._real: dict[tuple[str, int], tuple[str, int]] = {}
         self._reserved: list[socket.socket] = []
         wanted = {broker: at.of_broker(index) for index, broker in enumerate(brokers)}
-        wanted |= dict.fromkeys(controllers, (at.host, 0))
+        alone = [node_id for node_id in controllers if node_id not in wanted]
+        wanted |= dict.fromkeys(alone, (at.host, 0))
         try:
             for node_id, address in wanted.items():
                 reserved = _bound(*address)

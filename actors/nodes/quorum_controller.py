@@ -33,7 +33,6 @@ from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
-from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.controller.effects import (
     Append,
@@ -107,11 +106,13 @@ class QuorumController(QuorumShell):
         plan: QuorumPlan,
         inlet: Inlet,
         bootstrap: tuple[VersionedRecord, ...],
-        broker: ClusterActor | None,  # of the same process: it follows this quorum machine
+        broker: Any,  # of the same process, which follows this quorum machine; else None
     ) -> None:
         super().__init__(context, plan)
         self.inlet = inlet
         self._broker = broker
+        if broker is not None:
+            broker.controller = self  # before this actor runs, which passes on what it loads
         self.active_epoch: int | None = None  # the test's thread reads it
         config = context.config
         self._chance = chance.key(self.rt.seed, f"controller/{self.node_id}/{self._incarnation}")

@@ -333,5 +333,3 @@ def test_arguments_that_the_log_decides_are_refused() -> None:
         MiniCluster.from_log(LOGS / "jbod", brokers=5)
     with pytest.raises(UserError, match="is not a path"):
         MiniCluster.from_log(17)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="combined node"):
-        MiniCluster.from_log(LOGS / "smoke", listeners=True)

@@ -88,10 +88,6 @@ def test_the_marker_takes_them(mini_cluster: MiniCluster) -> None:
             {"node_configs": {8: {"broker.rack": "a"}}, "controllers": 1},
             "node_configs: 8 is not a node; nodes are 1, 2, 3, 101",
         ),
-        (
-            {"broker_ids": [1], "controller_ids": [1], "listeners": True},
-            "controller_ids: node 1 would listen at one address as a broker and as a controller",
-        ),
         ({"broker_ids": [1], "mode": "zookeeper"}, "on ZooKeeper brokers are numbered"),
     ],
 )
