@@ -67,7 +67,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         # {broker: [log end, leader epoch of that fetch, broker epoch]}: all that a leader has,
         # also in hw, ack and isr_pending rows, where the proofs of B2, F8 and A5 need it
         "follower_leos": "json",
-        "error": "str",  # isr_revert: the name of the error that caused it
+        "error": "str",  # isr_revert, isr_pending: the name of the error of a rejected change
         # leader epoch and its first offset, in turn: append: of what was added; become_leader,
         # become_follower: of the whole log
         "epochs": "ints",

@@ -56,6 +56,17 @@ def test_only_a_refusal_that_reverts_is_traced_as_such() -> None:
         assert len(bench.rows("isr_revert")) == reported, error.name
 
 
+def test_a_change_that_is_rejected_and_stays_is_shown_with_the_error() -> None:
+    """Any metadata of its leader epoch ends it from then on, as in Kafka."""
+    bench = Bench()
+    bench.lead(replicas=[101, 102], isr=[101])
+    bench.fetch(102, 0)
+    bench.respond(ErrorCode.INVALID_UPDATE_VERSION)
+    proposed, rejected = bench.rows("isr_pending")
+    assert (proposed["error"], rejected["error"]) == (None, "INVALID_UPDATE_VERSION")
+    assert proposed["maximal_isr"] == rejected["maximal_isr"] == (101, 102)
+
+
 def test_a_risen_high_watermark_shows_what_every_member_was_known_to_hold() -> None:
     bench = Bench()
     bench.lead(**BOTH)

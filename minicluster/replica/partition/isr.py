@@ -396,6 +396,7 @@ def _on_alter_partition_error(
         trace(partition, "isr_revert", error=error.name)
         reason = REVERTS[error]
     elif error in WAITS_FOR_METADATA:
+        trace(partition, "isr_pending", error=error.name)  # until metadata comes, which may be old
         reason = WAITS_FOR_METADATA[error]
     else:
         reason = "retried at once"

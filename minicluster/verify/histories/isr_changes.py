@@ -3,7 +3,8 @@
 A leader proposes an ISR to the controller, and until the change is answered, or newer metadata has
 come, it acts on the maximal ISR: the members of the old ISR and those that it proposes to add.
 Metadata that it has applied already leaves such a change pending: its row comes once more, and is
-no proposal.
+no proposal. Nor is it where the controller has rejected the change as out of date: the leader then
+waits for metadata, any of its leader epoch ends the change, and the row has the error.
 
 ========================  ========================================================================
 takes                     ``partition_event`` rows; afterwards also committed partitions and when
@@ -93,7 +94,7 @@ class ProposalOvertaken:
 
     event: int
     broker: int
-    is_newer: bool  # than what the leader had when it proposed
+    is_newer: bool  # than what the leader had when it proposed, or the proposal was rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +231,8 @@ class IsrChanges:
                 process.epoch, process.epoch_start = row["leader_epoch"], row.get("leo")
             if change is not None and waits:
                 same_leader = change["leader_epoch"] == row["leader_epoch"]
-                is_newer = not (same_leader and change["partition_epoch"] >= row["partition_epoch"])
+                is_same = same_leader and change["partition_epoch"] >= row["partition_epoch"]
+                is_newer = not is_same or change.get("error") is not None
                 step = ProposalOvertaken(event=row["seq"], broker=row["broker"], is_newer=is_newer)
                 self._take(step, row)
         elif kind == "isr_pending":

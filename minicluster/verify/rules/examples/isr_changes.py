@@ -132,6 +132,14 @@ def b7_near() -> RunBuilder:
     return _proposed(run, [1, 2, 3], partition_epoch=1)
 
 
+@keeps(one_isr_change_is_in_flight_at_a_time)
+def b7_rejected_as_out_of_date() -> RunBuilder:
+    """An ISR change is rejected as out of date, and ended by metadata that its leader has."""
+    run = _proposed(plain_run(), [1, 2, 3])
+    _proposed(run, [1, 2, 3], error="INVALID_UPDATE_VERSION")
+    return run.partition("become_leader", isr=[1, 2], maximal_isr=[1, 2], leo=9)
+
+
 def _shrink(*, fetched_before: int = 5) -> RunBuilder:
     """3, which has 5 records, has left the ISR; 2 holds all nine, and the high watermark is 5.
 
