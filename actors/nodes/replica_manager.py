@@ -120,6 +120,8 @@ class ReplicaManager(Shell):
              records and their retention go by the time of day.
     """
 
+    counts_partitions_once = True  # of internal topics
+
     def __init__(self, context: NodeContext, *, removes_strays: bool = True) -> None:
         super().__init__(context)
         self.broker: ClusterActor | None = None
@@ -277,13 +279,21 @@ class ReplicaManager(Shell):
             self.perform(self.machine.end_of_input(self.now()))
             self.perform(coordinators.groups.end_of_input())
 
+    def _count_internal_partitions(self, image: MetadataImage, now_ms: int) -> None:
+        """Coordinators go by the partitions of their topics in the first image."""
+        if self._first is None:
+            self._first = now_ms, image
+        elif self.counts_partitions_once:
+            return
+        else:
+            self._first = self._first[0], image
+        if self._coordinators is not None:
+            self._coordinators.startup(image)
+
     def _publish_to_coordinators(self, published: Published, now_ms: int) -> None:
         """Let coordinators follow their internal topics, of which the first makes them."""
         topics = published.image.topics
-        if self._first is None:
-            self._first = now_ms, published.image
-            if self._coordinators is not None:
-                self._coordinators.startup(published.image)
+        self._count_internal_partitions(published.image, now_ms)
         if self._coordinators is not None or any(
             name in topics.ids_by_name for name in _COORDINATED
         ):

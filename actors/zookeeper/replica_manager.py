@@ -51,6 +51,10 @@ class RegisteredEpoch:
 class ZkReplicaManager(ReplicaManager):
     """A replica manager whose controller is a broker, or nobody."""
 
+    # Kafka reads the counts from ZooKeeper when a broker starts. Here they come with requests of
+    # the controller, and the first ones have the partitions of this broker alone.
+    counts_partitions_once = False
+
     def __init__(self, context: NodeContext, protocol: InterBrokerProtocol) -> None:
         self._protocol = protocol
         self._broker_epoch = -1

@@ -105,7 +105,8 @@ class KafkaApis:
         """
         self.state.image = image
         self.state.metadata_offset = offset
-        if not self.state.counts_at_start:
+        # On ZooKeeper the first images have some of the partitions alone.
+        if not self.state.counts_at_start or self.state.on_zookeeper is not None:
             self.state.counts_at_start = counts_at_start(image, self.state.broker_levels)
         return self._lookups.respond(lambda name: image.topics.named(name) is not None)
 
