@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,11 @@ from minicluster.cli.querying import SparkQueries
 from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.moments import Span
+from minicluster.own_command import command_line
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.handwritten.log import LogBuilder, change, cluster
 from minicluster.verify.shown.frames import views_of
+from tests.verify.in_process import verified
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 LOG = KAFKA_LOGS / "cluster-3.3"
@@ -157,3 +163,30 @@ def test_why_a_broker_was_fenced_and_until_when(tmp_path: Path) -> None:
         ("Change", False),
         ("Register", False),
     ]
+
+
+def test_a_printed_command_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/my env/bin/minicluster", "run"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    line = command_line("verify", Path("my runs/ü"))
+    assert shlex.split(line) == ["/my env/bin/minicluster", "verify", "my runs/ü"]
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert command_line("verify", "runs/a") == "minicluster verify runs/a"
+
+
+@pytest.mark.slow
+def test_a_locale_without_utf_8_loses_no_run(tmp_path: Path) -> None:
+    """Arrow opens no file whose name the encoding of the locale lacks."""
+    (tmp_path / "ü").mkdir()
+    scenario = tmp_path / "ü" / "story.yaml"
+    scenario.write_text("name: story\ncluster: {controllers: 1, brokers: 1, seed: 3}\nsteps: [{do: wait, after: 1s}]\n")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "minicluster", "run", "ü/story.yaml", "--no-verify"]
+
+    out = subprocess.run(
+        [*command, "--runs", "ü"], cwd=tmp_path, env=os.environ | plain, capture_output=True
+    )
+
+    assert out.returncode == 0, out.stderr
+    (header,) = (tmp_path / "ü").glob("*/run.json")
+    assert verified(header.parent).valid

@@ -11,6 +11,7 @@ import pytest
 from minicluster.cli import run
 from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
+from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
 from minicluster.verify.comparison import compare
 from minicluster.verify.evidence.log_end import read_log_end
@@ -126,3 +127,45 @@ def test_alone_it_is_one_line(
         assert run(command) in (65, 66), command
         (line,) = capfd.readouterr().err.splitlines()
         assert str(file) in line, command
+
+
+@each_damage
+def test_its_records_are_no_rows_of_a_view(kind: Damage, beside: Beside) -> None:
+    """Neither is one without header or footer taken for a whole one."""
+    from minicluster.verify.spark.evidence_source import Item, Request
+    from minicluster.verify.spark.table_source import reader_of
+
+    folder, file = beside(kind)
+    request = Request((Item(str(folder), "log", None, 0, 1),), DEFAULT_LIMITS, (), 1)
+    reader = reader_of(request, "snapshot_records")
+
+    with pytest.raises(UserError) as rejected:
+        for part in reader.partitions():
+            for _ in reader.read(part):
+                pass
+    assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
+
+
+@each_damage
+def test_states_of_a_log_that_begins_with_it_are_unknown(kind: Damage, beginning: Beside) -> None:
+    from minicluster.verify.shown.frames import rows_here
+    from minicluster.verify.spark.evidence_rows import DamagedWhileShown
+    from minicluster.verify.spark.evidence_source import Item, Request
+
+    folder, file = beginning(kind)
+    request = Request((Item(str(folder), "log", None, 0, 1),), DEFAULT_LIMITS, (), 1)
+
+    with pytest.raises(DamagedWhileShown) as rejected:
+        rows_here("partition_states", request)
+    assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
+
+
+@each_damage
+def test_findings_are_not_followed_from_it(kind: Damage, beginning: Beside) -> None:
+    from minicluster.verify.spark.findings_stream import _judge_of
+
+    folder, file = beginning(kind)
+
+    with pytest.raises(UserError) as rejected:
+        _judge_of(folder, "log")
+    assert f"{file}: " in str(rejected.value) and "at byte " in str(rejected.value)
