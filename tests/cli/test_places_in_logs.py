@@ -179,7 +179,10 @@ def test_a_locale_without_utf_8_loses_no_run(tmp_path: Path) -> None:
     """Arrow opens no file whose name the encoding of the locale lacks."""
     (tmp_path / "ü").mkdir()
     scenario = tmp_path / "ü" / "story.yaml"
-    scenario.write_text("name: story\ncluster: {controllers: 1, brokers: 1, seed: 3}\nsteps: [{do: wait, after: 1s}]\n")
+    scenario.write_text(
+        "name: story\ncluster: {controllers: 1, brokers: 1, seed: 3}\n"
+        "steps: [{do: wait, after: 1s}]\n"
+    )
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-m", "minicluster", "run", "ü/story.yaml", "--no-verify"]
 
