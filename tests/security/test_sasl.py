@@ -7,20 +7,24 @@ import gzip
 import hashlib
 import hmac
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.metadata.image.security import DelegationToken
 from minicluster.protocol import decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.rules import Rules
+from minicluster.security.accounts import MetadataAccounts
+from minicluster.security.delegation_tokens import password, token_hmac
 from minicluster.security.mechanism import NoResponse, SaslFailure
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
 from minicluster.security.scram import (
     MECHANISMS,
     SCRAM_SHA_256,
-    Account,
     Scram,
     ScramMechanism,
     credential,
@@ -34,6 +38,7 @@ MAX_REAUTH_MS = {
     "REAUTH": {"PLAIN": 1_500, "SCRAM-SHA-256": 1_500},
     "LONG": dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), 3_600_000),
 }
+TOKEN_ID, SECRET_KEY = "token-1", b"a key of all nodes"
 _BY_NAME = {api.name: api for api in APIS.values()}
 
 
@@ -61,8 +66,8 @@ def test_kafkas_logins(header: dict[str, Any], exchange: dict[str, Any]) -> None
 @pytest.mark.parametrize("rules", [Rules.KAFKA_4_3, SHIPPED], ids=["fixed", "as shipped"])
 def test_a_proof_of_another_length_has_a_response(rules: Rules) -> None:
     """As shipped, the connection ends without one, over an exception that nobody expects."""
-    accounts = KnownAccounts({"scram": {"users": {"alice": "SCRAM-SHA-256"}}}, "", 0)
-    exchange = Scram(SCRAM_SHA_256, accounts, lambda: "server", rules)
+    known = accounts({"scram": {"users": {"alice": "SCRAM-SHA-256"}}}, 0)
+    exchange = Scram(SCRAM_SHA_256, known, lambda: "server", rules)
     exchange.evaluate(b"n,,n=alice,r=client", 0)
     with pytest.raises(NoResponse if rules is SHIPPED else SaslFailure):
         exchange.evaluate(b"c=biws,r=clientserver,p=AAAA", 0)
@@ -74,7 +79,11 @@ class Player:
     def __init__(self, header: dict[str, Any], listener: str) -> None:
         self.closed = False
         self._now_ms = 1_700_000_000_000
-        self._texts = {"<token-id>": "token-1", "<hmac>": "aG1hYw==", "<token-salt>": ""}
+        self._texts = {
+            "<token-id>": TOKEN_ID,
+            "<hmac>": password(token_hmac(SECRET_KEY, TOKEN_ID)),
+            "<token-salt>": "",
+        }
         self._bare = self._first = ""
         settings = SaslSettings(
             mechanisms=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -84,7 +93,7 @@ class Player:
         self._login = SaslAuthenticator(
             SaslContext(
                 settings=settings,
-                accounts=KnownAccounts(header, self._texts["<hmac>"], self._now_ms + 86_400_000),
+                accounts=accounts(header, self._now_ms + 86_400_000),
                 new_nonce=lambda: "server-nonce",
                 api_versions=_api_versions,
                 rules=SHIPPED,
@@ -204,26 +213,24 @@ class Player:
         assert ours.split("s=")[0] == expected.split("s=")[0], place
 
 
-class KnownAccounts:
+def accounts(header: dict[str, Any], token_expires_at_ms: int) -> MetadataAccounts:
     """The users that the recorded node was formatted with, and one delegation token of alice."""
-
-    def __init__(self, header: dict[str, Any], hmac_text: str, token_expires_at_ms: int) -> None:
-        self._users = {}
-        for name, mechanism in header["scram"]["users"].items():
-            known = _credential(MECHANISMS[mechanism], f"{name}-secret")
-            self._users[mechanism, name] = known
-        self._hmac = hmac_text
-        self._expires_at_ms = token_expires_at_ms
-
-    def user(self, mechanism: ScramMechanism, name: str) -> Account | None:
-        known = self._users.get((mechanism.name, name))
-        return known and Account(credential=known, user=name)
-
-    def token(self, mechanism: ScramMechanism, token_id: str) -> Account | None:
-        if token_id != "token-1":
-            return None
-        known = _credential(mechanism, self._hmac)
-        return Account(credential=known, user="alice", expires_at_ms=self._expires_at_ms)
+    image = MetadataImage()
+    for name, mechanism in header["scram"]["users"].items():
+        known = _credential(MECHANISMS[mechanism], f"{name}-secret")
+        users = image.scram.put((MECHANISMS[mechanism].type, name), known)
+        image = replace(image, scram=users)
+    token = DelegationToken(
+        owner="User:alice",
+        requester="User:alice",
+        renewers=(),
+        issue_timestamp=0,
+        max_timestamp=token_expires_at_ms,
+        expiration_timestamp=token_expires_at_ms,
+    )
+    tokens = image.delegation_tokens.put(TOKEN_ID, token)
+    image = replace(image, delegation_tokens=tokens)
+    return MetadataAccounts(lambda: image, SECRET_KEY)
 
 
 def _credential(mechanism: ScramMechanism, password: str) -> Any:
