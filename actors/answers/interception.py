@@ -10,7 +10,7 @@ from minicluster.actors.recording.exchange import End, Exchange, Substitute
 from minicluster.errors import UserError, counted
 from minicluster.protocol import ProtocolError, encode
 from minicluster.protocol.api_keys import BY_NAME
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 
 
 class Interception(Answer):

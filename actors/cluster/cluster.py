@@ -72,7 +72,7 @@ from minicluster.protocol.uuids import format_uuid
 from minicluster.quorum.settings import QuorumSettings
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
 

@@ -17,7 +17,7 @@ from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.metadata import metadata_version as mv
 from minicluster.metadata.supported_features import UNSTABLE
 from minicluster.rules import Rules
-from minicluster.scenario.bounds import (
+from minicluster.scenario.checks.limits import (
     BROKERS_MAX,
     CONTROLLERS_MAX,
     SEED_MAX,

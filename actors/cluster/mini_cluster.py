@@ -46,7 +46,7 @@ from minicluster.actors.recording.streams import stream
 from minicluster.errors import UserError, counted, instead
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.scenario.actions.arguments import Duration, read_duration
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 
 if TYPE_CHECKING:
     from minicluster.actors.export.kafka_folder import Exported

@@ -11,7 +11,7 @@ from minicluster.actors.cluster.views import ClientNode, Node
 from minicluster.actors.recording.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import NODES, HasId, Nodes, Selector
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.selectors import select
 
 if TYPE_CHECKING:

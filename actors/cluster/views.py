@@ -11,7 +11,7 @@ from minicluster.actors.cluster.cluster import Cluster
 from minicluster.errors import UserError, counted
 from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.metadata.image.partition import PartitionRegistration
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 
 
 class Node:

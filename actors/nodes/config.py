@@ -23,7 +23,7 @@ from minicluster.log.format.compression import Codec
 from minicluster.metadata.supported_features import UNSTABLE
 from minicluster.quorum.settings import FETCH_MAX_WAIT_MS
 from minicluster.rules import Rules
-from minicluster.scenario.bounds import (
+from minicluster.scenario.checks.limits import (
     DIGITS_MAX,
     DIRECTORIES_MAX,
     PARTITIONS_MAX,

@@ -17,7 +17,7 @@ from minicluster.actors.programs import switches
 from minicluster.actors.programs.program import Program
 from minicluster.actors.programs.world import LogLine, World
 from minicluster.errors import UserError
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 

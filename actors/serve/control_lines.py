@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
-from minicluster.scenario.bounds import checked_text
+from minicluster.scenario.checks.limits import checked_text
 from minicluster.scenario.scenario import Step
 from minicluster.scenario.step_text import parse_step
 

@@ -27,7 +27,7 @@ from minicluster.actors.serve.control_lines import Response
 from minicluster.actors.serve.outcome_text import outcome_text, shortened
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
-from minicluster.scenario.bounds import STEPS_MAX
+from minicluster.scenario.checks.limits import STEPS_MAX
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 EXIT_INVALID, EXIT_UNKNOWN = 1, 2

@@ -47,8 +47,8 @@ def check(files: tuple[Path, ...]) -> int:
 def _mistakes(path: Path) -> list[str]:
     from minicluster.actors.nodes.config import ClusterConfig
     from minicluster.actors.play.player import cluster_of, run_name
-    from minicluster.scenario.checking import Mistake, mistakes
-    from minicluster.scenario.impossible import OtherChecks
+    from minicluster.scenario.checks.impossible_steps import OtherChecks
+    from minicluster.scenario.checks.whole_file import Mistake, mistakes
     from minicluster.scenario.reading import scenario_text
     from minicluster.verify.rules.every import BY_ID
 

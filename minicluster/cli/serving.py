@@ -127,7 +127,7 @@ def serve_command(
     """
     from minicluster.actors.listeners.address import ListenAddress
     from minicluster.actors.serve.serving import ServeSettings
-    from minicluster.scenario.bounds import NAME_MAX, checked_text
+    from minicluster.scenario.checks.limits import NAME_MAX, checked_text
 
     scenario = _scenario(scenario_path)
     if name is not None:
@@ -192,7 +192,7 @@ def _scenario(path: Path | None) -> Scenario:
 
 def _pace(scenario: Scenario, simulated: bool, pace: float | None) -> float | None:
     """The pace of a simulated cluster; None for one on threads."""
-    from minicluster.scenario.bounds import checked_pace
+    from minicluster.scenario.checks.limits import checked_pace
 
     if pace is None:
         pace = scenario.pace

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 from minicluster.errors import UserError
-from minicluster.scenario.bounds import LEVELS_MAX, checked_text
+from minicluster.scenario.checks.limits import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
 
 EXPRESSION_MAX = 2_000  # characters

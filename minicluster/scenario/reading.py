@@ -16,7 +16,7 @@ from minicluster.errors import UserError, instead
 from minicluster.faults import Faults
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
-from minicluster.scenario.bounds import (
+from minicluster.scenario.checks.limits import (
     BROKERS_MAX,
     CONTROLLERS_MAX,
     FILE_BYTES_MAX,

@@ -32,7 +32,7 @@ from minicluster.scenario.actions.arguments import (
     Kind,
 )
 from minicluster.scenario.actions.record_contents import HEADERS, KEYS, TIMESTAMPS, VALUES
-from minicluster.scenario.bounds import (
+from minicluster.scenario.checks.limits import (
     BROKERS_MAX,
     CONTROLLERS_MAX,
     DRIFT_MAX,

@@ -18,7 +18,7 @@ from typing import Any
 
 from minicluster.errors import UserError, instead
 from minicluster.scenario.actions.action import Action, arguments_of, fields_of
-from minicluster.scenario.bounds import LEVELS_MAX, checked_text, shown
+from minicluster.scenario.checks.limits import LEVELS_MAX, checked_text, shown
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.reading import step_of
 from minicluster.scenario.scenario import Step

@@ -8,7 +8,7 @@ from typing import Any
 from minicluster.errors import UserError, instead
 from minicluster.scenario.actions import answers, apps, clients, network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.errors import ScenarioError
 
 _ALL: tuple[type[Action], ...] = (

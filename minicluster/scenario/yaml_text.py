@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import yaml
 
 from minicluster.errors import UserError
-from minicluster.scenario.bounds import DIGITS_MAX, LEVELS_MAX, checked_text
+from minicluster.scenario.checks.limits import DIGITS_MAX, LEVELS_MAX, checked_text
 from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
 

@@ -13,7 +13,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api import has_api
 from minicluster.scenario.actions.arguments import Duration, Milliseconds, read_duration
-from minicluster.scenario.bounds import MEMBERS_MAX, shown, whole_number
+from minicluster.scenario.checks.limits import MEMBERS_MAX, shown, whole_number
 
 STATES = (
     *("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance"),

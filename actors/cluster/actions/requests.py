@@ -18,7 +18,7 @@ from minicluster.protocol.api import highest_version
 from minicluster.protocol.errors import ProtocolError
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, read_duration
-from minicluster.scenario.bounds import shown
+from minicluster.scenario.checks.limits import shown
 from minicluster.server.controller_listener import is_for_controllers
 
 COMMITTED_WITHIN_MS = 5_000

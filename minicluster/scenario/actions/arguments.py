@@ -19,8 +19,8 @@ from minicluster.protocol.api_keys import BY_NAME
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.protocol.uuids import format_uuid, parse_uuid
 from minicluster.rules import Rules
-from minicluster.scenario import bounds
-from minicluster.scenario.bounds import checked_text, shown, whole_number
+from minicluster.scenario.checks import limits
+from minicluster.scenario.checks.limits import checked_text, shown, whole_number
 from minicluster.scenario.expression import Expression, Word
 from minicluster.scenario.selectors import parse_selector
 
@@ -165,10 +165,10 @@ def _between(low: float, high: float, text: str) -> Callable[[Any, str], float]:
 
 
 def _rate(value: object, where: str) -> float:
-    text = f"a number of records per second, above 0 and up to {bounds.RATE_MAX:,}"
+    text = f"a number of records per second, above 0 and up to {limits.RATE_MAX:,}"
     if value == 0:
         raise _not(text, value, where)
-    return _between(0, bounds.RATE_MAX, text)(value, where)
+    return _between(0, limits.RATE_MAX, text)(value, where)
 
 
 def choice(*words: str) -> Kind:
@@ -310,7 +310,7 @@ def _mapping(value: Any, where: str) -> dict[str, str | None]:
 
 
 def _assignment(value: Any, where: str) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(value, list | tuple) or len(value) > bounds.PARTITIONS_MAX:
+    if not isinstance(value, list | tuple) or len(value) > limits.PARTITIONS_MAX:
         raise _not(ASSIGNMENT.text, value, where)
     assignment = []
     for brokers in _not_empty(tuple(value), "broker", where):
@@ -409,9 +409,9 @@ GROUPS = Kind(
 APIS = Kind("apis", "an API name such as Fetch, or a list of them", _apis, _one_or_list)
 FLAG = Kind("flag", "true or false", _flag)
 PROBABILITY = Kind("probability", "a number from 0 to 1", _between(0, 1, "a number from 0 to 1"))
-_DRIFT_TEXT = f"a number from {bounds.DRIFT_MIN} to {bounds.DRIFT_MAX}"
-DRIFT = Kind("drift", _DRIFT_TEXT, _between(bounds.DRIFT_MIN, bounds.DRIFT_MAX, _DRIFT_TEXT))
-RATE = Kind("rate", f"records per second, up to {bounds.RATE_MAX:,}", _rate)
+_DRIFT_TEXT = f"a number from {limits.DRIFT_MIN} to {limits.DRIFT_MAX}"
+DRIFT = Kind("drift", _DRIFT_TEXT, _between(limits.DRIFT_MIN, limits.DRIFT_MAX, _DRIFT_TEXT))
+RATE = Kind("rate", f"records per second, up to {limits.RATE_MAX:,}", _rate)
 VALUE = Kind("value", "text or a number, or null to remove it", _value)
 MAPPING = Kind("mapping", "names and values", _mapping)
 PARTITIONS = Kind(

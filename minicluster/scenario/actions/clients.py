@@ -6,16 +6,16 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from minicluster.errors import UserError
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Duration, Rate, Text, TopicName, whole
+from minicluster.scenario.checks import limits
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 GroupProtocol = Literal["classic", "consumer"]
 End = Literal["commit", "abort", "open"]
-Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
-Members = Annotated[int, whole(1, bounds.MEMBERS_MAX)]
-EVERY = Annotated[int, whole(1, bounds.RECORDS_MAX)]
+Records = Annotated[int, whole(0, limits.RECORDS_MAX)]
+Members = Annotated[int, whole(1, limits.MEMBERS_MAX)]
+EVERY = Annotated[int, whole(1, limits.RECORDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import (
     ClientId,
@@ -18,8 +17,9 @@ from minicluster.scenario.actions.arguments import (
     Versions,
     whole,
 )
+from minicluster.scenario.checks import limits
 
-Times = Annotated[int, whole(1, bounds.RECORDS_MAX)]
+Times = Annotated[int, whole(1, limits.RECORDS_MAX)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action, Refusable
 from minicluster.scenario.actions.arguments import (
     Drift,
@@ -15,10 +14,11 @@ from minicluster.scenario.actions.arguments import (
     Nodes,
     whole,
 )
+from minicluster.scenario.checks import limits
 
 Connections = Literal["close", "reset"]
 LoseTail = Literal["none", "torn", "unflushed", "all"]
-DirectoryIndex = Annotated[int, whole(0, bounds.DIRECTORIES_MAX - 1)]
+DirectoryIndex = Annotated[int, whole(0, limits.DIRECTORIES_MAX - 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from minicluster.errors import UserError
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.arguments import Kind
-from minicluster.scenario.bounds import checked_text, shown, whole_number
+from minicluster.scenario.checks import limits
+from minicluster.scenario.checks.limits import checked_text, shown, whole_number
 
 _BASE64 = "base64"
 _TEXT = "text, bytes or null"
@@ -99,8 +99,8 @@ def _headers_written(headers: HeadersOfOne | tuple[HeadersOfOne, ...]) -> Any:
 def _timestamps(value: Any, where: str) -> int | tuple[int, ...]:
     """A time of all records, or a list with one for each."""
     if is_list(value):
-        return tuple(whole_number(item, where, 0, bounds.OFFSET_MAX) for item in value)
-    return whole_number(value, where, 0, bounds.OFFSET_MAX)
+        return tuple(whole_number(item, where, 0, limits.OFFSET_MAX) for item in value)
+    return whole_number(value, where, 0, limits.OFFSET_MAX)
 
 
 VALUES = Kind(

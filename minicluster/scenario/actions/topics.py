@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 from minicluster.errors import UserError, counted
-from minicluster.scenario import bounds
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action, Refusable
 from minicluster.scenario.actions.arguments import (
     ACKS,
@@ -32,16 +31,17 @@ from minicluster.scenario.actions.record_contents import (
     Values,
     is_list,
 )
+from minicluster.scenario.checks import limits
 
 ElectionType = Literal["PREFERRED", "UNCLEAN"]
 AcksWord = Literal["0", "1", "all"]
 Acks = Annotated[AcksWord | int, ACKS]
-Replicas = Annotated[int, whole(1, bounds.REPLICAS_MAX)]
-PartitionCount = Annotated[int, whole(1, bounds.PARTITIONS_MAX)]
-PartitionIndex = Annotated[int, whole(0, bounds.PARTITIONS_MAX - 1)]
-Records = Annotated[int, whole(0, bounds.RECORDS_MAX)]
-Offset = Annotated[int, whole(0, bounds.OFFSET_MAX)]
-BatchSize = Annotated[int, whole(1, bounds.BATCH_MAX)]
+Replicas = Annotated[int, whole(1, limits.REPLICAS_MAX)]
+PartitionCount = Annotated[int, whole(1, limits.PARTITIONS_MAX)]
+PartitionIndex = Annotated[int, whole(0, limits.PARTITIONS_MAX - 1)]
+Records = Annotated[int, whole(0, limits.RECORDS_MAX)]
+Offset = Annotated[int, whole(0, limits.OFFSET_MAX)]
+BatchSize = Annotated[int, whole(1, limits.BATCH_MAX)]
 _PARTITIONS = 1  # of a topic for which nothing else is asked
 REPLICAS_USUAL = 3  # where there are as many brokers
 _CONFIGS = {"min_isr": "min.insync.replicas", "unclean": "unclean.leader.election.enable"}

@@ -2,7 +2,7 @@
 
 Reading ends at the first mistake. Here each part of a file is read alone: the header's fields, each
 fault, each step, and each argument of a step that is wrong. A part that is not YAML is left out.
-Then the names are looked up (``references``).
+Then the names are looked up (``names_that_exist``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from minicluster.errors import UserError, instead
 from minicluster.scenario.actions.action import arguments_of
+from minicluster.scenario.checks.impossible_steps import OtherChecks
+from minicluster.scenario.checks.names_that_exist import mistaken_references
 from minicluster.scenario.document import QUOTE_HINT, Document, Path
 from minicluster.scenario.errors import ScenarioError
-from minicluster.scenario.impossible import OtherChecks
 from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
-from minicluster.scenario.references import mistaken_references
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.vocabulary import ACTIONS
 

@@ -32,16 +32,16 @@ from minicluster.scenario.actions.topics import (
     DeleteTopic,
     Reassign,
 )
-from minicluster.scenario.document import Path
-from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
-from minicluster.scenario.functions import FUNCTIONS, Takes
-from minicluster.scenario.impossible import OtherChecks, impossible
-from minicluster.scenario.possible import (
+from minicluster.scenario.checks.impossible_steps import OtherChecks, impossible
+from minicluster.scenario.checks.selectors_and_conditions import (
     Shape,
     never_of_call,
     never_of_comparison,
     never_only,
 )
+from minicluster.scenario.document import Path
+from minicluster.scenario.expression import Both, Call, Comparison, Expression, Nodes, Not, Word
+from minicluster.scenario.functions import FUNCTIONS, Takes
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
 from minicluster.scenario.view import ZOOKEEPER_NODE
 

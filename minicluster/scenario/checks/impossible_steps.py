@@ -30,9 +30,9 @@ from minicluster.scenario.actions.nodes import (
     UpgradeKraftVersion,
 )
 from minicluster.scenario.actions.topics import CreateTopic, SetConfig, Unregister
+from minicluster.scenario.checks.selectors_and_conditions import Shape
 from minicluster.scenario.document import Path
 from minicluster.scenario.expression import Call, Expression, Nodes, Word
-from minicluster.scenario.possible import Shape
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
 
 _LOG_DIRS = "log.dirs"
