@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
     "zoo": (
         "protocol", "log", "metadata", "controller", "quorum", "replica", "coordinator",
-        "zookeeper",
+        "zookeeper", "scenario",  # what a fault needs of one that is drawn
     ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "actors": (
