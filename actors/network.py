@@ -76,7 +76,7 @@ class Endpoint:
 
 
 class Caller(Protocol):
-    """An actor, or the listeners on behalf of a client."""
+    """An actor, or the connection of a client, which takes ``left`` as well."""
 
     def deliver(self, completion: Completion, /) -> None:
         """Take the response to a request, or its failure."""
@@ -400,11 +400,13 @@ class Network:
                 case "cut":
                     if packet.exchange.over_tcp:
                         condition.held.append(packet)  # TCP retransmits until it is acknowledged
+                        self._has_left(packet)
                     else:
                         self._lost(packet)
                     return "cut"
                 case "hold":
                     condition.held.append(packet)
+                    self._has_left(packet)
                     return "held"
                 case "record":
                     if not packet.is_response and len(condition.held) < RECORDED_MAX:
@@ -442,6 +444,14 @@ class Network:
             at_ms = latest_ms
         link.arrivals[api] = at_ms
         self._deliver_at(at_ms, packet)
+        if at_ms > self.rt.now_ms:
+            self._has_left(packet)
+
+    def _has_left(self, packet: Packet) -> None:
+        """Tell the connection of a client that its node is done with a request, before it is."""
+        exchange = packet.exchange
+        if packet.is_response and exchange.connection is not None and exchange.caller is not None:
+            exchange.caller.left(exchange)
 
     def _deliver_at(self, at_ms: int, packet: Packet) -> None:
         self.rt.post(at_ms, self._deliver, packet)
@@ -541,6 +551,8 @@ class Network:
         """Fail an exchange as disconnected, once no ``cut`` stops the packet that tells it."""
         if not exchange.open:
             return
+        if exchange.over_tcp and exchange.resp_seq is not None and exchange.answer is None:
+            return  # its response is on its way, and comes before the end of the connection
         if self.blocked(exchange.dst, exchange.src, exchange.api):
             self._unreset[exchange.id] = self._disconnected, exchange
         else:

@@ -22,6 +22,7 @@ from minicluster.actors.recording.live_checks import (
 )
 from minicluster.actors.recording.metadata_sink import CommitFollower, MetadataSink
 from minicluster.actors.recording.problems import warn_of
+from minicluster.actors.runtime import tripwire
 from minicluster.actors.runtime.paced import PacedRuntime
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.errors import UserError, WaitTimeout
@@ -178,6 +179,7 @@ class RunningCluster(ClusterRoles):
 
         holds, rt = _checked(condition), self.rt
         runs_alone = rt.mode == "threaded" or (isinstance(rt, PacedRuntime) and rt.runs_alone)
+        runs_alone |= tripwire.program() is not None  # of this very simulation, which runs on
         until_ms = self.now_ms + within_ms
         while not holds():
             rt.check()

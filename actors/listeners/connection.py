@@ -2,7 +2,7 @@
 
 One request of a connection is in progress at a time, from its last byte until the last byte of its
 response has left, as behind Kafka's muted channel. So responses leave in the order of the requests,
-and a client that never reads costs one response.
+and a client that never reads costs one response, besides those that are still on their way to it.
 
 One thread serves all connections, and a request of some megabytes may take seconds to decode. So
 the machine passes large requests and responses on (``Decode``, ``Encode``), for another thread to
@@ -13,6 +13,7 @@ Source:  Selector, SocketServer.Processor, RequestContext.parseRequest, KafkaApi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress
 LARGE_BYTES = 64 * 1024  # of a request
 MANY_ELEMENTS = 2_000  # of a response
+ON_THEIR_WAY_MAX = 100  # responses: TCP's window, about
 ELEMENTS_MAX = 50_000  # of a request: more than a cluster in a test has topics and partitions
 _SIZE = 4
 _FIRST = 8  # api key, version, correlation id
@@ -94,17 +96,23 @@ class ClientConnection:
     """The machine.
 
     Inputs:  ``on_bytes``, ``on_end_of_stream``, ``on_response``, ``on_no_response``,
-             ``on_written``, ``on_decoded``, ``on_encoded``.
+             ``on_left``, ``on_written``, ``on_decoded``, ``on_encoded``.
     """
 
     def __init__(self, served: Mapping[int, range], max_request_bytes: int) -> None:
         self._served = served
         self._max_request_bytes = max_request_bytes
         self._received = bytearray()
-        self._in_progress: Deliver | None = None
-        self._muted = False
+        self._waiting: deque[Deliver] = deque()  # whose responses have not arrived
+        self.on_their_way = 0  # of these the first, whose responses have left their node
+        self._works = False  # a message is read, encoded or written
         self._ended = False
         self._closed = False
+
+    @property
+    def _muted(self) -> bool:
+        in_progress = len(self._waiting) > self.on_their_way
+        return self._works or in_progress or self.on_their_way >= ON_THEIR_WAY_MAX
 
     @property
     def reads(self) -> bool:
@@ -122,13 +130,19 @@ class ClientConnection:
         self._ended = True
         return self._next()
 
+    def on_left(self) -> list[Effect]:
+        """The response to the request in progress has left its node, and not arrived yet."""
+        self.on_their_way += 1
+        return self._next()
+
     def on_response(self, response: Any) -> list[Effect]:
-        """The response to the request in progress.
+        """The response to the first request without one has arrived.
 
         Errors:  ProtocolError for a response that the request's version cannot carry.
         """
-        deliver, self._in_progress = self._in_progress, None
-        assert deliver is not None
+        deliver = self._waiting.popleft()
+        self.on_their_way = max(0, self.on_their_way - 1)
+        self._works = True
         if has_many_elements(response, MANY_ELEMENTS):
             return [Encode(response, deliver)]
         return [write_response(response, deliver)]
@@ -143,12 +157,12 @@ class ClientConnection:
 
     def on_no_response(self) -> list[Effect]:
         """The request in progress gets none (Produce with acks=0)."""
-        self._in_progress = None
-        return self.on_written()
+        self._waiting.pop()
+        return self._next()
 
     def on_written(self) -> list[Effect]:
         """The last byte that was to be written has left; the next request comes in progress."""
-        self._muted = False
+        self._works = False
         return self._next()
 
     def _next(self) -> list[Effect]:
@@ -162,7 +176,7 @@ class ClientConnection:
             if len(received) >= _SIZE + size:
                 frame = bytes(memoryview(received)[_SIZE : _SIZE + size])
                 del received[: _SIZE + size]
-                self._muted = True
+                self._works = True
                 if size > LARGE_BYTES:
                     return [Decode(self._served, frame)]
                 return [self._requested(read_request(self._served, frame))]
@@ -171,7 +185,8 @@ class ClientConnection:
     def _requested(self, effect: Deliver | Write | Close) -> Effect:
         """Take note of a request that was read, or that is none."""
         if isinstance(effect, Deliver):
-            self._in_progress = effect
+            self._works = False
+            self._waiting.append(effect)
         elif isinstance(effect, Close):
             return self._close(effect.reason)
         return effect

@@ -15,6 +15,7 @@ A client is a node of the network; a broker or controller of another process has
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ from minicluster.actors.listeners.idle import IdleExpiry
 from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.errors import MiniclusterError
 
 Call = Callable[[], None]
@@ -61,16 +63,22 @@ class Carrier(Protocol):
 
 
 class ServedConnection:
-    """A client's connection, with its request in progress.
+    """A client's connection, with its requests that are not responded to.
+
+    Responses are written in the order of the requests, whatever the time that each takes.
 
     Inputs:  of its carrier ``on_bytes``, ``on_end_of_stream``, ``on_written``, ``touch`` where
-             bytes have left, ``drop`` where it has failed; of the network ``deliver``.
+             bytes have left, ``drop`` where it has failed; of the network ``left``, ``deliver``.
     """
 
     __slots__ = (
+        "_arrived",
+        "_encodes",
+        "_ends",
+        "_last_left",
         "carrier",
         "client",
-        "exchange",
+        "exchanges",
         "incarnation",
         "is_open",
         "is_stale",
@@ -97,7 +105,11 @@ class ServedConnection:
         self.incarnation = incarnation
         self.carrier = carrier
         self.machine = ClientConnection(served.versions[node_id], max_request_bytes)
-        self.exchange: Any = None
+        self.exchanges: deque[Exchange] = deque()  # the first of them is responded to first
+        self._arrived: dict[int, Completion] = {}  # of these, by the exchange's id
+        self._encodes = False  # a large response is encoded elsewhere
+        self._ends: Callable[[], None] | None = None  # once no response is on its way
+        self._last_left: Exchange | None = None
         self.outside: int | None = None  # the node of another process that has connected
         self.client: int | None = None  # the node of the client, by its latest request
         self.is_open = True
@@ -132,7 +144,16 @@ class ServedConnection:
             self.carrier.end(reset=reset)
             self.served.ended(self)
 
+    def end_after_responses(self, *, reset: bool = False) -> None:
+        """End the connection, whose process is gone, behind what its system still delivers."""
+        self._ends = partial(self.drop, reset=reset)
+        self._take_arrived()
+
     # From the network.
+
+    def left(self, exchange: Exchange, /) -> None:
+        """A response has left its node, and has not arrived."""
+        self.served.call(partial(self._left, exchange))
 
     def deliver(self, completion: Completion, /) -> None:
         """Take the response to a request, or its failure."""
@@ -144,21 +165,47 @@ class ServedConnection:
         network = self.served.network
         return self.client is not None and network.blocked(self.node_id, self.client)
 
+    def _left(self, exchange: Exchange) -> None:
+        in_progress = self.exchanges[-1] if self.exchanges else None
+        if self.is_open and exchange is in_progress and exchange is not self._last_left:
+            self._last_left = exchange
+            self._perform(self.machine.on_left())
+
     def _responded(self, completion: Completion) -> None:
-        if not self.is_open or self.exchange is not completion.exchange:
+        exchange = completion.exchange
+        if not self.is_open or exchange not in self.exchanges:
             return
-        self.exchange = None
-        if completion.failure is None:
+        if completion.failure == "no_response":
+            self.exchanges.remove(exchange)
+            self._perform(self.machine.on_no_response())
+        elif completion.failure == "reset":
+            self.drop(reset=True)
+        else:
+            self._arrived[exchange.id] = completion
+            self._take_arrived()
+
+    def _take_arrived(self) -> None:
+        """Write the responses that have arrived, up to the first one that has not."""
+        while self.is_open and self.exchanges and not self._encodes:
+            completion = self._arrived.pop(self.exchanges[0].id, None)
+            if completion is None:
+                break
+            self.exchanges.popleft()
+            if completion.failure is not None:
+                self.drop()
+                return
             try:
                 response = self.served.advertise(completion.response)
                 effects = self.machine.on_response(response)
             except MiniclusterError as error:
                 effects = [Close(str(error))]
             self._perform(effects)
-        elif completion.failure == "no_response":
-            self._perform(self.machine.on_no_response())
-        else:
-            self.drop(reset=completion.failure == "reset")
+            self._end()
+        self._end()
+
+    def _end(self) -> None:
+        if self._ends is not None and not (self.machine.on_their_way or self._encodes):
+            self._ends()
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         """Perform effects, and those that follow them, until bytes are missing or do not leave."""
@@ -184,10 +231,13 @@ class ServedConnection:
     def _work(self, effect: Decode | Encode) -> None:
         """Have a large message read or written, then continue."""
         take = self.machine.on_decoded if isinstance(effect, Decode) else self.machine.on_encoded
+        self._encodes |= isinstance(effect, Encode)
 
         def continue_(result: Any) -> None:
+            self._encodes &= not isinstance(effect, Encode)
             if self.is_open:
                 self._perform(take(result))
+                self._take_arrived()
 
         self.served.work(effect, continue_)
 
@@ -205,7 +255,7 @@ class ServedConnection:
         endpoint = network.endpoints.get(self.node_id)
         if endpoint is None or endpoint.incarnation != self.incarnation:
             return  # the connection ends with its process
-        self.exchange = network.request(
+        exchange = network.request(
             src=src,
             dst=self.node_id,
             body=deliver.request,
@@ -217,6 +267,7 @@ class ServedConnection:
             crosses_socket=self.carrier.client is None,
             program=self.carrier.client,
         )
+        self.exchanges.append(exchange)
 
     def _source(self, deliver: Deliver) -> int:
         """The node of a request's sender: a node outside, or a client."""
@@ -310,14 +361,16 @@ class ServedConnections:
         for connection in [c for c in self.connections.values() if c.node_id == node_id]:
             if connection.is_cut:
                 connection.is_stale = True
+            elif reset:
+                connection.drop(reset=True)
             else:
-                connection.drop(reset=reset)
+                connection.end_after_responses()
 
     def drop_stale(self) -> None:
         """End the connections that a fault has kept open without their broker."""
         for connection in [c for c in self.connections.values() if c.is_stale]:
             if not connection.is_cut:
-                connection.drop(reset=True)
+                connection.end_after_responses(reset=True)
 
     def close(self) -> None:
         """End every connection."""

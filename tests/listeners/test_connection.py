@@ -6,7 +6,13 @@ import random
 
 import pytest
 
-from minicluster.actors.listeners.connection import ClientConnection, Close, Deliver, Write
+from minicluster.actors.listeners.connection import (
+    ON_THEIR_WAY_MAX,
+    ClientConnection,
+    Close,
+    Deliver,
+    Write,
+)
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.protocol import ErrorCode, decode, encode
 from minicluster.protocol.messages import (
@@ -120,3 +126,27 @@ def test_no_frame_makes_a_connection_raise(count: int) -> None:
         body = header + number.to_bytes(4, "big") + chance.randbytes(chance.randrange(60))
         effects = connection().on_bytes(len(body).to_bytes(4, "big") + body)
         assert len(effects) == 1, (number, body.hex())
+
+
+def test_a_response_that_has_left_lets_the_next_request_begin_before_it_arrives() -> None:
+    machine = connection()
+    machine.on_bytes(frame(1) + frame(2) + frame(3))
+    [second] = machine.on_left()
+    assert isinstance(second, Deliver) and second.correlation_id == 2
+    [first] = machine.on_response(MetadataResponse(brokers=(), topics=()))
+    assert isinstance(first, Write) and int.from_bytes(first.data[4:8], "big") == 1
+    assert machine.on_written() == []  # the second is in progress
+    [third] = machine.on_left()
+    assert isinstance(third, Deliver) and third.correlation_id == 3
+
+
+def test_no_more_responses_are_on_their_way_than_a_window_holds() -> None:
+    machine = connection()
+    effects = machine.on_bytes(b"".join(frame(number) for number in range(200)))
+    delivered = 0
+    while effects:
+        delivered += len(effects)
+        effects = machine.on_left()
+    assert delivered == ON_THEIR_WAY_MAX
+    machine.on_response(MetadataResponse(brokers=(), topics=()))
+    assert len(machine.on_written()) == 1

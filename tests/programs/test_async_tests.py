@@ -26,8 +26,7 @@ async def test_a_body_uses_clients_of_its_own_and_awaits_in_virtual_time(
         bootstrap_servers=mini_cluster.bootstrap_servers
     ) as producer:
         await producer.send_and_wait("orders", b"7")
-        while seen != [("one", b"7")]:
-            await asyncio.sleep(0.1)
+        await mini_cluster.until(lambda: seen == [("one", b"7")])
     app.kill()
     await asyncio.sleep(60)
     assert time.monotonic() - began >= 60
