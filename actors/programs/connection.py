@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from minicluster.actors.listeners.memory import MemoryCarrier
+from minicluster.actors.listeners.memory import Peer
 from minicluster.actors.programs.loop import SimulatedLoop
 
 PIECES_IN = 8  # one response in so many arrives in two pieces
@@ -33,12 +33,11 @@ class Carrier(Protocol):
 class Transport(asyncio.Transport):
     """A connection of a program."""
 
-    carrier: Carrier | MemoryCarrier  # once it is connected
+    _protocol: Any  # from ``begin`` on
 
     def __init__(
         self,
         loop: SimulatedLoop,
-        protocol: Any,
         *,
         peername: tuple[str, int],
         sockname: tuple[str, int],
@@ -46,16 +45,18 @@ class Transport(asyncio.Transport):
         closed: Callable[[Transport], None],
     ) -> None:
         super().__init__({"peername": peername, "sockname": sockname})
-        self._loop, self._protocol = loop, protocol
+        self.carrier: Any = None  # a Carrier, once it is connected
+        self._loop = loop
         self._draw, self._closed = draw, closed
         self._inbox: deque[bytes | Exception | None] = deque()  # None: the end of the stream
         self._is_closing = self._is_lost = self._is_read_paused = False
         self._is_write_paused = False
         self._high, self._low = HIGH_WATER, HIGH_WATER // 4
 
-    def begin(self) -> None:
+    def begin(self, protocol: Any) -> None:
         """The connection is there."""
-        self._protocol.connection_made(self)
+        self._protocol = protocol
+        protocol.connection_made(self)
 
     # The program's side.
 
@@ -186,7 +187,7 @@ class ProgramsCarrier:
 
     unsent = b""  # the network takes everything
 
-    def __init__(self, carry: Callable[[Callable[[], None]], None], peer: Transport) -> None:
+    def __init__(self, carry: Callable[[Callable[[], None]], None], peer: Peer) -> None:
         self._carry = carry  # makes a call when bytes that are sent now arrive
         self._peer = peer
 

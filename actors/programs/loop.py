@@ -48,7 +48,7 @@ class Host(Protocol):
     def look_us(self) -> int:
         """The clock."""
 
-    def begin_step(self) -> Any:
+    def begin_step(self, loop: SimulatedLoop) -> Any:
         """The process runs from now on; -> what ``end_step`` takes."""
 
     def end_step(self, before: Any) -> None:
@@ -57,14 +57,21 @@ class Host(Protocol):
     def exited(self, error: SystemExit) -> None:
         """A callback has ended the process: ``sys.exit`` in a task."""
 
-    async def connect(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+    async def connect(
+        self, loop: SimulatedLoop, protocol_factory: Callable[[], Any], host: Any, port: Any
+    ) -> Any:
         """A transport to an address of the simulated network, and its protocol."""
 
-    async def listen(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+    async def listen(
+        self, loop: SimulatedLoop, protocol_factory: Callable[[], Any], host: Any, port: Any
+    ) -> Any:
         """A server at an address of the simulated network."""
 
     def resolve(self, host: Any, port: Any) -> list[Any]:
         """What ``getaddrinfo`` gives."""
+
+    def block(self, holds: Callable[[], bool], timeout_s: float | None, waiting: list[Any]) -> bool:
+        """Wait in the thread that calls this."""
 
     def run_in_thread(self, future: Any, function: Callable[..., Any], args: Any) -> None:
         """Run a function beside the loop, and set its future."""
@@ -96,7 +103,7 @@ class SeededFuture(asyncio.Future[Any]):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """The loop of one process."""
+    """A loop of one process: the first runs by itself, others while a thread runs them."""
 
     # asyncio's own, of which typeshed knows nothing.
     _ready: Any
@@ -105,7 +112,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     _thread_id: int | None
     _timer_cancelled_count: int
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, number: int = 0) -> None:
         super().__init__()
         self.host, self.rt = host, host.rt
         self.steps = 0
@@ -114,8 +121,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._arrived: dict[Any, list[Callable[[], None]]] = {}  # by connection
         self._step_at: int | None = None  # the step that is posted
         self._stepping = False
-        self._latencies = chance.draws(host.source, 1, 2)
-        self._places = chance.draws(host.source, 2, 2)
+        self._runs = number == 0
+        self._waiting: list[Any] = []  # the thread that runs it
+        source = chance.draw(host.source, number)
+        self._latencies = chance.draws(source, 1, 2)
+        self._places = chance.draws(source, 2, 2)
         self._tasks_made = 0
         self.set_task_factory(_new_task)
 
@@ -163,7 +173,15 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return handle
 
     def run_forever(self) -> None:
-        raise loop_refused(self.host.name, "run_forever")
+        """Let a thread run the loop: it takes its steps while the thread waits here."""
+        self._check_closed()  # type: ignore[attr-defined]
+        self._check_running()  # type: ignore[attr-defined]
+        self._runs = True
+        self._wake(self.rt.now_ms)
+        try:
+            self.host.block(lambda: self._stopping, None, self._waiting)
+        finally:
+            self._runs = self._stopping = False
 
     def is_running(self) -> bool:
         return self._thread_id is not None
@@ -197,10 +215,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if at_ms != self._step_at or not host.is_alive:
             return  # an earlier step was posted after this one, or the process has ended
         self._step_at = None
-        if host.is_paused:
+        if self._stands:
             return  # it is woken when it continues
         self._stepping = True
-        before = host.begin_step()
+        before = host.begin_step(self)
         running, hooks = events._get_running_loop(), sys.get_asyncgen_hooks()
         self.enter()
         spun = 0
@@ -210,7 +228,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     self._take_arrivals()
                 self._run_once()  # type: ignore[attr-defined]
                 spun += 1
-                if not (self._ready or self._arrived) or spun == SPIN_STEPS:
+                if self._stopping or not (self._ready or self._arrived) or spun == SPIN_STEPS:
                     break
         except SystemExit as error:  # Ctrl-C ends the test
             host.exited(error)
@@ -221,7 +239,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             host.end_step(before)
             self._stepping = False
             self.steps += spun
-        if self._ready or self._arrived:
+        if self._stopping:
+            for carried in self._waiting:
+                carried.wake()
+        elif self._ready or self._arrived:
             self._wake(self.rt.now_ms + (spun == SPIN_STEPS))
         elif (when := self._first_timer()) is not None:
             self._wake(_due_ms(when))
@@ -240,6 +261,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._thread_id = None
         events._set_running_loop(None)
         sys.set_asyncgen_hooks(None, None)
+
+    @property
+    def _stands(self) -> bool:
+        return self.host.is_paused or self._stopping or not self._runs
 
     def _take_arrivals(self) -> None:
         arrived, self._arrived = list(self._arrived.values()), {}
@@ -284,7 +309,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             raise loop_refused(self.host.name, "create_connection(sock=…)")
         if ssl:
             raise loop_refused(self.host.name, "create_connection(ssl=…)")
-        return await self.host.connect(protocol_factory, host, port)
+        return await self.host.connect(self, protocol_factory, host, port)
 
     async def create_server(
         self,
@@ -298,7 +323,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     ) -> Any:
         if sock is not None or ssl:
             raise loop_refused(self.host.name, "create_server(sock=…, ssl=…)")
-        return await self.host.listen(protocol_factory, host, port)
+        return await self.host.listen(self, protocol_factory, host, port)
 
     async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> Any:
         return self.host.resolve(host, port)

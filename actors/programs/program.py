@@ -24,14 +24,14 @@ from minicluster.actors.programs.clocks import virtual_functions
 from minicluster.actors.programs.connection import Transport
 from minicluster.actors.programs.loop import SimulatedLoop
 from minicluster.actors.programs.refused import address_refused
-from minicluster.actors.programs.threads import Threads
-from minicluster.actors.programs.world import World
+from minicluster.actors.programs.threads import Carried, Threads
+from minicluster.actors.programs.world import Serving, World
 from minicluster.actors.runtime import chance, tripwire
 
 SYN_RETRIES_S = (1, 2, 4, 8, 16, 32)  # Linux: tcp_syn_retries
 FIRST_PORT = 32_768
 FIRST_PID = 1_000
-_UNTIL_RESUMED_MS = 10**12
+_NO_LIMIT_MS = 10**12
 
 
 class ProgramKilled(BaseException):
@@ -97,7 +97,8 @@ class Program:
     def resume(self) -> None:
         """Continue (SIGCONT)."""
         self.current.is_paused = False
-        self.current.loop.wake()
+        for loop in self.current.loops:
+            loop.wake()
         self.current.threads.wake()
 
     def terminate(self, number: int = signal.SIGTERM) -> None:
@@ -128,12 +129,15 @@ class Incarnation:
         self.error: BaseException | None = None
         self.result: Any = None
         self.handlers: dict[int, Any] = {}
+        self.at_exit: list[Callable[[], Any]] = []
         self.virtual: Mapping[str, Callable[..., Any]] = virtual_functions(
             self.clock, self.chances, self.sleep
         )
         self.loop = SimulatedLoop(self)
+        self.loops = [self.loop]
+        self._steps = self.loop  # of these, the one whose step it is
         self.threads = Threads(self)
-        self._transports: dict[int, Transport] = {}
+        self._peers: dict[int, Any] = {}  # the ends of its connections, the oldest first
         self._servers: list[Server] = []
         self._next_port = FIRST_PORT
         self._pieces = chance.draws(self.source, 3, 2)
@@ -174,6 +178,8 @@ class Incarnation:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
             await self.loop.shutdown_asyncgens()
+            while self.at_exit:  # as Python does, the last one first; a killed process does not
+                await self.loop.run_in_executor(None, self.at_exit.pop())
 
     def _main_ended(self, task: asyncio.Task[Any]) -> None:
         if task.cancelled():
@@ -204,13 +210,15 @@ class Incarnation:
         self.ended_ms = self.rt.now_ms
         for server in self._servers:
             server.close()
-        for transport in list(self._transports.values()):
-            transport.carrier.abandon()
-        self._transports.clear()
-        self.loop.end()
+        for peer in list(self._peers.values()):
+            if peer.carrier is not None:
+                peer.carrier.abandon()
+        self._peers.clear()
         self.threads.end()
-        for suspended in self.loop.suspended:
-            _never_free(suspended)
+        for loop in self.loops:
+            loop.end()
+            for suspended in loop.suspended:
+                _never_free(suspended)
 
     def signal(self, number: int) -> None:
         """Take a signal."""
@@ -236,30 +244,54 @@ class Incarnation:
     def look_us(self) -> int:
         return self.clock.look_us()
 
-    def begin_step(self) -> Any:
-        return tripwire.enter_program(self)
+    def new_loop(self) -> SimulatedLoop:
+        """Another event loop, which a thread will run."""
+        self.loops.append(SimulatedLoop(self, len(self.loops)))
+        return self.loops[-1]
+
+    def begin_step(self, loop: SimulatedLoop) -> Any:
+        before, self._steps = self._steps, loop
+        return before, tripwire.enter_program(self)
 
     def end_step(self, before: Any) -> None:
-        tripwire.back_to(before)
+        self._steps, of_wire = before
+        tripwire.back_to(of_wire)
 
     def suspend(self) -> None:
         tripwire.back_to((0, None))
-        self.loop.leave()
+        self._steps.leave()
 
     def resume(self) -> None:
         while self.is_paused and self.is_alive:
             runs_on = lambda: not (self.is_paused and self.is_alive)  # noqa: E731
-            self.rt.run_until(runs_on, _UNTIL_RESUMED_MS)
+            self.rt.run_until(runs_on, _NO_LIMIT_MS)
         tripwire.enter_program(self)
-        self.loop.enter()
+        self._steps.enter()
         if not self.is_alive:
             raise ProgramKilled
 
     def sleep(self, seconds: float) -> None:
         """``time.sleep``: a coroutine that calls it blocks its loop, as in life."""
-        duration_ms = math.ceil(seconds * 1_000)
-        if not self.threads.sleep(duration_ms):
-            self.rt.run_for(duration_ms)
+        self.block(lambda: False, seconds, [])
+
+    def block(
+        self, holds: Callable[[], bool], timeout_s: float | None, waiting: list[Carried]
+    ) -> bool:
+        """Wait in the thread that calls this; True if the condition holds.
+
+        A step of the loop stands still meanwhile, and the cluster runs on.
+
+        Shapes:  waiting: where a thread is found by who makes the condition hold.
+        """
+        duration_ms = None if timeout_s is None else math.ceil(timeout_s * 1_000)
+        carried = self.threads.current()
+        if carried is None:
+            return self.rt.run_until(holds, _NO_LIMIT_MS if duration_ms is None else duration_ms)
+        waiting.append(carried)
+        try:
+            return carried.block(holds, duration_ms)
+        finally:
+            waiting.remove(carried)
 
     def run_in_thread(self, future: Any, function: Callable[..., Any], args: Any) -> None:
         self.threads.run(future, function, args)
@@ -276,70 +308,113 @@ class Incarnation:
             raise address_refused(self.name, (host, port))
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
-    async def connect(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
-        switches.look()  # a client may have been imported by this very step
-        world, node = self.world, self.program.node
-        found = world.place(self.name, host, port)
+    def dial(self, host: Any, port: Any, peer: Any, done: Callable[[Any], None]) -> None:
+        """Connect a peer to an address, which takes a round trip, or more behind a cut.
+
+        Shapes:  done: gets the peer's carrier, or an OSError.
+        Errors:  NotSimulated for an address that is not in the simulated network.
+        """
+        found = self.world.place(self.name, host, port)
         if found is None:
             raise address_refused(self.name, (host, port))
-        other = found if isinstance(found, int) else found.node
-        for retry_s in (*SYN_RETRIES_S, None):
-            await asyncio.sleep((world.delay_ms() + world.delay_ms()) / 1_000)
-            if not world.stops(node, other):
-                break
-            if retry_s is None:
-                raise TimeoutError(errno.ETIMEDOUT, f"Connect call failed {(host, port)}")
-            await asyncio.sleep(retry_s)
-        transport = self.transport(protocol_factory(), (str(host), int(port)))
+        self.keep(peer)
+        retries_ms = iter(retry_s * 1_000 for retry_s in SYN_RETRIES_S)
+
+        def answered(outcome: Any) -> None:
+            if isinstance(outcome, OSError):
+                self.forget(peer)
+            else:
+                peer.carrier = outcome
+            done(outcome)
+
+        def attempt(_: None) -> None:
+            if not self.is_alive:
+                return
+            other = found if isinstance(found, int) else found.node
+            if not self.world.stops(self.program.node, other):
+                answered(self._connected(found, host, port, peer))
+                return
+            retry_ms = next(retries_ms, None)
+            if retry_ms is None:
+                answered(TimeoutError(errno.ETIMEDOUT, f"Connect call failed {(host, port)}"))
+            else:
+                self.rt.post(self.rt.now_ms + retry_ms, attempt, None)
+
+        self.rt.post(self.rt.now_ms + self.world.delay_ms() + self.world.delay_ms(), attempt, None)
+
+    def _connected(self, found: int | Serving, host: Any, port: Any, peer: Any) -> Any:
+        """The carrier of a new connection, or the error where nobody listens."""
+        refused = ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {(host, port)}")
         if isinstance(found, int):
-            carrier = world.listeners.connect(found, self.name, transport, self.program.address)
-            if carrier is None:
-                self._closed(transport)
-                raise world.refused(host, port)
-            transport.carrier = carrier
-        else:
-            if world.place(self.name, host, port) is not found:
-                self._closed(transport)
-                raise world.refused(host, port)
-            accepted = found.accept(transport.get_extra_info("sockname"))
-            world.join(transport, node, accepted, other)
-        transport.begin()
+            carrier = self.world.listeners.connect(found, self.name, peer, self.program.address)
+            return refused if carrier is None else carrier
+        if self.world.place(self.name, host, port) is not found:
+            return refused  # it has ended meanwhile
+        accepted = found.accept((self.program.address, self.next_port()))
+        return self.world.join(peer, self.program.node, accepted, found.node)
+
+    async def connect(
+        self, loop: SimulatedLoop, protocol_factory: Callable[[], Any], host: Any, port: Any
+    ) -> Any:
+        switches.look()  # a client may have been imported by this very step
+        transport = self.transport(loop, (str(host), int(port)))
+        connected = loop.create_future()
+
+        def begin(outcome: Any) -> None:
+            if isinstance(outcome, OSError):
+                if not connected.done():
+                    connected.set_exception(outcome)
+            elif connected.done():  # nobody waits for it any more
+                transport.carrier.abandon()
+                self.forget(transport)
+            else:
+                transport.begin(protocol_factory())
+                connected.set_result(None)
+
+        done = lambda outcome: loop.arrival(transport, lambda: begin(outcome))  # noqa: E731
+        self.dial(host, port, transport, done)
+        await connected
         return transport, transport.get_protocol()
 
-    async def listen(self, protocol_factory: Callable[[], Any], host: Any, port: Any) -> Any:
+    async def listen(
+        self, loop: SimulatedLoop, protocol_factory: Callable[[], Any], host: Any, port: Any
+    ) -> Any:
         hosts = host if isinstance(host, list | tuple) else [host]
-        server = Server(self, protocol_factory, [str(h) for h in hosts if h], int(port or 0))
+        names = [str(h) for h in hosts if h]
+        server = Server(self, loop, protocol_factory, names, int(port or 0))
         server.open()
         self._servers.append(server)
         return server
 
     def transport(
         self,
-        protocol: Any,
+        loop: SimulatedLoop,
         peername: tuple[str, int],
         sockname: tuple[str, int] | None = None,
     ) -> Transport:
         """The program's end of a connection."""
         if sockname is None:
             sockname = self.program.address, self.next_port()
-        transport = Transport(
-            self.loop,
-            protocol,
+        return Transport(
+            loop,
             peername=peername,
             sockname=sockname,
             draw=lambda: next(self._pieces),
-            closed=self._closed,
+            closed=self.forget,
         )
-        self._transports[id(transport)] = transport
-        return transport
 
     def next_port(self) -> int:
         """A port that no connection of the program has."""
         self._next_port += 1
         return self._next_port
 
-    def _closed(self, transport: Transport) -> None:
-        self._transports.pop(id(transport), None)
+    def keep(self, peer: Any) -> None:
+        """A connection begins, which the system ends with the process."""
+        self._peers[id(peer)] = peer
+
+    def forget(self, peer: Any) -> None:
+        """A connection has ended."""
+        self._peers.pop(id(peer), None)
 
 
 class Server(asyncio.AbstractServer):
@@ -348,11 +423,12 @@ class Server(asyncio.AbstractServer):
     def __init__(
         self,
         owner: Incarnation,
+        loop: SimulatedLoop,
         protocol_factory: Callable[[], Any],
         hosts: list[str],
         port: int,
     ) -> None:
-        self._owner, self._protocol_factory = owner, protocol_factory
+        self._owner, self._loop, self._protocol_factory = owner, loop, protocol_factory
         self.node = owner.program.node
         self.address = owner.name, port or owner.next_port()
         self._hosts = [owner.name, *(host for host in hosts if host != owner.name)]
@@ -368,12 +444,14 @@ class Server(asyncio.AbstractServer):
             if (host, port) in servers:
                 raise OSError(errno.EADDRINUSE, f"address {host}:{port} is in use")
             servers[host, port] = self
-        self._ended = self._owner.loop.create_future()
+        self._ended = self._loop.create_future()
 
     def accept(self, peername: tuple[str, int]) -> Transport:
         """The program's end of a new connection."""
-        transport = self._owner.transport(self._protocol_factory(), peername, self.address)
-        self._owner.loop.arrival(transport, transport.begin)
+        transport = self._owner.transport(self._loop, peername, self.address)
+        self._owner.keep(transport)
+        begin = lambda: transport.begin(self._protocol_factory())  # noqa: E731
+        self._loop.arrival(transport, begin)
         return transport
 
     @property
@@ -381,7 +459,7 @@ class Server(asyncio.AbstractServer):
         return ()
 
     def get_loop(self) -> SimulatedLoop:
-        return self._owner.loop
+        return self._loop
 
     def is_serving(self) -> bool:
         return self._owner.world.servers.get(self.address) is self

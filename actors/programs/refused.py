@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import os
 import signal
 import socket
 import subprocess
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from minicluster.actors.runtime import tripwire
@@ -34,13 +36,11 @@ def loop_refused(program: str, name: str) -> NotSimulated:
 
 
 _INSTEAD = {
-    "threading.Thread.start": "use asyncio.to_thread, whose threads are simulated",
     "subprocess.Popen": "give the program a fake of it",
     "os.fork": "give the program a fake of it",
     "os.system": "give the program a fake of it",
 }
 _CALLS: tuple[tuple[Any, str, str], ...] = (
-    (threading.Thread, "start", "threading.Thread.start"),
     (subprocess.Popen, "__init__", "subprocess.Popen"),
     (os, "fork", "os.fork"),
     (os, "system", "os.system"),
@@ -63,6 +63,10 @@ class Refusals:
         self._put(socket, "getfqdn", _of_program(lambda program: program.name))
         self._put(os, "getpid", _of_program(lambda program: program.pid))
         self._put(signal, "signal", _handling)
+        self._put(atexit, "register", _registering)
+        self._put(atexit, "unregister", _unregistering)
+        for module in (asyncio, asyncio.events):
+            self._put(module, "new_event_loop", _of_program(lambda program: program.new_loop()))
 
     def close(self) -> None:
         """Let every call be the real one again."""
@@ -115,6 +119,31 @@ def _of_program(answer: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], 
         return call
 
     return wrap
+
+
+def _registering(original: Callable[..., Any]) -> Any:
+    """What a program wants called at its exit is called at the exit of its process."""
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        program: Any = tripwire.program()
+        if program is None:
+            return original(function, *args, **kwargs)
+        at_exit = partial(function, *args, **kwargs)
+        program.at_exit.append(at_exit)
+        return function
+
+    return call
+
+
+def _unregistering(original: Callable[..., Any]) -> Any:
+    def call(function: Any) -> None:
+        program: Any = tripwire.program()
+        if program is None:
+            original(function)
+        else:
+            program.at_exit[:] = [kept for kept in program.at_exit if kept.func != function]
+
+    return call
 
 
 def _handling(original: Callable[..., Any]) -> Any:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 
 from minicluster.actors.programs.clocks import Switched
+from minicluster.actors.programs.locks import ThreadNames
 from minicluster.actors.programs.refused import Refusals
-from minicluster.actors.programs.shims import aiokafka
+from minicluster.actors.programs.shims import aiokafka, kafka_python
 from minicluster.actors.programs.shims.shim import Shim
 
-SHIMS: tuple[Shim, ...] = (aiokafka.SHIM,)
+SHIMS: tuple[Shim, ...] = (aiokafka.SHIM, kafka_python.SHIM)
 
 _clusters = 0
-_switched: list[Switched | Refusals] = []
+_switched: list[Switched | Refusals | ThreadNames] = []
 
 
 def begin() -> None:
@@ -23,7 +24,7 @@ def begin() -> None:
     global _clusters
     _clusters += 1
     if _clusters == 1:
-        _switched.extend((Switched(), Refusals()))
+        _switched.extend((Switched(), Refusals(), ThreadNames()))
     for shim in SHIMS:
         shim.begin()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from minicluster.actors.listeners.memory import MemoryListeners
+from minicluster.actors.listeners.memory import MemoryListeners, Peer
 from minicluster.actors.network import Network
 from minicluster.actors.programs.clocks import Clock
 from minicluster.actors.programs.connection import ProgramsCarrier, Transport
@@ -97,10 +96,6 @@ class World:
         """True while a connection between two nodes cannot begin."""
         return self.network.blocked(src, dst) or self.network.blocked(dst, src)
 
-    def refused(self, host: Any, port: Any) -> ConnectionRefusedError:
-        """The error where nobody listens."""
-        return ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {(host, port)}")
-
     def carry(self, src: int, dst: int, call: Callable[[], None]) -> None:
         """Make a call when bytes that one program sends now have arrived at another."""
         link = src, dst
@@ -120,10 +115,10 @@ class World:
             for call in self._stopped.pop(link):
                 self._carry(link, call)
 
-    def join(self, client: Transport, src: int, server: Transport, dst: int) -> None:
-        """Connect two programs."""
-        client.carrier = ProgramsCarrier(lambda call: self.carry(src, dst, call), server)
+    def join(self, client: Peer, src: int, server: Transport, dst: int) -> ProgramsCarrier:
+        """Connect two programs; -> the client's carrier."""
         server.carrier = ProgramsCarrier(lambda call: self.carry(dst, src, call), client)
+        return ProgramsCarrier(lambda call: self.carry(src, dst, call), server)
 
 
 class _Lines(logging.Handler):

@@ -106,11 +106,32 @@ def faststream(cluster: MiniCluster) -> None:
     assert service.error is None
 
 
+def kafka_python(cluster: MiniCluster) -> None:
+    """Members with a synchronous client, of which one is killed."""
+    from tests.programs.synchronous import read, write
+
+    cluster.create_topic("orders", partitions=4, min_isr=2)
+    seen: list[tuple[str, bytes]] = []
+    for name in ("one", "two"):
+        cluster.app(name, partial(read, name, seen))
+    cluster.run_for("8s")
+    source_app = cluster.app("source", write)
+    cluster.wait_until(lambda: len(seen) == 40, within="60s")
+    assert {name for name, _ in seen} == {"one", "two"}
+    cluster.apps[1].kill()
+    source_app.restart()
+    everything = {b"%d" % number for number in range(40)}
+    cluster.wait_until(lambda: {v for n, v in seen[40:] if n == "one"} == everything, within="60s")
+    cluster.wait_until(lambda: not source_app.is_running)
+    assert source_app.result == 40
+
+
 STORIES: dict[str, Callable[[MiniCluster], None]] = {
     "group": group,
     "dead_leader": dead_leader,
     "exactly_once": exactly_once,
     "faststream": faststream,
+    "kafka_python": kafka_python,
 }
 
 

@@ -28,7 +28,7 @@ def _replaced() -> Iterator[Replaced]:
     # cluster.py, client.py: a set of brokers is shuffled, and sets of partitions go into requests.
     # The hash of a text is of the process, and that of None is an address before Python 3.12.
     yield structs.BrokerMetadata, "__hash__", lambda this: hash(this.nodeId)
-    yield structs.TopicPartition, "__hash__", _hash_of_partition
+    yield structs.TopicPartition, "__hash__", hash_of_partition
 
 
 def _counters() -> Iterator[Replaced]:
@@ -37,7 +37,8 @@ def _counters() -> Iterator[Replaced]:
     yield AIOKafkaProducer, "_PRODUCER_CLIENT_ID_SEQUENCE", 0  # in the default client.id
 
 
-def _hash_of_partition(this: Any) -> int:
+def hash_of_partition(this: Any) -> int:
+    """The hash of a topic and a partition, the same in every process."""
     return _hash_of_text(this.topic) * 1_000_003 + int(this.partition)
 
 
