@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
+from minicluster.values import dataclass
 
 Kind = Literal["cut", "delay", "loss", "duplicate", "reorder", "hold", "record"]
 Distribution = Literal["fixed", "uniform", "exponential"]

@@ -7,8 +7,9 @@ beside their machines; the ones here are understood by every shell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from minicluster.durations import parse_duration_ms
 from minicluster.errors import UserError
+from minicluster.values import dataclass
 
 _CALENDAR_MS = 10**11  # above, a timestamp is a moment of the calendar
 _DAY = timedelta(days=1)

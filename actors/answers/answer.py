@@ -6,7 +6,6 @@ It sees a request that it covers before the node does, and again with the node's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from minicluster.actors.answers.places import (
     places,
 )
 from minicluster.actors.recording.exchange import End, Exchange, Substitute
+from minicluster.values import dataclass
 
 
 class Receiver(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.error_shape import NAMES, Each
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 _S = TypeVar("_S", bound=Struct)
 _PARTITION = ("partition", "partition_index", "index", "partition_id")

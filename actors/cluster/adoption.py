@@ -10,7 +10,7 @@ partition begins empty.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, islice
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord, Vo
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
+from minicluster.values import dataclass
 from minicluster.verify.evidence.log_end import LogEnd
 
 CONTROLLERS_WHERE_UNKNOWN = 3

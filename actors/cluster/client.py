@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.actors.network import Completion, Network
@@ -33,6 +33,7 @@ from minicluster.protocol.messages import (
 from minicluster.replica.partition.leader_log import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from minicluster.scenario.actions.topics import AcksWord
 from minicluster.trace import own_value
+from minicluster.values import dataclass
 
 CLIENT_ID = -1
 BACKOFF = ExponentialBackoff(BACKOFF_MS, 1_000)  # retry.backoff.ms, retry.backoff.max.ms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minicluster.actors.cluster.live_faults import LiveFaults
@@ -25,6 +24,7 @@ from minicluster.scenario.checks.limits import (
     shown,
     whole_number,
 )
+from minicluster.values import dataclass
 
 NODE_ID_MAX = 2**31 - 1  # node.id is an int
 INTERNAL_REPLICATION_FACTOR = 3  # Kafka's default for its internal topics

@@ -13,7 +13,6 @@ copy of the metadata log is left out: a broker fetches it again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 from zipfile import ZipFile, ZipInfo
@@ -37,6 +36,7 @@ from minicluster.log.text_files import (
 from minicluster.replica.log_manager import ReplicaStore, StoredLog, log_name
 from minicluster.replica.producers.snapshot_file import encode_producers, snapshot_name
 from minicluster.replica.producers.states import ProducerStates
+from minicluster.values import dataclass
 
 Files = Iterator[tuple[str, bytes]]
 """Paths and contents."""

@@ -8,7 +8,7 @@ and epochs stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.log.batch import (
@@ -34,6 +34,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
     VotersRecord,
 )
+from minicluster.values import dataclass
 
 Address = tuple[str, int]
 

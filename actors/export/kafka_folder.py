@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -51,6 +51,7 @@ from minicluster.replica.producers.snapshot_file import (
     decode_producers,
     encode_producers,
 )
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from minicluster.actors.nodes.config import (
 )
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER, PROTOCOLS
 from minicluster.configs.definitions import broker_configs
+from minicluster.values import dataclass
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
 PROPERTIES_NAME = "server.properties"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 
 from minicluster.errors import UserError
+from minicluster.values import dataclass
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65_535

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol import ErrorCode, ProtocolError, encode
@@ -27,6 +26,7 @@ from minicluster.protocol.codec import (
     has_many_elements,
 )
 from minicluster.protocol.messages import ApiVersionsResponse, RequestHeader, ResponseHeader
+from minicluster.values import dataclass
 
 RECEIVE_BYTES = 256 * 1024  # from a socket at a time
 READ_AHEAD_BYTES = 64 * 1024  # of the next requests, while one is in progress

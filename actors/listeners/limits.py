@@ -12,9 +12,10 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.configs.effective import BrokerLevels
+from minicluster.values import dataclass
 
 NO_IDLE_TIMEOUT_MS = -1
 

@@ -14,7 +14,6 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from minicluster.actors.listeners.outside import OutsideNodes
 from minicluster.actors.listeners.served import ServedConnection, ServedConnections
 from minicluster.actors.network import Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
+from minicluster.values import dataclass
 
 BACKLOG = 1024
 ACCEPT_RETRY_MS = 100

@@ -7,7 +7,7 @@ config of a broker is one of ``static`` where it is given, as in a broker's prop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,7 @@ from minicluster.scenario.checks.limits import (
     whole_number,
 )
 from minicluster.security.authorizer import ALLOW_EVERYONE, SUPER_USERS
+from minicluster.values import dataclass
 
 COUNTS_MAX: Mapping[str, int] = {
     "default.replication.factor": REPLICAS_MAX,

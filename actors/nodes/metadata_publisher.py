@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.nodes.shell import NodeContext, Shell
@@ -30,6 +29,7 @@ from minicluster.metadata.loader import (
     Publish,
 )
 from minicluster.metadata.snapshot_generator import SnapshotGenerator, WriteSnapshot
+from minicluster.values import dataclass
 
 DELAYED = "publish-delay"
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster import effects as fx
@@ -70,6 +69,7 @@ from minicluster.server.controller_registration import (
     ControllerRegistrationManager,
 )
 from minicluster.server.envelope import ForwardedRequest, close_envelope, open_envelope
+from minicluster.values import dataclass
 
 
 class GiveUp:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,7 @@ from minicluster.quorum.state.voters import (
     Voter,
     VoterSet,
 )
+from minicluster.values import dataclass
 
 CONTROLLER_LISTENER = "CONTROLLER"
 LISTENER = "PLAINTEXT"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.answers.places import Place
@@ -36,6 +36,7 @@ from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.security.screening import EVERYTHING, Asked, Rejected, Screened
+from minicluster.values import dataclass
 
 REPLICA_APIS = COORDINATOR_APIS.union(REPLICA_HANDLERS)
 """The requests that a replica manager handles, or a coordinator beside it."""

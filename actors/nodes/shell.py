@@ -9,7 +9,6 @@ performs the effects that the machine returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -30,6 +29,7 @@ from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_fea
 from minicluster.rules import Rules
 from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
 from minicluster.security.screening import Access, Asked, Rejected, Screened
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

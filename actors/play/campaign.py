@@ -9,7 +9,7 @@ A seed that fails is shrunk, and leaves a run folder that ``minicluster replay``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from minicluster.actors.cluster.run_folder import stale_indexes, write_run
@@ -31,6 +31,7 @@ from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.coverage import Observation
 from minicluster.scenario.nemesis import generate, seed_text
 from minicluster.scenario.shrink import Shrunk, shrink
+from minicluster.values import dataclass
 from minicluster.verify import verify
 from minicluster.verify.evidence.scenario_failure import Kind, ScenarioFailure
 from minicluster.verify.model import Verdict, gravest

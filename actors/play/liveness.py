@@ -6,7 +6,6 @@ Source:  the liveness properties G1-G7 and their bounds in virtual time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.time_bounds import time_bounds
@@ -15,6 +14,7 @@ from minicluster.broker.lifecycle import BrokerState
 from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
+from minicluster.values import dataclass
 from minicluster.verify.histories.longest_waits import BY_ISR_CHANGES
 from minicluster.verify.histories.waits import ISR_CHANGES
 

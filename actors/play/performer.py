@@ -10,7 +10,7 @@ or the time is over, and sends True or False; meanwhile it may perform other ste
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from minicluster.actors.cluster.actions import network, processes
@@ -34,6 +34,7 @@ from minicluster.scenario.actions.arguments import GROUPS, NODES, Selector
 from minicluster.scenario.actions.nodes import Liveness, Wait
 from minicluster.scenario.actions.topics import CreateTopic, Produce
 from minicluster.scenario.scenario import Condition
+from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 

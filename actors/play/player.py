@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from minicluster.actors.runtime.runtime import ActorCrashed
 from minicluster.errors import NeverFired, WaitTimeout
 from minicluster.scenario import Scenario, Step
 from minicluster.scenario.actions.arguments import Milliseconds
+from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import LOST, Verdict, headline
 

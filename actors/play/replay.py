@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.actors.play.campaign import STALE, broken_at_end
@@ -11,6 +10,7 @@ from minicluster.errors import UserError
 from minicluster.log.errors import NotALog
 from minicluster.log.locating import RUN_NAME
 from minicluster.scenario.reading import scenario_of
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import (
     RUN_FORMAT,
     DamagedHeader,

@@ -7,7 +7,7 @@ elected and replicas come back before the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from minicluster.errors import UserError, WaitTimeout, counted
 from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.step_text import parse_step
+from minicluster.values import dataclass
 from minicluster.verify.evidence.log_end import read_log_end
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.what_if.availability import Availability

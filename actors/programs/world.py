@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from minicluster.actors.listeners.memory import MemoryListeners, Peer
@@ -13,6 +12,7 @@ from minicluster.actors.network import Network
 from minicluster.actors.programs.clocks import Clock
 from minicluster.actors.programs.connection import ProgramsCarrier, Transport
 from minicluster.actors.runtime import chance, tripwire
+from minicluster.values import dataclass
 
 LINES_MAX = 10_000  # of the programs' logs
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")

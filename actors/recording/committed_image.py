@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from minicluster.actors.recording.problems import Problems
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.shared_folds import SharedFolds
+from minicluster.values import dataclass
 
 BATCHES_MAX = 10_000  # an hour and more of a cluster at rest
 TRIM_EVERY = 500  # batches

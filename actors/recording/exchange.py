@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from minicluster.actors.recording.sent_batches import Sent

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pykka
@@ -17,6 +16,7 @@ import pykka
 from minicluster.actors.recording.committed_image import CommittedImage
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.log.batch import RecordBatch
+from minicluster.values import dataclass
 
 
 class CommitFollower(Protocol):

@@ -11,8 +11,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from minicluster.values import dataclass
 
 _TEXT_MAX = 300  # characters of an error
 

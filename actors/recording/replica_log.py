@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.nodes.disk import Disk
@@ -14,6 +13,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log
 from minicluster.protocol.uuids import format_uuid
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ Its response may come when the request has long been folded into the hash and it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from minicluster.actors.recording.values import value_text
 from minicluster.log.errors import InvalidBatch
 from minicluster.log.records import Records
 from minicluster.protocol.messages import ProduceRequest
+from minicluster.values import dataclass
 
 Place = tuple[str, UUID, int]  # topic name, topic id, partition
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster import trace
 from minicluster.actors.recording.columns import Row, arrow_table
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

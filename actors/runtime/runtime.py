@@ -19,7 +19,6 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -29,6 +28,7 @@ from pykka import messages
 
 from minicluster.actors.runtime import garbage
 from minicluster.errors import MiniclusterError
+from minicluster.values import dataclass
 
 _wall_s = time.time  # as it is before a simulation guards it
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import datetime
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
+
+from minicluster.values import dataclass
 
 NAMES = ("localhost", "127.0.0.1", "::1")
 

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.listeners.address import LOOPBACK
@@ -21,6 +21,7 @@ from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.actors.serve.control_lines import LINE_BYTES_MAX, Response, read_request
 from minicluster.errors import UserError
 from minicluster.scenario.scenario import Step
+from minicluster.values import dataclass
 
 CONNECTIONS_MAX = 32
 LINE_WITHIN_S = 10.0

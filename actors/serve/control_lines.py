@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hmac
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.scenario.checks.limits import checked_text
 from minicluster.scenario.scenario import Step
 from minicluster.scenario.step_text import parse_step
+from minicluster.values import dataclass
 
 LINE_BYTES_MAX = 32 * 1024
 TEXT_MAX = 4_000  # characters of a response

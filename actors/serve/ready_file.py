@@ -13,11 +13,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile, read_bytes
+from minicluster.values import dataclass
 
 READY_BYTES_MAX = 64 * 1024
 _LOOPBACKS = ("localhost", "127.0.0.1", "[::1]")

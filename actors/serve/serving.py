@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from minicluster.actors.serve.status import Status
 from minicluster.actors.serve.stopping import Parent, Signals
 from minicluster.errors import UserError
 from minicluster.scenario import Scenario, Step
+from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 
 STATUS_EVERY_S = 0.5

@@ -7,7 +7,7 @@ From IBP 2.7-IV2 on, ISR changes go to the controller (KIP-497), in the version 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster import effects as fx
@@ -22,6 +22,7 @@ from minicluster.protocol.messages import (
     AlterPartitionResponse,
 )
 from minicluster.protocol.messages.kip_texts.kip_589 import AlterReplicaStateRequest
+from minicluster.values import dataclass
 from minicluster.zookeeper.broker.by_protocol import request_by_protocol, response_with_ids
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from minicluster.configs.dynamic_broker import broker_levels
@@ -19,6 +19,7 @@ from minicluster.metadata.image.topics import TopicImage
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
 from minicluster.security.authorizer import StandardAuthorizer
+from minicluster.values import dataclass
 
 NO_CONTROLLER = -1
 

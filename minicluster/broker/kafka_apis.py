@@ -13,7 +13,6 @@ Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -58,6 +57,7 @@ from minicluster.protocol.api_keys import APIS as DECLARED
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 FORWARDING_TIMEOUT_MS = 60_000
 CREATE_TOPICS_TIMEOUT_MS: int = broker_default("request.timeout.ms")

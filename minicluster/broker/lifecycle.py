@@ -28,7 +28,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.channel.backoff import ExponentialBackoff
@@ -46,6 +46,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 CAUGHT_UP_DELAY_MS = 10
 SHUTDOWN_DELAY_MS = 50

@@ -5,7 +5,7 @@ Source:  ExponentialBackoff (org.apache.kafka.common.utils).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from minicluster.values import dataclass
 
 RETRY_BACKOFF_MS = 50
 """After an error of the controller that is likely to pass, and does not grow.

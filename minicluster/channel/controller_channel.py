@@ -12,12 +12,13 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.effects import CancelTimer, Effect, Forward, Send, SetTimer
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 RECHECK_MS = 100
 _ITEMS = ("topics", "responses", "results")

@@ -12,13 +12,13 @@ import io
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len
 
 from minicluster.cli.options import JSON, TEXT
 from minicluster.errors import printable
+from minicluster.values import dataclass
 
 CSV, MARKDOWN = "csv", "markdown"
 FORMS = (TEXT, JSON, CSV, MARKDOWN)

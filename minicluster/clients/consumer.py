@@ -6,7 +6,6 @@ member ──assignment──▶ committed offsets ──▶ reads ──records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from minicluster.clients.classic_member import ClassicMember
@@ -17,6 +16,7 @@ from minicluster.clients.offsets import Membership, commit_offsets, fetch_offset
 from minicluster.clients.reader import ConsumedRecord, Reader
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 GroupProtocol = Literal["classic", "consumer"]
 _TRIED_AGAIN = COORDINATOR_ERRORS | {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.clients.client import BACKOFF_MS, COORDINATOR_ERRORS, GROUP, Client, TopicPartition
@@ -13,6 +12,7 @@ from minicluster.protocol.messages import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
+from minicluster.values import dataclass
 
 _FETCH_VERSION = 9
 _COMMIT_VERSION = 9

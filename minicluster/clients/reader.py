@@ -9,7 +9,6 @@ Source:  CompletedFetch (consumeAbortedTransactionsUpTo, isBatchAborted), FetchC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from minicluster.clients.client import BACKOFF_MS, Client, TopicPartition
 from minicluster.log import RecordBatch, Records
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchRequest, ListOffsetsRequest
+from minicluster.values import dataclass
 
 _FETCH_VERSION = 12
 _LIST_OFFSETS_VERSION = 7

@@ -11,7 +11,6 @@ Source:  KIP-98, KIP-447: KafkaProducer.sendOffsetsToTransaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from minicluster.clients.client import Then, TopicPartition
 from minicluster.clients.consumer import Consumer, ConsumerConfig
@@ -19,6 +18,7 @@ from minicluster.clients.offsets import Membership
 from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction
 from minicluster.effects import Effect
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

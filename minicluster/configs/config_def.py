@@ -10,11 +10,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import MiniclusterError
 from minicluster.protocol.error_codes import ErrorCode
+from minicluster.values import dataclass
 
 Value = bool | int | float | str | list[str] | None
 

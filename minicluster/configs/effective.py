@@ -7,7 +7,6 @@ Source:  KafkaConfigSchema.resolveEffectiveTopicConfig, DynamicBrokerConfig.brok
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
@@ -18,6 +17,7 @@ from minicluster.configs.definitions import (
     in_topic_units,
     topic_configs,
 )
+from minicluster.values import dataclass
 
 
 class ConfigSource(IntEnum):

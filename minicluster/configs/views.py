@@ -13,11 +13,12 @@ compares the default of each view with the table, and finds views that repeat a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from minicluster.configs.config_def import ConfigDef, parse_type
 from minicluster.configs.definitions import broker_configs, topic_configs
+from minicluster.values import dataclass
 
 _CONFIG = "config"
 

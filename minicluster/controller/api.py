@@ -6,7 +6,6 @@ Source:  ControllerApis.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from minicluster.protocol import Message
 from minicluster.rules import Rules
 from minicluster.security.acls import Operation
 from minicluster.security.screening import Access
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

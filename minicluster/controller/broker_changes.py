@@ -22,7 +22,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; ReplicationControlManager
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault
@@ -52,6 +52,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.protocol.schema import Message
+from minicluster.values import dataclass
 
 Records = Iterator[VersionedRecord]
 """In the order in which they are written; the caller makes one decision of them."""

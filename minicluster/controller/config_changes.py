@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from operator import attrgetter
@@ -46,6 +45,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.protocol.topics import invalid_name_reason
+from minicluster.values import dataclass
 
 Resource = tuple[int, str]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.errors import Refusal
@@ -10,6 +9,7 @@ from minicluster.controller.state.broker_heartbeat_manager import SoftChange
 from minicluster.controller.state.offline_replicas import ReplicaStateChange
 from minicluster.controller.state.pending_alter_isr import PendingAlterIsrChange
 from minicluster.protocol.records import VersionedRecord
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ Source:  DeferredEventQueue, ControllerWriteEvent.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.state.cluster_state import ClusterState
 from minicluster.planting import step
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.controller.errors import Refusal, Rejected
 from minicluster.effects import Effect, Respond
 from minicluster.protocol.records import VersionedRecord
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

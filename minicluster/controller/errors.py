@@ -14,13 +14,13 @@ Source:  the log lines of ReplicationControlManager and ClusterControlManager; A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from minicluster.errors import MiniclusterError
 from minicluster.log.format.limits import MAX_RECORDS_PER_BATCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses.texts import TEXTS
+from minicluster.values import dataclass
 
 MAX_RECORDS_PER_USER_OP = MAX_RECORDS_PER_BATCH
 """A user's request that would need more is POLICY_VIOLATION."""

@@ -21,11 +21,11 @@ Source:  KIP-106, KIP-460, KIP-704, KIP-966; PartitionChangeBuilder.electLeader,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.controller.state.cluster_state import Gates
 from minicluster.metadata.image.partition import NO_LEADER
+from minicluster.values import dataclass
 
 Replicas = tuple[int, ...]
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.quotas import ClientQuotasImage, Entity
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 _KEY = "controller_mutation_rate"
 _WINDOWS, _WINDOW_SECONDS = "controller.quota.window.num", "controller.quota.window.size.seconds"

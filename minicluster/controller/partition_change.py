@@ -34,7 +34,7 @@ Source:  KIP-455, KIP-704, KIP-841, KIP-858, KIP-966; PartitionChangeBuilder.bui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from minicluster.controller.leader_election import Candidates, Election, elect_leader
@@ -52,6 +52,7 @@ from minicluster.metadata.image.partition import (
     PartitionRegistration,
 )
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
+from minicluster.values import dataclass
 
 Replicas = tuple[int, ...]
 

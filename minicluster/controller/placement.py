@@ -8,10 +8,10 @@ Source: KIP-36; StripedReplicaPlacer (RackList, Rack, BrokerList).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.java_order import hash_map_order, string_hash
+from minicluster.values import dataclass
 
 Draw = Callable[[int], int]
 """A number from 0 up to, not including, the bound."""

@@ -19,7 +19,7 @@ Source: KIP-455; PartitionReassignmentReplicas, PartitionReassignmentRevert.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from minicluster.values import dataclass
 
 Replicas = tuple[int, ...]
 

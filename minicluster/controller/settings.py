@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.configs.definitions import broker_configs
 from minicluster.configs.views import broker_config
 from minicluster.metadata.image.configs import MIN_ISR
+from minicluster.values import dataclass
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 

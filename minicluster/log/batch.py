@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log.errors import InvalidBatch
@@ -27,6 +26,7 @@ from minicluster.log.format.framing import (
 )
 from minicluster.log.format.limits import DecompressionBudget
 from minicluster.protocol.records import VersionedRecord, decode_record, encode_record
+from minicluster.values import dataclass
 
 HEADER_BYTES = 61
 LENGTH_END = 12  # base offset and length field; the length counts what follows

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from minicluster.protocol.records import (
     SnapshotHeaderRecord,
     VersionedRecord,
 )
+from minicluster.values import dataclass
 
 CHECKPOINT_SUFFIX = ".checkpoint"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"

@@ -9,11 +9,11 @@ Source:  ControlRecordType, ControlRecordUtils.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log.batch import CONTROL_BIT, Record, RecordBatch
 from minicluster.protocol.records import VersionedRecord, decode_control, encode_control
+from minicluster.values import dataclass
 
 _NAMES = {
     0: "Abort",

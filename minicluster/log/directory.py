@@ -13,7 +13,6 @@ Source:  KafkaRaftLog, LogManager, MetaProperties.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -40,6 +39,7 @@ from minicluster.log.text_files import (
 )
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
+from minicluster.values import dataclass
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 SEGMENT_BYTES = 1 << 30

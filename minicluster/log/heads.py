@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.log.batch import CONTROL_BIT, HEADER_BYTES, LENGTH_END
+from minicluster.values import dataclass
 
 NO_LIMIT = 2**63 - 1
 SPLIT_BYTES = 2 << 20

@@ -14,9 +14,9 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from minicluster.log.batch import NO_TIMESTAMP, RecordBatch
+from minicluster.values import dataclass
 
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"

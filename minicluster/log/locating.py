@@ -7,7 +7,7 @@ room for an offset of twenty nines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from minicluster.files import UnusableFile, check_regular
@@ -17,6 +17,7 @@ from minicluster.log.errors import InvalidName, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.segment import LOG_SUFFIX
 from minicluster.log.text_files import META_PROPERTIES_NAME, read_properties
+from minicluster.values import dataclass
 
 RUN_NAME = "run.json"
 NODE_ID_MAX = 2**31 - 1

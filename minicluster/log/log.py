@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.epochs import LeaderEpochs
 from minicluster.log.indexes import AbortedTransaction, TransactionIndex
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

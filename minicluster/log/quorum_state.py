@@ -8,13 +8,13 @@ Source:  QuorumStateData, FileQuorumStateStore.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
 from minicluster.log.errors import LogError
 from minicluster.log.text_files import read_text, write_atomically
 from minicluster.protocol.uuids import ZERO_UUID, format_uuid, parse_uuid
+from minicluster.values import dataclass
 
 QUORUM_STATE_NAME = "quorum-state"
 NONE = -1

@@ -7,9 +7,8 @@ Source:  LogValidator.validateRecord.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.log.batch import RecordBatch
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ Source:  MemoryRecords, ByteBufferLogInputStream.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from minicluster.log.batch import CODEC_MASK, LENGTH_END, RecordBatch
 from minicluster.log.format.compression import Codec, compress
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.errors import counted
@@ -29,6 +28,7 @@ from minicluster.log.control import control_records
 from minicluster.log.errors import InvalidBatch, LogCorruption, LogError, NotALog, TooLarge
 from minicluster.log.format.limits import DEFAULT_LIMITS, DecompressionBudget, ReadLimits
 from minicluster.protocol.errors import ProtocolError
+from minicluster.values import dataclass
 
 LOG_SUFFIX = ".log"
 _MAGIC_AT = 16

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minicluster.log.checkpoint import CHECKPOINT_SUFFIX
 from minicluster.log.heads import batch_heads
 from minicluster.log.segment import LOG_SUFFIX
+from minicluster.values import dataclass
 
 WRITTEN = "written"  # the key in run.json
 _EVIDENCE = ("controller-*/**/*", "trace/*.parquet", "zookeeper/*.jsonl")

@@ -19,7 +19,6 @@ Source:  KIP-868; MetadataBatchLoader.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.effects import Effect
@@ -40,6 +39,7 @@ from minicluster.protocol.records import (
     VersionedRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ Source:  KIP-778, KIP-868, KIP-966; ActivationRecordsGenerator, BootstrapMetadat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from minicluster.errors import UserError
 from minicluster.metadata.errors import ReplayError
@@ -39,6 +38,7 @@ from minicluster.protocol.records import (
     ZkMigrationStateRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 BOOTSTRAP_TRANSACTION = "Bootstrap records"
 

@@ -6,9 +6,9 @@ Source:  KIP-584; org.apache.kafka.server.common.MetadataVersion (its IBP levels
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from minicluster.errors import UserError
+from minicluster.values import dataclass
 
 _TEXT = re.compile(r"(\d+)\.(\d+)(?:-IV(\d+))?")
 _NEWEST_OF_A_RELEASE = 99  # "3.9" is the last level of 3.9

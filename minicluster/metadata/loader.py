@@ -21,7 +21,6 @@ Source:  KIP-868, KAFKA-15389; MetadataLoader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from minicluster.effects import CancelTimer, Effect, FaultHit, SetTimer
 from minicluster.errors import MiniclusterError
@@ -43,6 +42,7 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.planting import step
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 INITIALIZE_NEW_PUBLISHERS = "initialize-new-publishers"
 INITIALIZE_RETRY_MS = 100

@@ -7,11 +7,10 @@ Source:  KIP-630, KIP-876; SnapshotGenerator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.effects import Effect
 from minicluster.metadata.batch_loader import Provenance
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.values import dataclass
 
 MAX_BYTES_DEFAULT = 20 << 20
 """``metadata.log.max.record.bytes.between.snapshots``"""

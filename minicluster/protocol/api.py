@@ -20,7 +20,6 @@ Source:  ApiKeys, the JSON of Kafka's messages (validVersions).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol.codec import check_version
@@ -28,6 +27,7 @@ from minicluster.protocol.error_shape import ErrorShape
 from minicluster.protocol.schema import Message
 from minicluster.protocol.versions import parse_versions
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 PRODUCE = 0
 CONTROLLED_SHUTDOWN = 7

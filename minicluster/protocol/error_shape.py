@@ -10,9 +10,11 @@ Source:  the getErrorResponse methods of Kafka's requests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
+
+from minicluster.values import dataclass
 
 NAMES = frozenset(
     {

@@ -24,12 +24,12 @@ import dataclasses
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 from uuid import UUID
 
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.protocol.versions import NONE, parse_versions
+from minicluster.values import dataclass
 
 _T = TypeVar("_T")
 ALL_DEFAULTS = object()

@@ -6,14 +6,13 @@ response that grants it leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.effects import Effect, Send
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import SnapshotId
 from minicluster.log.quorum_state import QuorumState
 from minicluster.quorum.errors import InvalidRequest, VoteRejection
 from minicluster.quorum.state.voters import VoterSet
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ Source:  KafkaRaftClient.handleInboundMessage, handleRequest, handleResponse, ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
@@ -39,6 +38,7 @@ from minicluster.quorum import (
 )
 from minicluster.quorum.message_checks import ResponseEpoch
 from minicluster.quorum.state.node import QuorumNode
+from minicluster.values import dataclass
 
 # --- requests of peers and admins -----------------------------------------------------------------
 

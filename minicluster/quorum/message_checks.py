@@ -10,8 +10,6 @@ Source:  KafkaRaftClient.hasValidClusterId, validateVoterOnlyRequest, validateLe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.quorum import transitions
 from minicluster.quorum.effects import RequestInvalid
@@ -21,6 +19,7 @@ from minicluster.quorum.state.leader_state import LeaderState
 from minicluster.quorum.state.node import QuorumNode
 from minicluster.quorum.state.voters import Endpoints
 from minicluster.quorum.transitions import Event
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.configs.views import broker_config
+from minicluster.values import dataclass
 
 OBSERVER_SESSION_TIMEOUT_MS = 5 * 60 * 1000
 CAUGHT_UP_WITHIN_MS = 60 * 60 * 1000

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.effects import Send, SetTimer
@@ -40,6 +40,7 @@ from minicluster.replica.producers.verification import (
     VerificationGuard,
 )
 from minicluster.replica.replica_manager_state import ReplicaManagerState
+from minicluster.values import dataclass
 
 VERIFICATION_TIMER = "add-partitions-to-txn"
 VERIFICATION = "transaction.partition.verification.enable"

@@ -11,7 +11,7 @@ Source:  the constructor of Partition (metadataCache, delayedOperations, alterPa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from minicluster.replica.config import ReplicaManagerConfig
 from minicluster.replica.replication_quota import ReplicationQuotas
 from minicluster.replica.requests.purgatory import DelayedOperations
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from minicluster.metadata.image.cluster import BrokerRegistration

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from minicluster.configs.definitions import TOPIC_SYNONYMS
 from minicluster.configs.effective import BrokerLevels, effective_topic_config
 from minicluster.configs.views import broker_config, topic_config, topic_default, values_of
 from minicluster.log.format.compression import Codec
+from minicluster.values import dataclass
 
 MIN_INSYNC_REPLICAS: int = topic_default("min.insync.replicas")
 _SMALL_SEGMENTS = "internal.segment.bytes"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

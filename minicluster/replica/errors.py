@@ -5,10 +5,9 @@ Source:  org.apache.kafka.common.errors; ErrorCode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.errors import MiniclusterError
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 
 class ReplicaError(MiniclusterError):

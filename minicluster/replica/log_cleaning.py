@@ -7,7 +7,6 @@ Leaves out: tiered storage; the limits of memory and of input and output, the ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from minicluster.log import Record, RecordBatch
 from minicluster.log.batch import (
@@ -26,6 +25,7 @@ from minicluster.replica.partition.partition import Partition
 from minicluster.replica.producers.markers import read_marker
 from minicluster.replica.producers.states import ProducerStateEntry
 from minicluster.replica.segments import SegmentView, segments_of
+from minicluster.values import dataclass
 
 # Retention: the oldest segments go, by size and by time.
 #

@@ -13,7 +13,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from minicluster.log import Log
@@ -23,6 +22,7 @@ from minicluster.log.text_files import (
     HIGH_WATERMARKS_NAME,
     PARTITION_METADATA_NAME,
 )
+from minicluster.values import dataclass
 
 # A disk in memory has no volume; 1 TiB is enough for tools that watch the free space.
 VOLUME_BYTES = 1 << 40

@@ -5,10 +5,9 @@ Source:  LogSegment, LogSegments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.log import Log, RecordBatch
 from minicluster.log.batch import NO_TIMESTAMP
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from minicluster.values import dataclass
 
 QUOTE_HINT = "a value with a bracket or a comma needs quotes"
 Path = tuple[str | int, ...]

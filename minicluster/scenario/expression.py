@@ -11,11 +11,12 @@ up in the cluster when its step fires.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.errors import UserError
 from minicluster.scenario.checks.limits import LEVELS_MAX, checked_text
 from minicluster.scenario.errors import ScenarioError
+from minicluster.values import dataclass
 
 EXPRESSION_MAX = 2_000  # characters
 

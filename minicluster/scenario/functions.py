@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.view import ClusterView
+from minicluster.values import dataclass
 
 NOBODY = -1
 Value = int | bool | tuple[int, ...]

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.durations import format_duration
 from minicluster.scenario.actions.action import Action, Refusable
 from minicluster.scenario.expression import Expression
+from minicluster.values import dataclass
 
 DEFAULT_WITHIN_MS = 60_000
 # What YAML would read as something else than text, so that it needs quotes: by its characters, and

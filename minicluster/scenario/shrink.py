@@ -17,8 +17,9 @@ Source:  Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input (
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from minicluster.values import dataclass
 
 T = TypeVar("T")
 

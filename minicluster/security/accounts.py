@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.security.delegation_tokens import password, token_hmac
@@ -19,6 +19,7 @@ from minicluster.security.scram import (
     credential,
     salted_password,
 )
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ Source:  KIP-11, KIP-290 (prefixed patterns), KIP-801; AclBinding, ResourcePatte
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 
 from minicluster.metadata.image.security import AccessControlEntry
+from minicluster.values import dataclass
 
 WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from minicluster.metadata.image.security import Acls
 from minicluster.rules import Rules
@@ -35,6 +34,7 @@ from minicluster.security.acls import (
     in_listed_order,
 )
 from minicluster.security.principals import EVERYBODY, Requester
+from minicluster.values import dataclass
 
 AUTHORIZER = "authorizer.class.name"
 SUPER_USERS = "super.users"

@@ -9,7 +9,8 @@ Source:  KafkaPrincipal, SecurityUtils.parseKafkaPrincipal, DefaultKafkaPrincipa
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+
+from minicluster.values import dataclass
 
 USER = "User"
 

@@ -25,7 +25,7 @@ Source:  KIP-43, KIP-152, KIP-255, KIP-368; SaslServerAuthenticator, KafkaChanne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any
 
@@ -40,6 +40,7 @@ from minicluster.rules import Rules
 from minicluster.security import oauthbearer, plain, scram
 from minicluster.security.mechanism import LoggedIn, NoResponse, SaslFailure, SaslMechanism
 from minicluster.security.principals import USER, KafkaPrincipal
+from minicluster.values import dataclass
 
 _HANDSHAKE = m.SaslHandshakeRequest.api_key
 _AUTHENTICATE = m.SaslAuthenticateRequest.api_key

@@ -20,13 +20,13 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.security import ScramCredential
 from minicluster.rules import Rules
 from minicluster.security.mechanism import LoggedIn, NoResponse, SaslFailure
+from minicluster.values import dataclass
 
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 

@@ -18,7 +18,7 @@ Source:  AuthHelper, KafkaApis, ControllerApis.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -27,6 +27,7 @@ from minicluster.protocol.error_responses import error_items, error_response
 from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
 from minicluster.security.authorizer import StandardAuthorizer
 from minicluster.security.principals import Requester
+from minicluster.values import dataclass
 
 Complete = Callable[[Any], Any]
 

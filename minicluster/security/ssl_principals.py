@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from minicluster.errors import UserError
 from minicluster.security.principals import ANONYMOUS, USER, KafkaPrincipal
+from minicluster.values import dataclass
 
 _RULE = re.compile(
     r"\s*(?:(?P<default>DEFAULT)"

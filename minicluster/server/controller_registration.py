@@ -10,7 +10,6 @@ Source:  ControllerRegistrationManager.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.channel.backoff import ExponentialBackoff
@@ -26,6 +25,7 @@ from minicluster.protocol.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
+from minicluster.values import dataclass
 
 RETRY_TIMER = "controller-registration"
 BACKOFF = ExponentialBackoff(100, 120_000)

@@ -7,7 +7,6 @@ Source:    EnvelopeUtils.handleEnvelopeRequest, RequestChannel.Request.buildResp
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.channel.controller_channel import is_from_inactive_controller
@@ -16,6 +15,7 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.api_keys import APIS
 from minicluster.protocol.codec import decode_prefix
 from minicluster.security.principals import KafkaPrincipal, Requester, java_host
+from minicluster.values import dataclass
 
 _ADDRESS_SIZES = (4, 16)  # of IPv4, IPv6
 _KEY_AND_VERSION = 4

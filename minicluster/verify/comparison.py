@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
 from minicluster.errors import UserError, counted
 from minicluster.moments import Span
 from minicluster.protocol import records as r
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, timeline

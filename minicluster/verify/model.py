@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from minicluster.errors import counted
+from minicluster.values import dataclass
 
 
 class Evidence(StrEnum):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile
+from minicluster.values import dataclass
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.rules.example import Example, examples_in

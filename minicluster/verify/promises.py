@@ -6,9 +6,8 @@ may have written it (``histories/releases.py``); the rest is judged as the least
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.rules import FailedReplicas, Rules
+from minicluster.values import dataclass
 from minicluster.verify.model import FROM_3_3, FROM_ELR
 
 Release = tuple[int, int]

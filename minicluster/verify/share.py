@@ -5,9 +5,10 @@ Each of them folds the brokers, topics and settings of the whole log, which is l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 from zlib import crc32
+
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

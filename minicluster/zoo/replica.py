@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.log import RecordBatch
@@ -37,6 +37,7 @@ from minicluster.replica.producers.states import AppendCheck
 from minicluster.replica.replica_manager_state import ReplicaManagerState
 from minicluster.replica.requests import read_from_log
 from minicluster.replica.requests.read_from_log import FetchParams
+from minicluster.values import dataclass
 
 Original = Callable[..., Any]
 

@@ -9,7 +9,6 @@ has: a quorum of servers loses nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.durations import format_duration
@@ -35,6 +34,7 @@ from minicluster.scenario.nemesis.generating import (
 from minicluster.scenario.reading import steps_of
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.view import ZOOKEEPER_NODE
+from minicluster.values import dataclass
 
 UNCLEAN_TOPIC = "gamma"
 LEVELS = ("2.6", "2.6", "2.6", "2.7-IV2", "2.7-IV2", "2.8", "3.0", "3.2", "3.4", "3.9", "3.9")

@@ -31,6 +31,7 @@ BOTTOM = (
     "planting",
     "rules",
     "trace",
+    "values",
     "version",
 )
 MAY_IMPORT = {
@@ -102,6 +103,17 @@ def test_the_bottom_modules_import_only_each_other() -> None:
         for module, line in imports_of(path):
             first, _, rest = module.partition(".")
             assert first != "minicluster" or rest.split(".")[0] in BOTTOM, f"{path}:{line}"
+
+
+def test_frozen_values_are_declared_by_the_decorator_of_the_house() -> None:
+    """One that is frozen at run time costs a call for each field of each instance."""
+    wrong = []
+    for path in sources(*PACKAGES):
+        if path.name == "values.py" or "@dataclass(frozen=True" not in path.read_text():
+            continue
+        if any(name == "dataclasses.dataclass" for name, _ in imports_of(path)):
+            wrong.append(str(path.relative_to(ROOT)))
+    assert not wrong, "\n".join(wrong)
 
 
 def test_machines_have_no_clock_thread_socket_or_chance() -> None:

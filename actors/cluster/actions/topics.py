@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from minicluster.actors.cluster.actions.performing import ms, performs
@@ -24,6 +23,7 @@ from minicluster.protocol import messages as m
 from minicluster.scenario.actions import topics as declared
 from minicluster.scenario.actions.action import ADMIN_WITHIN
 from minicluster.scenario.actions.arguments import Duration, Partitions, read_duration
+from minicluster.values import dataclass
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET, DELETE = 0, 1

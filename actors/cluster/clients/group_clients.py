@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
@@ -20,6 +19,7 @@ from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
 from minicluster.clients.transformer import BeginTransaction, Transformer
 from minicluster.effects import Effect, Send, SetTimer
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

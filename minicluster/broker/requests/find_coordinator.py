@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.broker.api_state import ApiState
@@ -20,6 +20,7 @@ from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from minicluster.protocol.uuids import parse_uuid
+from minicluster.values import dataclass
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _SEVERAL_KEYS_FROM = 4

@@ -12,7 +12,6 @@ import ipaddress
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -25,6 +24,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from minicluster.protocol.records import ClientQuotaRecord, VersionedRecord
 from minicluster.security.acls import Operation
+from minicluster.values import dataclass
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _OF_CLIENTS: Mapping[str, str] = {

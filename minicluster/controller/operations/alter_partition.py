@@ -34,8 +34,6 @@ tests/controller/test_alter_partition.py has every refusal alone, and every pair
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.controller.api import ControllerApi
 from minicluster.controller.decision import Decision
 from minicluster.controller.errors import ControllerFault, Reason, Refusal
@@ -56,6 +54,7 @@ from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionR
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.security.acls import Operation
+from minicluster.values import dataclass
 
 PartitionData = AlterPartitionResponse.PartitionData
 Outcome = PartitionRegistration | Refusal

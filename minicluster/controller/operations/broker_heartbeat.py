@@ -23,7 +23,7 @@ fetch from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from minicluster.controller.api import Call, ControllerApi
 from minicluster.controller.broker_changes import (
@@ -48,6 +48,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from minicluster.security.acls import Operation
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

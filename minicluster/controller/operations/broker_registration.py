@@ -24,7 +24,7 @@ Leaves out: ZooKeeper brokers, which are rejected; parsing listeners, beyond kno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from minicluster.controller.api import Call, ControllerApi
@@ -42,6 +42,7 @@ from minicluster.protocol.records import RegisterBrokerRecord, VersionedRecord
 from minicluster.protocol.schema import Struct
 from minicluster.protocol.uuids import format_uuid
 from minicluster.security.acls import Operation
+from minicluster.values import dataclass
 
 _SECURITY_PROTOCOLS = range(4)
 """PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""

@@ -8,7 +8,7 @@ Versions:  1-6 in 4.x, from 0 on in 3.9; topics come by name below 6, by name or
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from minicluster.controller.api import Call, ControllerApi, Screened, is_late
@@ -25,6 +25,7 @@ from minicluster.protocol.records import RemoveTopicRecord, VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.security.acls import Operation, ResourceType
 from minicluster.security.screening import Access
+from minicluster.values import dataclass
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 State = DeleteTopicsRequest.DeleteTopicState

@@ -21,7 +21,6 @@ Source:  BrokerHeartbeatManager, BrokerHeartbeatTracker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -33,6 +32,7 @@ from minicluster.protocol.records import (
     UnregisterBrokerRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 NO_OFFSET = -1
 MAX_OFFSET = (1 << 63) - 1

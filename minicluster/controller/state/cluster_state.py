@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.controller.errors import ControllerFault, Reason, Rejected
@@ -40,6 +39,7 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
 )
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 UNINDEXED_RUNS_MAX = 512
 UNINDEXED_RECORDS_MAX = 200_000

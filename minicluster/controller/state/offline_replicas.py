@@ -11,10 +11,10 @@ incarnation outlives a registration (tests/controller/test_alter_replica_state.p
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.metadata.image.cluster import BrokerRegistration
+from minicluster.values import dataclass
 
 TopicPartition = tuple[UUID, int]
 

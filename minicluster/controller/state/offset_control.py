@@ -17,7 +17,6 @@ Source:  OffsetControlManager.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.metadata.errors import ReplayError
@@ -27,6 +26,7 @@ from minicluster.protocol.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ proposes it again.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

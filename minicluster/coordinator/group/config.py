@@ -5,7 +5,7 @@ Source:  GroupCoordinatorConfig.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from minicluster.configs.effective import BrokerLevels
@@ -13,6 +13,7 @@ from minicluster.configs.views import broker_config, values_of
 from minicluster.log.format.compression import Codec
 from minicluster.metadata.image.configs import BROKER, CLUSTER_DEFAULT, GROUP, ConfigsImage
 from minicluster.metadata.image.metadata_image import MetadataImage
+from minicluster.values import dataclass
 
 _ASSIGNOR_CLASSES = {
     f"org.apache.kafka.coordinator.group.assignor.{name}assignor": name

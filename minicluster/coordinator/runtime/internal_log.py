@@ -9,13 +9,13 @@ Source:  PartitionWriter, CoordinatorPartitionWriter, CoordinatorLoaderImpl.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from minicluster.errors import MiniclusterError
 from minicluster.log import RecordBatch
 from minicluster.protocol import ErrorCode
 from minicluster.replica.producers.verification import VerificationGuard
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

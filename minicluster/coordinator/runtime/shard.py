@@ -6,12 +6,12 @@ Source:  CoordinatorShard, CoordinatorResult.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord, KeyAndValue
+from minicluster.values import dataclass
 
 
 class OperationError(Exception):

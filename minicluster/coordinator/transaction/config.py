@@ -5,10 +5,9 @@ Source:  TransactionStateManagerConfig, TransactionLogConfig.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.configs.effective import BrokerLevels
 from minicluster.configs.views import broker_config, values_of
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

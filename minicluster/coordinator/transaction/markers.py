@@ -18,7 +18,7 @@ Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from minicluster.channel.backoff import RETRY_BACKOFF_MS
@@ -39,6 +39,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.api import highest_version
 from minicluster.protocol.messages import WriteTxnMarkersRequest
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

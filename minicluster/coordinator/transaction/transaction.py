@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.coordinator.runtime.timeline import Timeline
@@ -63,6 +63,7 @@ from minicluster.protocol.coordinator_records.transaction import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from minicluster.values import dataclass
 
 TopicPartition = tuple[str, int]
 MAX_EPOCH = (1 << 15) - 1

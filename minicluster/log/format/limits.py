@@ -9,9 +9,8 @@ Source:  KafkaRaftClient.MAX_BATCH_SIZE_BYTES; metadata.log.max.record.bytes.bet
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.log.errors import UndecodableBatch
+from minicluster.values import dataclass
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_RECORDS_PER_BATCH = 10_000

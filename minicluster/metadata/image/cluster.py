@@ -6,7 +6,7 @@ Source:  KIP-631, KIP-841, KIP-858, KIP-919, KIP-1066; ClusterImage, ClusterCont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from minicluster.protocol.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from minicluster.values import dataclass
 
 FENCE, UNFENCE, NO_CHANGE = 1, -1, 0
 IN_CONTROLLED_SHUTDOWN = 1

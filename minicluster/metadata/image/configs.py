@@ -5,10 +5,11 @@ Source:  ConfigurationsImage, ConfigurationsDelta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.metadata.image.tables import Fold, GroupedTable
 from minicluster.protocol.records import ConfigRecord
+from minicluster.values import dataclass
 
 TOPIC = 2
 BROKER = 4

@@ -14,7 +14,7 @@ Source:  MetadataDelta, TopicsDelta.localChanges, TopicDelta.localChanges.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from minicluster.protocol.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from minicluster.values import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")

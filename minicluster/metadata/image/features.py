@@ -5,7 +5,7 @@ Source:  KIP-584, KIP-778; FeaturesImage, FeaturesDelta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from minicluster.metadata.errors import ReplayError, UnknownMetadataVersion
@@ -17,6 +17,7 @@ from minicluster.metadata.metadata_version import (
     MetadataVersion,
 )
 from minicluster.protocol.records import FeatureLevelRecord, ZkMigrationStateRecord
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ changes themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from minicluster.protocol.records import (
     TopicRecord,
     VersionedRecord,
 )
+from minicluster.values import dataclass
 
 Records = Sequence[VersionedRecord]
 

@@ -11,7 +11,7 @@ Source:  MetadataImage, MetadataDelta.replay, and the replay methods of the cont
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from minicluster.protocol.records import (
     RemoveTopicRecord,
     VersionedRecord,
 )
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

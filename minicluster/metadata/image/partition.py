@@ -20,7 +20,6 @@ Source:  KIP-497, KIP-704, KIP-858, KIP-966; PartitionRegistration.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.metadata.errors import MetadataLost, ReplayError
@@ -28,6 +27,7 @@ from minicluster.metadata.image import directory_id
 from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, VersionedRecord
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2

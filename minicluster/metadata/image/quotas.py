@@ -5,10 +5,11 @@ Source:  KIP-546, KIP-730; ClientQuotasImage, ProducerIdsImage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.metadata.image.tables import Fold, GroupedTable, fingerprint
 from minicluster.protocol.records import ClientQuotaRecord, ProducerIdsRecord
+from minicluster.values import dataclass
 
 Entity = tuple[tuple[str, str | None], ...]
 """(entity type, entity name) pairs by type; no name means the type's default."""

@@ -5,7 +5,6 @@ Source:  KIP-801, KIP-900, KIP-48; AclsImage, ScramImage, DelegationTokenImage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.metadata.errors import ReplayError
@@ -19,6 +18,7 @@ from minicluster.protocol.records import (
     UserScramCredentialRecord,
 )
 from minicluster.protocol.uuids import format_uuid
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

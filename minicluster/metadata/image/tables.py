@@ -8,11 +8,13 @@ digest is known after every commit, whatever the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 from rpds import HashTrieMap
+
+from minicluster.values import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -6,7 +6,7 @@ Source:  TopicsImage, TopicsDelta, ReplicationControlManager.replay.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -28,6 +28,7 @@ from minicluster.protocol.records import (
     TopicRecord,
 )
 from minicluster.protocol.uuids import format_uuid
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

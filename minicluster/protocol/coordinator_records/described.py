@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from minicluster.protocol.coordinator_records.framing import (
 )
 from minicluster.protocol.schema import Message
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from minicluster.values import dataclass
 
 RecordTypes = Mapping[int, KeyAndValue]
 _TYPES: Mapping[str, RecordTypes] = {

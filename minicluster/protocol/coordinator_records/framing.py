@@ -9,12 +9,12 @@ Source:  CoordinatorRecordSerde, GroupCoordinatorRecordSerde.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from minicluster.protocol.codec import decode, encode
 from minicluster.protocol.coordinator_records import groups, transaction
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.schema import Message
+from minicluster.values import dataclass
 
 KeyAndValue = tuple[type[Message], type[Message]]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol.api import api_of
@@ -16,6 +15,7 @@ from minicluster.protocol.error_responses.texts import TEXTS
 from minicluster.protocol.error_shape import NAMES, Each, ErrorShape, Text
 from minicluster.protocol.schema import Message, Struct
 from minicluster.protocol.versions import parse_versions
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ Source:  KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessag
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from minicluster.protocol.codec import decode, decode_prefix, encode
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import control, metadata
 from minicluster.protocol.schema import Message
 from minicluster.protocol.varint import decode_uvarint, encode_uvarint
+from minicluster.values import dataclass
 
 FRAME_VERSION = 1
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +37,7 @@ from minicluster.quorum.state.voters import (
     node_at,
 )
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ Source:  RaftLog, KafkaRaftLog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from minicluster.log.log import Log, SnapshotId, snapshot_order
+from minicluster.values import dataclass
 
 BOOTSTRAP_SNAPSHOT: SnapshotId = (0, 0)
 

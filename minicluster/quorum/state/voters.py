@@ -8,12 +8,12 @@ Source:  ReplicaKey, VoterSet, Endpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
 from minicluster.protocol.records import VotersRecord
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,14 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import FetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from minicluster.replica.fetching.skipped import SkippedPartition

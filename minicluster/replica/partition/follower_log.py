@@ -6,10 +6,10 @@ Source:  ReplicaFetcherThread.processPartitionData, Partition.truncateTo, trunca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from minicluster.log import RecordBatch
 from minicluster.replica.partition.partition import Partition, trace
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ Source:  Partition.appendRecordsToLeader, checkEnoughReplicasReachOffset, delete
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.log import RecordBatch
 from minicluster.planting import step
 from minicluster.protocol import ErrorCode
@@ -15,6 +13,7 @@ from minicluster.replica.partition.high_watermark import low_watermark, maybe_in
 from minicluster.replica.partition.log_validator import validate
 from minicluster.replica.partition.partition import Partition, trace
 from minicluster.replica.producers.states import AppendCheck, AppendOrigin, BatchMetadata
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ Source:     KIP-101, KIP-279, KIP-320, KIP-497, KIP-704, KIP-841, KIP-903; Parti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -38,6 +37,7 @@ from minicluster.replica.partition.replica_state import ReplicaState
 from minicluster.replica.requests.purgatory import Key
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from minicluster.replica.fetching.skipped import SkippedPartition

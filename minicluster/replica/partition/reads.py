@@ -17,7 +17,6 @@ Source:  KIP-101, KIP-320, KIP-595; Partition.fetchRecords, updateFollowerFetchS
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from minicluster.log import Records
 from minicluster.log.indexes import AbortedTransaction
@@ -28,6 +27,7 @@ from minicluster.replica.errors import ReplicaError
 from minicluster.replica.partition.high_watermark import low_watermark, maybe_increment_leader_hw
 from minicluster.replica.partition.isr import maybe_expand_isr
 from minicluster.replica.partition.partition import Partition, trace
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ Source:     UnifiedLog, LocalLog.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from minicluster.log import Log, RecordBatch, Records
 from minicluster.log.batch import NO_TIMESTAMP
@@ -26,6 +25,7 @@ from minicluster.replica.errors import OffsetsOutOfOrder, ReplicaError, Unexpect
 from minicluster.replica.producers.states import ProducerStates
 from minicluster.replica.segments import segments_of
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 
 _NO_RECORDS = Records()
 

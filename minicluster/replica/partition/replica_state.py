@@ -5,7 +5,7 @@ Source:  Replica, ReplicaState.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from minicluster.values import dataclass
 
 UNKNOWN_OFFSET = -1
 

@@ -9,10 +9,10 @@ Source:  EndTransactionMarker, ControlRecordType, MemoryRecords.withEndTransacti
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from minicluster.log import InvalidBatch, Record, RecordBatch
 from minicluster.log.batch import CONTROL_BIT, TRANSACTIONAL_BIT
+from minicluster.values import dataclass
 
 _VERSION = 0
 _ABORT, _COMMIT = 0, 1

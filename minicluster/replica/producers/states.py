@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from minicluster.log import RecordBatch
 from minicluster.log.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
@@ -38,6 +38,7 @@ from minicluster.protocol import ErrorCode
 from minicluster.replica.errors import ReplicaError
 from minicluster.replica.producers.markers import EndTransactionMarker, read_marker
 from minicluster.replica.producers.verification import VerificationGuard, VerificationStateEntry
+from minicluster.values import dataclass
 
 BATCHES_REMEMBERED = 5
 NO_COORDINATOR_EPOCH = -1

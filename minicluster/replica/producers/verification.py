@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 TopicPartition = tuple[str, int]
 Errors = Mapping[TopicPartition, ErrorCode]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,7 @@ from minicluster.replica.producers.verification import (
 )
 from minicluster.replica.replica_manager_state import TOPIC_IDS_FROM, ReplicaManagerState
 from minicluster.replica.requests.append_records import AppendStatus, append_records
+from minicluster.values import dataclass
 
 _MAGIC_AT = 16
 _MAGIC = 2

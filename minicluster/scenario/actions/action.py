@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import Flag, Kind, choice
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ times, or all the time that they last. Requests between nodes are disturbed by t
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
 
 from minicluster.scenario.actions.arguments import (
@@ -16,6 +16,7 @@ from minicluster.scenario.actions.arguments import (
 )
 from minicluster.scenario.actions.clients_requests import OfClients
 from minicluster.scenario.actions.nodes import Connections
+from minicluster.values import dataclass
 
 When = Literal["before", "after"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Nodes, Program, Text
+from minicluster.values import dataclass
 
 Signal = Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from minicluster.scenario.checks import limits
 from minicluster.scenario.checks.limits import checked_text, shown, whole_number
 from minicluster.scenario.expression import Expression, Word
 from minicluster.scenario.selectors import parse_selector
+from minicluster.values import dataclass
 
 T = TypeVar("T")
 _VERSIONS = re.compile(r"[0-9]{1,3}(\+|-[0-9]{1,3})?")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Literal
 
 from minicluster.errors import UserError
 from minicluster.scenario.actions.action import Action
 from minicluster.scenario.actions.arguments import Duration, Rate, Text, TopicName, whole
 from minicluster.scenario.checks import limits
+from minicluster.values import dataclass
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 GroupProtocol = Literal["classic", "consumer"]

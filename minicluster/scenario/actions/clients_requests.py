@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from minicluster.scenario.actions.action import Action
@@ -18,6 +17,7 @@ from minicluster.scenario.actions.arguments import (
     whole,
 )
 from minicluster.scenario.checks import limits
+from minicluster.values import dataclass
 
 Times = Annotated[int, whole(1, limits.RECORDS_MAX)]
 

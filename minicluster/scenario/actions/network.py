@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
 
 from minicluster.errors import UserError
@@ -16,6 +16,7 @@ from minicluster.scenario.actions.arguments import (
     Probability,
 )
 from minicluster.scenario.actions.clients_requests import OfClients
+from minicluster.values import dataclass
 
 Distribution = Literal["fixed", "uniform", "exponential"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar, Literal
 
 from minicluster.scenario.actions.action import ADMIN_WITHIN, Action, Refusable
@@ -15,6 +15,7 @@ from minicluster.scenario.actions.arguments import (
     whole,
 )
 from minicluster.scenario.checks import limits
+from minicluster.values import dataclass
 
 Connections = Literal["close", "reset"]
 LoseTail = Literal["none", "torn", "unflushed", "all"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, Literal
 
 from minicluster.errors import UserError, counted
@@ -32,6 +32,7 @@ from minicluster.scenario.actions.record_contents import (
     is_list,
 )
 from minicluster.scenario.checks import limits
+from minicluster.values import dataclass
 
 ElectionType = Literal["PREFERRED", "UNCLEAN"]
 AcksWord = Literal["0", "1", "all"]

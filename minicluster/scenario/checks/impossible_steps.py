@@ -6,7 +6,6 @@ A step that ``may_fail`` may ask for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.configs.dynamic_broker import check_by_itself
@@ -34,6 +33,7 @@ from minicluster.scenario.checks.selectors_and_conditions import Shape
 from minicluster.scenario.document import Path
 from minicluster.scenario.expression import Call, Expression, Nodes, Word
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario, Step
+from minicluster.values import dataclass
 
 _LOG_DIRS = "log.dirs"
 _OF_BROKERS = ("broker", "leader", "follower", "followers", "replicas", "isr", "rack")

@@ -7,12 +7,12 @@ is found here can never be right, whatever happens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from minicluster.scenario.expression import Call, Comparison, Expression, Nodes, Word
 from minicluster.scenario.functions import FUNCTIONS, NOBODY, Type
 from minicluster.scenario.scenario import FIRST_CONTROLLER, Scenario
 from minicluster.scenario.view import ZOOKEEPER_NODE
+from minicluster.values import dataclass
 
 BROKER_CONDITIONS = ("fenced", "unfenced", "in_controlled_shutdown")
 _ONE_NODE = ("broker", "controller", "active_controller", "leader", "follower")

@@ -8,7 +8,6 @@ Then the names are looked up (``names_that_exist``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from minicluster.scenario.errors import ScenarioError
 from minicluster.scenario.reading import NO_STEPS, scenario_from, step_of
 from minicluster.scenario.scenario import Scenario
 from minicluster.scenario.vocabulary import ACTIONS
+from minicluster.values import dataclass
 
 _NOTHING: Mapping[str, Any] = {"do": "heal"}
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any
 
 from minicluster.configs.views import broker_config, topic_default
 from minicluster.durations import format_duration
 from minicluster.scenario.scenario import FIRST_CONTROLLER
+from minicluster.values import dataclass
 
 TOPICS = ("alpha", "beta")  # three replicas, of which two have to be in sync
 LOSSY_TOPIC = "gamma"  # two replicas, and nothing that all of them acknowledge

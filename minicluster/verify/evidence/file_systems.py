@@ -12,13 +12,13 @@ import re
 import tempfile
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.log.locating import RUN_NAME
 from minicluster.own_folders import temporary_folder
+from minicluster.values import dataclass
 
 _URI = r"([a-z][a-z0-9+.-]+):/+([^?]*)(\?.*)?"
 _NAMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -35,6 +34,7 @@ from minicluster.protocol.records import (
     VotersRecord,
 )
 from minicluster.protocol.uuids import parse_uuid
+from minicluster.values import dataclass
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.log import heads
@@ -25,6 +24,7 @@ from minicluster.log.locating import Located
 from minicluster.log.segment import PlacedBatch, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, VotersRecord
+from minicluster.values import dataclass
 from minicluster.verify.evidence.committed_log import no_start, uncommitted_note
 from minicluster.verify.evidence.reading import check_batch
 from minicluster.verify.evidence.run import Extent, LogFacts, Problem, Run

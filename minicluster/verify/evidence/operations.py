@@ -9,7 +9,6 @@ one operation over any number of batches; an aborted one has no effect, an open 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minicluster.log.batch import RecordBatch
@@ -20,6 +19,7 @@ from minicluster.protocol.records import (
     PartitionChangeRecord,
 )
 from minicluster.protocol.schema import Message
+from minicluster.values import dataclass
 
 Decoded = tuple[Any, int]
 """A record of a batch as its reader has decoded it, and its version.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import UnknownState
 from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
+from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.model import Evidence

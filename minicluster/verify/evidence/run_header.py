@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from minicluster.log.written_files import WRITTEN, WrittenFile
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.trace import TABLES, ZNODES
+from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import KINDS, ScenarioFailure
 
 RUN_FORMAT = 2

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
+from minicluster.values import dataclass
 from minicluster.verify.model import Verdict
 
 Kind = Literal["expect", "until", "no_response", "refused", "crash", "violated", "stuck", "unseen"]

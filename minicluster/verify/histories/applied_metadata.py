@@ -11,8 +11,8 @@ yields                    ``AppliedState``; ``ActionOfLeader``, ``DeletedReplica
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.replica_logs import ended_logs
 from minicluster.verify.histories.timeline import CommittedPartition

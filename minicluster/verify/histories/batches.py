@@ -16,11 +16,11 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.values import dataclass
 from minicluster.verify.histories.releases import Releases
 from minicluster.verify.histories.traced_run import TracedRun, history
 from minicluster.verify.judging import Judge

@@ -13,11 +13,11 @@ Bounded by the brokers and their directories.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import Broker, Cluster
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Release

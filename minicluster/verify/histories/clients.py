@@ -24,10 +24,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import merge
 from operator import attrgetter, itemgetter
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.replica_logs import last_processes
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

@@ -8,11 +8,11 @@ come first, and are not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
+from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Operation, OperationDivider
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import merge
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.held_logs import HeldLogs
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

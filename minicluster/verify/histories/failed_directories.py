@@ -14,9 +14,9 @@ Bounded by the log directories.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from heapq import merge
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.replica_logs import logs_at_end
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

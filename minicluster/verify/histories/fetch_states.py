@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.traced_run import Row
 
 NOWHERE = -1  # log end and leader epoch of a follower that has not fetched

@@ -29,10 +29,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
     Place,
     Received,

@@ -17,9 +17,9 @@ Bounded by the replicas of topics that are not deleted, and by the leader epochs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from minicluster.log.epochs import LeaderEpochs
+from minicluster.values import dataclass
 from minicluster.verify.histories.fetch_states import waits_for
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

@@ -14,11 +14,11 @@ uses. Bounded by the state of the cluster, and one digest for each batch.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from heapq import merge
 from typing import Any
 
 from minicluster.metadata.errors import ReplayError
+from minicluster.values import dataclass
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

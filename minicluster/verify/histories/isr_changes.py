@@ -24,11 +24,11 @@ Bounded by the replicas of topics that are not deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from heapq import merge
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.electable import commits_of_partitions
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,

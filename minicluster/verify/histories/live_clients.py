@@ -20,10 +20,11 @@ with the log of the last leader, is judged afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from minicluster.protocol.uuids import parse_uuid
+from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
     ALL_REPLICAS,
     SERVED,

@@ -8,9 +8,10 @@ Bounded by the subjects: brokers, partitions, groups.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from minicluster.values import dataclass
 
 
 class Awaited(StrEnum):

@@ -23,10 +23,10 @@ rules asked about them, once (``_beside``, ``_in_order``), which takes a third o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.metadata.image.directory_id import LOST, is_online, is_reserved
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import Cluster
 from minicluster.verify.histories.partitions import (
     ALWAYS,

@@ -15,12 +15,12 @@ steps are asked once (``Judge.remembered``): a million records take 8 s less of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from minicluster.protocol import records as r
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import Cluster, Topic
 from minicluster.verify.share import partition_key
 

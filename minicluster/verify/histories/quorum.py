@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.batches import Copies, epoch_starts
 from minicluster.verify.histories.requests import body, each
 from minicluster.verify.histories.traced_run import TracedRun, history

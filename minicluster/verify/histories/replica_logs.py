@@ -20,9 +20,9 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from minicluster.trace import own_value
+from minicluster.values import dataclass
 from minicluster.verify.histories.electable import Losses, losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

@@ -19,9 +19,9 @@ the appends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.fetch_states import (
     NEVER_FETCHED,

@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minicluster.protocol import records as r
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
 from minicluster.verify.histories.partitions import RECOVERED, RECOVERING, PartitionStep
 from minicluster.verify.histories.timeline import CommittedPartition

@@ -10,7 +10,6 @@ yields                    ``SnapshotFile``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from minicluster.log.checkpoint import read_checkpoint
@@ -19,6 +18,7 @@ from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import ConfigRecord, TopicRecord, VersionedRecord
+from minicluster.values import dataclass
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem
 from minicluster.verify.histories.batches import releases

@@ -5,9 +5,8 @@ Source:  KIP-73; LEADER_REPLICATION_THROTTLED_REPLICAS_CONFIG and the others of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.protocol.records import ConfigRecord
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 
 LEADER, FOLLOWER = "leader", "follower"

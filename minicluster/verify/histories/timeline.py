@@ -6,11 +6,11 @@ Kept for runs, whose logs are short; a log alone is folded without it. Bounded b
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.protocol.records import ConfigRecord
 from minicluster.protocol.uuids import format_uuid
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Broker, Cluster
 from minicluster.verify.histories.partitions import Partition, PartitionState, PartitionStep
 from minicluster.verify.histories.throttles import CommittedThrottle

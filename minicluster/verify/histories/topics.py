@@ -12,10 +12,10 @@ yields                    ``NewTopic``, ``TopicOperation``, ``NewPartition``, ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.protocol import records as r
+from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE, Cluster, Topic
 from minicluster.verify.judging import Judge
 

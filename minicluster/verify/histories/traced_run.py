@@ -19,11 +19,11 @@ but small values: a row that is kept keeps thousands beside it (``dict(row)`` do
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.timeline import Timeline

@@ -22,9 +22,9 @@ other clients may write what they like.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
     READ_COMMITTED,
     Place,

@@ -14,10 +14,10 @@ Offsets are zxids. The rows are what people query; a step is a row by the names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.values import dataclass
 from minicluster.verify.histories.partitions import NO_LEADER
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.json_form import to_json
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.named_places import events_of

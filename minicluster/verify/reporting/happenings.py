@@ -7,10 +7,10 @@ committed log (``timeline``) and from the trace, and is the same on a terminal a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from minicluster.errors import counted
+from minicluster.values import dataclass
 from minicluster.verify.reporting.rejections import Rejection
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Story

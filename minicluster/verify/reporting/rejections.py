@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
 
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.trace_rows import trace_rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from minicluster.errors import MiniclusterError
+from minicluster.values import dataclass
 from minicluster.verify.reporting.junit import junit
 from minicluster.verify.reporting.page import page
 from minicluster.verify.reporting.report_data import GRAVE, ReportData

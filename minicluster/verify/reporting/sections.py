@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from minicluster.errors import counted
 from minicluster.protocol.topics import INTERNAL_TOPICS
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.causes import Cause, Chains, Line

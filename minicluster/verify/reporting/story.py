@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.trace import EXIT, is_halt, shown_fault
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
 from minicluster.verify.reporting.rejections import Rejection, rejections_of

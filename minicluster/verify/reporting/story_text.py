@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.console import Console
 from rich.text import Text
 
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.happenings import happenings
 from minicluster.verify.reporting.scale import Clock

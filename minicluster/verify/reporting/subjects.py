@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from minicluster.errors import counted
+from minicluster.values import dataclass
 from minicluster.verify.model import Verdict
 from minicluster.verify.reporting.report_data import RuleResult
 from minicluster.verify.rules.every import BY_ID

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 
 MIN_ISR = "min.insync.replicas"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.errors import UserError
+from minicluster.values import dataclass
 from minicluster.verify.evidence.response_errors import response_errors
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.trace_tables import rows_of

@@ -15,11 +15,11 @@ every driver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
+from minicluster.values import dataclass
 from minicluster.verify.rules.rule import Rule
 
 

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.verify.model import Evidence
 
 

@@ -8,9 +8,8 @@ on ZooKeeper; times are when the record was written, or of a run's virtual clock
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.errors import UserError, instead
+from minicluster.values import dataclass
 from minicluster.verify.evidence.response_errors import errors_in_sql
 from minicluster.verify.spark.rows import COLUMNS
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from minicluster.log.control import control_records
 from minicluster.log.errors import LogError
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, decode_record
+from minicluster.values import dataclass
 from minicluster.verify.evidence.committed_log import no_start
 from minicluster.verify.evidence.operations import Entry, OperationDivider
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from minicluster.errors import UserError
 from minicluster.log.batch import HEADER_BYTES, LENGTH_END, RecordBatch
+from minicluster.values import dataclass
 from minicluster.verify.evidence.run import LogFacts, Run
 from minicluster.verify.share import share_of
 

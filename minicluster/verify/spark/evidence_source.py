@@ -11,7 +11,7 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from minicluster.log.format.limits import ReadLimits
 from minicluster.log.locating import Located, locate, moved
 from minicluster.log.segment import PlacedBatch, read_batches, read_piece
 from minicluster.protocol.errors import ProtocolError
+from minicluster.values import dataclass
 from minicluster.verify.evidence.file_systems import at_hand, below, opened
 from minicluster.verify.evidence.long_logs import LongLogs, MustBeHeld, Piece, Unsure, plan_logs
 from minicluster.verify.evidence.packed_rows import Packed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from minicluster.metadata.errors import ReplayError
 from minicluster.own_folders import OwnFolder, temporary_folder
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import PartitionChangeRecord, decode_record
+from minicluster.values import dataclass
 from minicluster.verify.evidence.committed_log import committed_log
 from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.operations import Entry, Operation, OperationDivider

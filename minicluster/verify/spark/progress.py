@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minicluster.own_folders import temporary_folder
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

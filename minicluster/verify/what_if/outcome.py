@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict, gravest
 

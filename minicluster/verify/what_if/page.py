@@ -6,9 +6,9 @@ What it shows stands in ``reporting/templates/what_if.html``; here is what is co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from minicluster.values import dataclass
 from minicluster.verify.reporting.templating import rendered
 from minicluster.verify.what_if.outcome import KINDS, NAMES, Stage, WhatIf
 from minicluster.verify.what_if.text import cell, every_partition, touched_topics

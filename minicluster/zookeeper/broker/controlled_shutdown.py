@@ -10,12 +10,12 @@ Source:  kafka.server.KafkaServer.controlledShutdown; controlled.shutdown.max.re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect, Send, SetTimer
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest
+from minicluster.values import dataclass
 
 TIMER = "controlled-shutdown"
 CORRELATION_ID = 1 << 31  # one request is under way at a time

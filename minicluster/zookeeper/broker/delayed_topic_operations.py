@@ -11,7 +11,7 @@ Source:  kafka.server.DelayedCreatePartitions, DelayedDeleteTopics, ZkAdminManag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
@@ -19,6 +19,7 @@ from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
+from minicluster.values import dataclass
 
 TIMER = "topic-operations"
 NO_SIZE = -1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from minicluster.values import dataclass
 from minicluster.zookeeper.controller.events import RequestReceived
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.process import Process

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Request
 
 

@@ -6,10 +6,10 @@ Source:  kafka.controller.ControllerEvent.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.metadata.topic_partition import TopicPartition
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
 

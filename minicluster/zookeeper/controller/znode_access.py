@@ -10,11 +10,12 @@ Source:  KAFKA-6082; kafka.zk.KafkaZkClient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.values import dataclass
 from minicluster.zookeeper.controller.errors import (
     ControllerMoved,
     IllegalState,

@@ -19,10 +19,11 @@ Source:  org.apache.zookeeper.ClientCnxn; kafka.zookeeper.ZooKeeperClient,
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Send, SetTimer
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.messages import (
     VERSION,
     ZooKeeperCloseRequest,

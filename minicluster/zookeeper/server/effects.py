@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.effects import Effect
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Code, Operation
 from minicluster.zookeeper.server.state.tree import Change
 from minicluster.zookeeper.server.state.watches import WatchEvent

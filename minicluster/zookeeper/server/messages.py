@@ -5,8 +5,7 @@ Source:  org.apache.zookeeper.proto (ConnectRequest, RequestHeader, WatcherEvent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Request, Result
 from minicluster.zookeeper.server.state.watches import WatchEvent
 

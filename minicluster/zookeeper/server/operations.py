@@ -5,8 +5,9 @@ Source:  org.apache.zookeeper.Op, OpResult, KeeperException.Code, data.Stat.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from minicluster.values import dataclass
 
 ANY_VERSION = -1
 """An expected version that every znode has."""

@@ -7,10 +7,11 @@ Source:  KIP-584; kafka.zk.BrokerIdZNode, ControllerZNode, ControllerEpochZNode,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.protocol.errors import ProtocolError
+from minicluster.values import dataclass
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 
 

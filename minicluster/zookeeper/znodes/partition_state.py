@@ -11,10 +11,10 @@ Source:  KIP-497, KIP-704; kafka.zk.TopicPartitionStateZNode.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.protocol.errors import ProtocolError
+from minicluster.values import dataclass
 
 _NAME = "partition state"
 

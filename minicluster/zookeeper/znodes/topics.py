@@ -7,13 +7,14 @@ Source:  KIP-455, KIP-516; kafka.zk.TopicZNode, ConfigEntityZNode;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from uuid import UUID
 
 from minicluster.java_order import concurrent_map_order, string_hash
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.uuids import format_uuid, parse_uuid
+from minicluster.values import dataclass
 from minicluster.zookeeper.znodes.json_text import decode_object, encode_in_order, hashed
 
 

@@ -7,7 +7,7 @@ its own pace, and never gets a partition before the member that had it has given
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +43,7 @@ from minicluster.java_order import (
 )
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 
 # A new target assignment of a group, by the assignor that most members prefer.
 #

@@ -7,11 +7,11 @@ remembers anything: what members keep, they keep because the group says what the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from minicluster.errors import MiniclusterError
 from minicluster.java_order import hash_set_order, java_set_order
+from minicluster.values import dataclass
 
 # The input and the output of an assignor.
 #

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any
 from uuid import UUID
@@ -44,6 +44,7 @@ from minicluster.protocol.coordinator_records.groups import (
     ConsumerGroupMemberMetadataValue,
 )
 from minicluster.protocol.errors import ProtocolError
+from minicluster.values import dataclass
 
 # A member of a consumer group, as a value.
 #

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minicluster.coordinator.group.consumer.group import (
@@ -32,6 +31,7 @@ from minicluster.coordinator.group.conversion.downgrade import (
 )
 from minicluster.coordinator.group.group_shard import GroupShard
 from minicluster.coordinator.runtime.shard import NOTHING, Result
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import xxhash
 
@@ -20,6 +19,7 @@ from minicluster.coordinator.runtime.shard import OperationError
 from minicluster.java_order import hash_map_order, string_hash
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.metadata.image.topics import TopicImage
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

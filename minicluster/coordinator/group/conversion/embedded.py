@@ -7,7 +7,6 @@ Source:  ConsumerProtocol; Utils.toConsumerProtocolAssignment, toTopicPartitionM
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from minicluster.protocol.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from minicluster.values import dataclass
 
 _LATEST = 3
 

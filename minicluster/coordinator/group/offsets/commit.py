@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -43,6 +42,7 @@ from minicluster.protocol.messages import (
     TxnOffsetCommitResponse,
 )
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

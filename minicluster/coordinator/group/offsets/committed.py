@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from minicluster.coordinator.runtime.timeline import Timeline, TimelineDict
@@ -36,6 +35,7 @@ from minicluster.java_order import long_hash, string_hash
 from minicluster.protocol.coordinator_records.framing import CoordinatorRecord
 from minicluster.protocol.coordinator_records.groups import OffsetCommitKey, OffsetCommitValue
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 OffsetKey = tuple[str, str, int]
 """Group, topic and partition."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -28,6 +27,7 @@ from minicluster.planting import step
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.values import dataclass
 
 _GROUP_ERROR_FROM = 2
 _SEVERAL_GROUPS_FROM = 8

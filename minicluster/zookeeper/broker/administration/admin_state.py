@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from minicluster.configs.effective import BrokerLevels
 from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
+from minicluster.values import dataclass
 from minicluster.zookeeper.broker.administration.replica_assignment import Racks
 from minicluster.zookeeper.broker.registration import create_recursively
 from minicluster.zookeeper.controller.state.controller_state import ControllerState

@@ -6,12 +6,13 @@ Source:  KIP-460, KIP-704; kafka.controller.Election, PartitionLeaderElectionAlg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.values import dataclass
 from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
 

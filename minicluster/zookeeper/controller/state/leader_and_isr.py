@@ -9,9 +9,10 @@ Source:  KIP-497, KIP-704; org.apache.kafka.metadata.LeaderAndIsr, LeaderIsrAndC
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from minicluster.metadata.image.partition import RECOVERED
+from minicluster.values import dataclass
 from minicluster.zookeeper.znodes.partition_state import PartitionState
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
+from minicluster.values import dataclass
 
 LAST_PATCH = 99
 """A release that is named without its patch is the last one of that name."""

@@ -8,8 +8,9 @@ Source:  org.apache.zookeeper.server.DataTree, PrepRequestProcessor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import (
     ANY_VERSION,
     Check,

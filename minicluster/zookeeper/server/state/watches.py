@@ -5,9 +5,9 @@ Source:  org.apache.zookeeper.server.WatchManager, DataTree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from minicluster.values import dataclass
 from minicluster.zookeeper.server.state.tree import Change, parent_of
 
 
