@@ -36,6 +36,7 @@ from minicluster.actors.cluster.layout import (
     version_of,
 )
 from minicluster.actors.cluster.process import Process
+from minicluster.actors.cluster.securing import Security, authority_of
 from minicluster.actors.links import Condition
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.client_nodes import ClientNodes
@@ -76,6 +77,9 @@ from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
 
+if TYPE_CHECKING:
+    from minicluster.actors.security.authority import Authority
+
 if TYPE_CHECKING:  # loaded by the first action with such a client
     from minicluster.actors.cluster.adoption import Adoption
     from minicluster.actors.cluster.clients.group_clients import (
@@ -115,7 +119,9 @@ class Cluster:
         rules: Rules | str | None = None,
         faults: Faults | Iterable[str] = (),
         runtime: RuntimeName | None = None,
-        listeners: bool | ListenAddress = False,
+        listeners: bool | str | ListenAddress = False,
+        users: Mapping[str, str] | None = None,
+        super_users: Sequence[str] = (),
         pace: float | None = None,
         quorum: OutsideQuorum | None = None,
         wire: bool = False,
@@ -145,7 +151,10 @@ class Cluster:
             runtime: "simulated", on a clock that jumps, or "threaded", in real time, which is what
                 a cluster with listeners is unless a pace is given.
             listeners: True: each node has a port of its own on the loopback, any free one; or a
-                ListenAddress.
+                ListenAddress; or how clients connect to such ports: "SSL", "SASL_PLAINTEXT",
+                "SASL_SSL".
+            users: passwords by name, of those who log in by SASL.
+            super_users: names of those who may do everything; all others need ACLs.
             pace: seconds of a simulated cluster per second of the wall clock; by default 1 with
                 listeners, else as fast as possible.
             quorum: controllers of another process in place of those here (OutsideQuorum).
@@ -170,7 +179,10 @@ class Cluster:
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
         self.quorum = checked_quorum(quorum, listeners=bool(listeners), runtime=runtime)
-        self.listen_address = ListenAddress() if listeners is True else listeners or None
+        self.security = Security.of(listeners, users, super_users)
+        self._authority: Authority | None = None
+        own = listeners if isinstance(listeners, ListenAddress) else ListenAddress()
+        self.listen_address = own if listeners else None
         self.run_id = f"{runtime}-{seed}" if run_id is None else checked_run_id(run_id)
         self.mode = checked_mode(mode, inter_broker_protocol)
         self.protocol = InterBrokerProtocol.parse(inter_broker_protocol or "3.9")
@@ -178,7 +190,7 @@ class Cluster:
         self._number_nodes(brokers, controllers, own_ids)
         of_log = None if adopted is None else adopted.rules
         self.rules, self.faults = rules_and_faults(rules or of_log, faults)
-        self.given_config = dict(config or {})
+        self.given_config = {**self.security.config(), **(config or {})}
         count = len(self.controller_ids) or controllers
         self.config = config_of(
             self.given_config,
@@ -194,6 +206,18 @@ class Cluster:
         self.checks = tuple(checks)
         self._lay_out()
 
+    def authority(self) -> Authority:
+        """The cluster's own authority, made when its first certificate is needed."""
+        if self._authority is None:
+            self._authority = authority_of()
+        return self._authority
+
+    @property
+    def listen_host(self) -> str:
+        """The host that clients connect to."""
+        address = self.listen_address or ListenAddress()
+        return address.advertised or address.host
+
     def _plan_bootstrap(
         self, metadata_version: str | None, features: Mapping[str, int] | None
     ) -> None:
@@ -203,6 +227,8 @@ class Cluster:
         if self.config.eligible_leader_replicas is not None:
             levels[mv.ELR_VERSION] = int(self.config.eligible_leader_replicas)
         self.bootstrap = bootstrap_records(self.metadata_version, levels, rules=self.rules)
+        if self.metadata_version.scram_supported:
+            self.bootstrap = (*self.bootstrap, *self.security.bootstrap_records(self.seed))
         if self.quorum is None and self.mode == KRAFT and self.adopted is None:
             check_supported(
                 {**levels, mv.FEATURE_NAME: self.metadata_version.level},

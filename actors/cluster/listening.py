@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.securing import listener_security
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.endpoints import Endpoints, is_loopback
 from minicluster.actors.listeners.limits import ConnectionLimits
@@ -52,6 +53,7 @@ def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
         served_versions(cluster),
         limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
+        security=listener_security(cluster),
         address_of=partial(_address_outside, cluster),
     )
     cluster.rt.at_close.append(listeners.close)

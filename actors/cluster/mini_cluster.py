@@ -39,6 +39,7 @@ from minicluster.actors.cluster.actions import (
 )
 from minicluster.actors.cluster.apps import program_servers
 from minicluster.actors.cluster.running import RunningCluster
+from minicluster.actors.cluster.securing import client_config
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
 from minicluster.actors.recording.metadata_sink import Follow
@@ -276,6 +277,18 @@ class MiniCluster:
         if self._cluster.programs is not None:
             return program_servers(self._cluster)
         return self._cluster.open_to_clients("bootstrap_servers").bootstrap_servers
+
+    def client_config(
+        self, user: str | None = None, for_: str = "confluent-kafka"
+    ) -> dict[str, Any]:
+        """The settings with which a client connects as somebody.
+
+        Arguments: user: one of ``users``; on "SSL" a name for a certificate, which is signed for
+                it; None: nobody in particular.
+            for_: "confluent-kafka", "aiokafka", "kafka-python" or "java" (a properties file's).
+        Errors:  UserError for an unknown library or user; for a cluster without listeners.
+        """
+        return client_config(self._cluster, user, for_)
 
     @property
     def bootstrap_controllers(self) -> str:

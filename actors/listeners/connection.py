@@ -89,18 +89,32 @@ class Encode:
             return Close(str(error))
 
 
-Effect = Deliver | Write | Close | Decode | Encode
+@dataclass(frozen=True, slots=True)
+class Authenticate:
+    """A frame of a connection with SASL: of its login, or a request of who is logged in.
+
+    Then ``on_login`` or ``on_authenticated``.
+    """
+
+    frame: bytes
+
+
+Effect = Deliver | Write | Close | Decode | Encode | Authenticate
 
 
 class ClientConnection:
     """The machine.
 
     Inputs:  ``on_bytes``, ``on_end_of_stream``, ``on_response``, ``on_no_response``,
-             ``on_left``, ``on_written``, ``on_decoded``, ``on_encoded``.
+             ``on_left``, ``on_written``, ``on_decoded``, ``on_encoded``, ``on_login``,
+             ``on_authenticated``.
     """
 
-    def __init__(self, served: Mapping[int, range], max_request_bytes: int) -> None:
+    def __init__(
+        self, served: Mapping[int, range], max_request_bytes: int, *, authenticates: bool = False
+    ) -> None:
         self._served = served
+        self._authenticates = authenticates
         self._max_request_bytes = max_request_bytes
         self._received = bytearray()
         self._waiting: deque[Deliver] = deque()  # whose responses have not arrived
@@ -111,7 +125,9 @@ class ClientConnection:
 
     @property
     def _muted(self) -> bool:
-        in_progress = len(self._waiting) > self.on_their_way
+        # What comes next may be a login, whose answer must not precede responses on their way.
+        waits_for_all = self._authenticates and bool(self._waiting)
+        in_progress = len(self._waiting) > self.on_their_way or waits_for_all
         return self._works or in_progress or self.on_their_way >= ON_THEIR_WAY_MAX
 
     @property
@@ -155,6 +171,14 @@ class ClientConnection:
         """The bytes of a large response."""
         return [] if self._closed else [effect]
 
+    def on_authenticated(self, frame: bytes) -> list[Effect]:
+        """The frame is a request of who is logged in."""
+        return [] if self._closed else self._read(frame)
+
+    def on_login(self, response: bytes) -> list[Effect]:
+        """The answer to a frame of a login, without its length."""
+        return [] if self._closed else [_framed(response)]
+
     def on_no_response(self) -> list[Effect]:
         """The request in progress gets none (Produce with acks=0)."""
         self._waiting.pop()
@@ -177,10 +201,13 @@ class ClientConnection:
                 frame = bytes(memoryview(received)[_SIZE : _SIZE + size])
                 del received[: _SIZE + size]
                 self._works = True
-                if size > LARGE_BYTES:
-                    return [Decode(self._served, frame)]
-                return [self._requested(read_request(self._served, frame))]
+                return [Authenticate(frame)] if self._authenticates else self._read(frame)
         return [self._close(None)] if self._ended else []
+
+    def _read(self, frame: bytes) -> list[Effect]:
+        if len(frame) > LARGE_BYTES:
+            return [Decode(self._served, frame)]
+        return [self._requested(read_request(self._served, frame))]
 
     def _requested(self, effect: Deliver | Write | Close) -> Effect:
         """Take note of a request that was read, or that is none."""

@@ -15,10 +15,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from minicluster.actors.listeners.carrier import Carried
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import Decode, Encode
 from minicluster.actors.listeners.limits import ConnectionLimits
-from minicluster.actors.listeners.served import ServedConnection, ServedConnections
+from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
 
 WINDOW_BYTES = 256 * 1024  # that wait for the program to read them, as in the kernel's buffers
@@ -40,7 +42,7 @@ class Peer(Protocol):
 class MemoryCarrier:
     """The bytes of a program's connection, between its two ends."""
 
-    connection: ServedConnection | None = None  # None while it waits to be accepted
+    connection: Carried | None = None  # None while it waits to be accepted
 
     def __init__(self, program: str, peer: Peer, address: str) -> None:
         self.client = program
@@ -80,7 +82,7 @@ class MemoryCarrier:
 
     # The node's side.
 
-    def begin(self, connection: ServedConnection) -> None:
+    def begin(self, connection: Carried) -> None:
         """The node has accepted the connection."""
         self.connection = connection
         self.reads(True)
@@ -130,6 +132,7 @@ class MemoryListeners:
         *,
         limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
         log: Any,  # a structlog logger bound to the listeners
+        security: ListenerSecurity = PLAINTEXT,
     ) -> None:
         self.network = network
         self.served = ServedConnections(
@@ -138,6 +141,7 @@ class MemoryListeners:
             versions,
             limits=limits,
             log=log,
+            security=security,
             call=lambda call: call(),
             work=_at_once,
             on_slot=self._admit,

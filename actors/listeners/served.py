@@ -18,10 +18,12 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from minicluster.actors.listeners.carrier import Carried, Carrier
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import (
+    Authenticate,
     ClientConnection,
     Close,
     Decode,
@@ -35,31 +37,16 @@ from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuot
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.tls import TlsConnection
+from minicluster.configs.views import broker_default
 from minicluster.errors import MiniclusterError
+from minicluster.security.principals import Requester, java_host
+from minicluster.security.sasl import SaslAuthenticator
 
+FAILED_LOGIN_DELAY_MS: int = broker_default("connection.failed.authentication.delay.ms")
 Call = Callable[[], None]
 Work = Callable[[Decode | Encode, Callable[[Any], None]], None]
-
-
-class Carrier(Protocol):
-    """The bytes of one connection, at the side of its node."""
-
-    @property
-    def address(self) -> str:
-        """The client's, as limits count it."""
-
-    @property
-    def client(self) -> str | None:
-        """The app inside the simulation; None: a client beyond a socket, by its ``client.id``."""
-
-    def write(self, data: bytes) -> bool:
-        """Send bytes; True when all has left. Else ``on_written`` comes when it has."""
-
-    def reads(self, wanted: bool) -> None:
-        """Let bytes come, or leave them with the client."""
-
-    def end(self, *, reset: bool) -> None:
-        """End the connection: with FIN, or with RST whatever was read."""
 
 
 class ServedConnection:
@@ -82,11 +69,13 @@ class ServedConnection:
         "incarnation",
         "is_open",
         "is_stale",
+        "login",
         "machine",
         "node_id",
         "number",
         "outside",
         "served",
+        "tls",
         "waits_to_send",
     )
 
@@ -104,7 +93,11 @@ class ServedConnection:
         self.node_id = node_id
         self.incarnation = incarnation
         self.carrier = carrier
-        self.machine = ClientConnection(served.versions[node_id], max_request_bytes)
+        self.tls: TlsConnection | None = None
+        self.login = served.security.login(node_id, number)
+        self.machine = ClientConnection(
+            served.versions[node_id], max_request_bytes, authenticates=self.login is not None
+        )
         self.exchanges: deque[Exchange] = deque()  # the first of them is responded to first
         self._arrived: dict[int, Completion] = {}  # of these, by the exchange's id
         self._encodes = False  # a large response is encoded elsewhere
@@ -221,12 +214,54 @@ class ServedConnection:
                     self._deliver(effect)
                 case Decode() | Encode():
                     self._work(effect)
+                case Authenticate(frame):
+                    assert self.login is not None
+                    effects = self._authenticate(self.login, frame)
                 case Close(reason):
                     if reason is not None:
                         self._log_close(reason)
                     self.drop()
         if self.is_open:
             self.carrier.reads(self.machine.reads and not self.waits_to_send)
+
+    def _authenticate(self, login: SaslAuthenticator, frame: bytes) -> Sequence[Effect]:
+        """Take a frame of a login; or a request, while its session lasts."""
+        rt = self.served.network.rt
+        now_ms, key = rt.epoch_ms + rt.now_ms, int.from_bytes(frame[:2], "big", signed=True)
+        if login.is_complete and not login.begins_again(key, now_ms):
+            if login.has_expired(now_ms):
+                return [Close("the session has expired")]
+            return self.machine.on_authenticated(frame)
+        outcome = login.on_frame(frame, now_ms)
+        if not outcome.closes:
+            return self.machine.on_login(outcome.response or b"")
+        self._log_close(outcome.reason or "the login has failed")
+        # Late, so that whoever tries passwords does not try many (KAFKA-5854).
+        at_ms = rt.now_ms + FAILED_LOGIN_DELAY_MS
+        rt.inject(partial(rt.post, at_ms, self._reject, outcome.response))
+        return []
+
+    def _reject(self, response: bytes | None) -> None:
+        self.served.call(partial(self._end_login, response))
+
+    def _end_login(self, response: bytes | None) -> None:
+        if self.is_open and response is not None:
+            for effect in self.machine.on_login(response):
+                assert isinstance(effect, Write)
+                self.carrier.write(effect.data)
+        self.drop()
+
+    @property
+    def requester(self) -> Requester | None:
+        """Who sends what comes on this connection; None where its certificate names nobody."""
+        token = False
+        if self.login is not None:
+            principal, token = self.login.principal, self.login.is_token_authenticated
+        else:
+            peer = None if self.tls is None else self.tls.peer
+            principal = self.served.security.principals.principal(peer)
+        host = java_host(self.carrier.address)
+        return None if principal is None else Requester(principal, host, token)
 
     def _work(self, effect: Decode | Encode) -> None:
         """Have a large message read or written, then continue."""
@@ -263,6 +298,7 @@ class ServedConnection:
             caller=self,
             correlation_id=deliver.correlation_id,
             client_id=deliver.client_id,
+            requester=self.requester,
             connection=self.number,
             crosses_socket=self.carrier.client is None,
             program=self.carrier.client,
@@ -294,6 +330,7 @@ class ServedConnections:
         log: Any,
         call: Callable[[Call], None],
         work: Work,
+        security: ListenerSecurity = PLAINTEXT,
         advertise: Callable[[Any], Any] = lambda response: response,
         on_slot: Callable[[int], None] = lambda node_id: None,
     ) -> None:
@@ -310,6 +347,7 @@ class ServedConnections:
         self.versions = versions
         self.limits = limits
         self.log = log
+        self.security = security
         self.call = call
         self.work = work
         self.advertise = advertise
@@ -332,8 +370,11 @@ class ServedConnections:
         """Log that clients which connect wait."""
         self.log.warning("connection.waits", node=node_id, reason=reason)
 
-    def accept(self, node_id: int, incarnation: str, carrier: Carrier) -> ServedConnection | None:
-        """Serve a connection; None where its address has all that it may have."""
+    def accept(self, node_id: int, incarnation: str, carrier: Carrier) -> Carried | None:
+        """Serve a connection; None where its address has all that it may have.
+
+        Shapes:  -> the one that takes the carrier's bytes: TLS, or the connection itself.
+        """
         limits, address = self.limits(node_id), carrier.address
         if not self._quotas.add(node_id, address, limits):
             reason = f"max.connections.per.ip: {address} has {limits.of_address(address)}"
@@ -345,7 +386,12 @@ class ServedConnections:
         )
         self.connections[number] = connection
         self.idle.touch(connection, limits.max_idle_ms)
-        return connection
+        context = self.security.tls
+        if context is None:
+            return connection
+        connection.tls = TlsConnection(context, carrier, connection)
+        connection.carrier = connection.tls
+        return connection.tls
 
     def ended(self, connection: ServedConnection) -> None:
         """A connection has ended."""

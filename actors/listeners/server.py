@@ -17,13 +17,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from minicluster.actors.listeners.carrier import Carried
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import RECEIVE_BYTES, Decode, Encode
 from minicluster.actors.listeners.endpoints import Endpoints
 from minicluster.actors.listeners.large_messages import LargeMessages
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.outside import OutsideNodes
-from minicluster.actors.listeners.served import ServedConnection, ServedConnections
+from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
 from minicluster.values import dataclass
@@ -40,7 +42,7 @@ class SocketCarrier:
     __slots__ = ("_reads", "_selector", "_socket", "_watched", "address", "connection", "unsent")
 
     client = None  # any program; each request names it
-    connection: ServedConnection  # from the moment on that it is accepted
+    connection: Carried  # from the moment on that it is accepted
 
     def __init__(
         self, selector: selectors.BaseSelector, accepted: socket.socket, address: str
@@ -52,7 +54,7 @@ class SocketCarrier:
         self._reads = True
         self._watched = 0
 
-    def begin(self, connection: ServedConnection) -> None:
+    def begin(self, connection: Carried) -> None:
         """Read for a connection from now on."""
         assert self._socket is not None
         self.connection = connection
@@ -152,6 +154,7 @@ class Listeners:
         *,
         limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
         log: Any,  # a structlog logger bound to the listeners
+        security: ListenerSecurity = PLAINTEXT,
         address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
     ) -> None:
         self.network = network
@@ -162,6 +165,7 @@ class Listeners:
             versions,
             limits=limits,
             log=log,
+            security=security,
             call=self._call,
             work=self._work,
             advertise=endpoints.advertise,

@@ -14,9 +14,9 @@ Source:  SslTransportLayer, SslChannelBuilder, DefaultKafkaPrincipalBuilder.
 from __future__ import annotations
 
 import ssl
-from typing import Any, Protocol
+from typing import Any
 
-from minicluster.actors.listeners.served import Carrier
+from minicluster.actors.listeners.carrier import Carried, Carrier
 
 _CHUNK = 64 * 1024
 _INTERNAL_ERROR = bytes.fromhex("15030300020250")
@@ -35,18 +35,6 @@ _SHORT = {
 """The names of attributes that RFC 2253 knows (X500Principal.getName)."""
 
 
-class _Inner(Protocol):
-    """The connection that gets the bytes in the clear."""
-
-    def on_bytes(self, data: bytes) -> None: ...
-
-    def on_end_of_stream(self) -> None: ...
-
-    def on_written(self) -> None: ...
-
-    def drop(self, *, reset: bool = False) -> None: ...
-
-
 class TlsConnection:
     """The server's side of TLS: a carrier to the connection behind it, a connection to its carrier.
 
@@ -54,10 +42,9 @@ class TlsConnection:
              one, and before the handshake is complete.
     """
 
-    connection: _Inner
-
-    def __init__(self, context: ssl.SSLContext, carrier: Carrier) -> None:
-        self.address = carrier.address
+    def __init__(self, context: ssl.SSLContext, carrier: Carrier, connection: Carried) -> None:
+        self.connection = connection
+        self.address, self.client = carrier.address, carrier.client
         self.peer: str | None = None
         self.problem: str | None = None
         self._carrier = carrier
@@ -66,6 +53,16 @@ class TlsConnection:
         self._is_ready = False
 
     # As a connection, from the carrier.
+
+    @property
+    def is_open(self) -> bool:
+        return self.connection.is_open
+
+    def touch(self) -> None:
+        self.connection.touch()
+
+    def drop(self, *, reset: bool = False) -> None:
+        self.connection.drop(reset=reset)
 
     def on_bytes(self, data: bytes) -> None:
         """Bytes of the client as they came."""

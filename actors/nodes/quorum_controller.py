@@ -276,12 +276,17 @@ class QuorumController(QuorumShell):
             )
             self._control(effects)
 
-    def _responded(self, request: Any, version: int) -> Any:
-        """The response to a request that needs no log."""
+    @property
+    def listener_state(self) -> ControllerListenerState:
+        """What the listener answers by, at the newest committed image."""
         state, image = self._listener, self.controller.committed_image
         state.image, state.metadata_offset = image, self._committed.last_contained_offset
         state.kraft_version, state.leader_id = self.quorum.kraft_version, self.quorum.leader_id
-        return controller_response(state, request, version, self.now())
+        return state
+
+    def _responded(self, request: Any, version: int) -> Any:
+        """The response to a request that needs no log."""
+        return controller_response(self.listener_state, request, version, self.now())
 
     def respond(self, token: Packet | Forwarded, response: Any) -> None:
         """Send a response, in an envelope where the request came in one."""

@@ -20,11 +20,15 @@ NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Where a client finds what it needs; its own certificate and key are None without one."""
+    """Where a client finds what it needs; its own certificate and key are None without one.
+
+    Shapes:  chain: key and certificate in one file, as Java takes them.
+    """
 
     authority: Path
     certificate: Path | None = None
     key: Path | None = None
+    chain: Path | None = None
 
 
 class Authority:
@@ -76,8 +80,11 @@ class Authority:
         certificate, key = folder / f"{common_name}.pem", folder / f"{common_name}.key"
         certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
         issued.private_key_pem.write_to_path(str(key))
-        key.chmod(0o600)
-        return CertificateFiles(authority, certificate, key)
+        chain = folder / f"{common_name}.chain.pem"
+        issued.private_key_and_cert_chain_pem.write_to_path(str(chain))
+        for secret in (key, chain):
+            secret.chmod(0o600)
+        return CertificateFiles(authority, certificate, key, chain)
 
     def _issue(self, common_name: str) -> trustme.LeafCert:
         return self._root.issue_cert(

@@ -16,9 +16,11 @@ class Wire:
     """A carrier whose bytes a test moves, and the connection behind TLS."""
 
     address: str = "127.0.0.1"
+    client: str | None = None
     sent: bytearray = field(default_factory=bytearray)
     received: bytearray = field(default_factory=bytearray)
     ended: bool = False
+    is_open: bool = True
     at_end: bool = False
 
     def write(self, data: bytes) -> bool:
@@ -37,6 +39,8 @@ class Wire:
         self.at_end = True
 
     def on_written(self) -> None: ...
+
+    def touch(self) -> None: ...
 
     def drop(self, *, reset: bool = False) -> None:
         self.ended = True
@@ -77,8 +81,7 @@ class Client:
 
 def _served(context: ssl.SSLContext) -> tuple[TlsConnection, Wire]:
     wire = Wire()
-    server = TlsConnection(context, wire)
-    server.connection = wire
+    server = TlsConnection(context, wire, wire)
     return server, wire
 
 

@@ -1,0 +1,78 @@
+"""How the clients of a cluster's listeners prove who they are: by TLS, by SASL, or not at all."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from minicluster.actors.runtime import chance
+from minicluster.rules import Rules
+from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
+from minicluster.security.scram import Accounts
+from minicluster.security.ssl_principals import SslPrincipalMapper
+
+
+class SecurityProtocol(StrEnum):
+    """Kafka's names of them."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslListener:
+    """Logins of a listener's clients.
+
+    Shapes:  accounts: of a node, by its own image; api_versions: a node's response to a valid
+             ApiVersions and its version.
+    """
+
+    settings: SaslSettings
+    accounts: Callable[[int], Accounts]
+    api_versions: Callable[[int, Any, int], Any]
+    seed: int
+    rules: Rules
+
+    def login(self, node_id: int, connection: int) -> SaslAuthenticator:
+        """The logins of one connection to a node. Its nonces are drawn from the cluster's seed."""
+        key = chance.key(self.seed, f"login/{node_id}/{connection}")
+        drawn = iter(range(1, 1 << 62))
+        return SaslAuthenticator(
+            SaslContext(
+                settings=self.settings,
+                accounts=self.accounts(node_id),
+                new_nonce=lambda: chance.random_uuid(key, next(drawn) * 2).hex,
+                api_versions=lambda request, version: self.api_versions(node_id, request, version),
+                rules=self.rules,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSecurity:
+    """The security of all listeners of a cluster. A ``tls`` of None is none."""
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    tls: ssl.SSLContext | None = None
+    sasl: SaslListener | None = None
+    principals: SslPrincipalMapper = field(default_factory=SslPrincipalMapper)
+
+    def login(self, node_id: int, connection: int) -> SaslAuthenticator | None:
+        """The logins of a new connection; None where nobody logs in."""
+        return None if self.sasl is None else self.sasl.login(node_id, connection)
+
+
+PLAINTEXT = ListenerSecurity()
