@@ -36,7 +36,7 @@ from minicluster.actors.cluster.layout import (
     version_of,
 )
 from minicluster.actors.cluster.process import Process
-from minicluster.actors.cluster.securing import Security, authority_of
+from minicluster.actors.cluster.security import Security
 from minicluster.actors.links import Condition
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.listeners.client_nodes import ClientNodes
@@ -209,7 +209,9 @@ class Cluster:
     def authority(self) -> Authority:
         """The cluster's own authority, made when its first certificate is needed."""
         if self._authority is None:
-            self._authority = authority_of()
+            from minicluster.actors.security.authority import Authority
+
+            self._authority = Authority()
         return self._authority
 
     @property

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.securing import listener_security
@@ -16,6 +17,7 @@ from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
 from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER
 from minicluster.broker.kafka_apis import supported_versions
+from minicluster.broker.requests.api_versions import api_versions
 from minicluster.configs.effective import BrokerLevels
 from minicluster.protocol.api import enabled_versions
 from minicluster.server.controller_listener import controller_versions
@@ -46,14 +48,15 @@ def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
     else:
         plan = cluster.plan
         endpoints.hide({n: (plan.host(n), plan.port(n)) for n in cluster.node_ids})
+    versions = served_versions(cluster)
     listeners = Listeners(
         cluster.network,
         cluster.client_nodes,
         endpoints,
-        served_versions(cluster),
+        versions,
         limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
-        security=listener_security(cluster),
+        security=listener_security(cluster, partial(_api_versions, cluster, versions)),
         address_of=partial(_address_outside, cluster),
     )
     cluster.rt.at_close.append(listeners.close)
@@ -90,3 +93,20 @@ def connection_limits(cluster: Cluster, node_id: int) -> ConnectionLimits:
     if process is None or process.broker is None:
         return ConnectionLimits.of(BrokerLevels({}, {}, cluster.config.static))
     return ConnectionLimits.of(process.broker.apis.state.broker_levels)
+
+
+def _api_versions(
+    cluster: Cluster,
+    versions: Mapping[int, Mapping[int, range]],
+    node_id: int,
+    request: Any,
+    version: int,
+) -> Any:
+    """A node's response to ApiVersions, without its actor: Kafka's threads of I/O give it."""
+    process = cluster.processes[node_id]
+    if process.broker is not None:
+        state = process.broker.apis.state
+    else:
+        assert process.controller is not None
+        state = process.controller.listener_state
+    return api_versions(state, request, version, versions[node_id])

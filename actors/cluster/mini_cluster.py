@@ -39,7 +39,6 @@ from minicluster.actors.cluster.actions import (
 )
 from minicluster.actors.cluster.apps import program_servers
 from minicluster.actors.cluster.running import RunningCluster
-from minicluster.actors.cluster.securing import client_config
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
 from minicluster.actors.recording.metadata_sink import Follow
@@ -288,6 +287,8 @@ class MiniCluster:
             for_: "confluent-kafka", "aiokafka", "kafka-python" or "java" (a properties file's).
         Errors:  UserError for an unknown library or user; for a cluster without listeners.
         """
+        from minicluster.actors.cluster.client_configs import client_config
+
         return client_config(self._cluster, user, for_)
 
     @property

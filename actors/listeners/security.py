@@ -5,31 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from minicluster.actors.runtime import chance
 from minicluster.rules import Rules
+from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
 from minicluster.security.scram import Accounts
 from minicluster.security.ssl_principals import SslPrincipalMapper
-
-
-class SecurityProtocol(StrEnum):
-    """Kafka's names of them."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def has_tls(self) -> bool:
-        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-
-    @property
-    def has_sasl(self) -> bool:
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,22 @@
+"""How a listener's clients are protected: Kafka's security protocols."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class SecurityProtocol(StrEnum):
+    """Kafka's names of them."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
