@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.listeners.security import ListenerSecurity, SaslListener
 from minicluster.errors import UserError
+from minicluster.security.accounts import MetadataAccounts
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
 from minicluster.security.plain import NAME as PLAIN
 from minicluster.security.sasl import SaslSettings
 from minicluster.security.scram import MECHANISMS as SCRAM
-from minicluster.security.scram import Account, ScramMechanism
 from minicluster.security.ssl_principals import SslPrincipalMapper
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
 
 _MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
-
-
-@dataclass(frozen=True, slots=True)
-class _Accounts:
-    """Whom a node knows now, by the image that it has published."""
-
-    cluster: Cluster
-    node_id: int
-
-    def user(self, mechanism: ScramMechanism, name: str) -> Account | None:
-        """The account of a user."""
-        known = _image(self.cluster, self.node_id).scram.get((mechanism.type, name))
-        return None if known is None else Account(credential=known, user=name)
-
-    def token(self, mechanism: ScramMechanism, token_id: str) -> Account | None:
-        """There are no delegation tokens."""
-        return None
 
 
 def listener_security(
@@ -69,7 +51,7 @@ def listener_security(
                 max_reauth_ms=dict.fromkeys(mechanisms, max_reauth_ms),
                 plain_passwords=cluster.security.users,
             ),
-            accounts=partial(_Accounts, cluster),
+            accounts=partial(_accounts, cluster),
             api_versions=api_versions,
             seed=cluster.seed,
             rules=cluster.rules,
@@ -77,6 +59,14 @@ def listener_security(
     rules = static.get("ssl.principal.mapping.rules", "DEFAULT")
     return ListenerSecurity(
         protocol=protocol, tls=tls, sasl=sasl, principals=SslPrincipalMapper(rules)
+    )
+
+
+def _accounts(cluster: Cluster, node_id: int) -> MetadataAccounts:
+    """Whom a node knows, at each login by the image that it has published then."""
+    secret = cluster.config.static.get("delegation.token.secret.key")
+    return MetadataAccounts(
+        partial(_image, cluster, node_id), None if secret is None else secret.encode()
     )
 
 

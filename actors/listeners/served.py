@@ -34,11 +34,11 @@ from minicluster.actors.listeners.connection import (
 )
 from minicluster.actors.listeners.idle import IdleExpiry
 from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
+from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
 from minicluster.actors.listeners.senders import sending_node
+from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.exchange import Exchange
-from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
-from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.configs.views import broker_default
 from minicluster.errors import MiniclusterError
 from minicluster.security.principals import Requester, java_host
