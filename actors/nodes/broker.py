@@ -49,7 +49,12 @@ from minicluster.actors.nodes.shell import NodeContext, Shell
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.broker.api_state import KafkaApisConfig
 from minicluster.broker.authorization import SCREENS
-from minicluster.broker.kafka_apis import APIS, AUTO_CREATE_TOPICS, KafkaApis
+from minicluster.broker.kafka_apis import (
+    APIS,
+    AUTO_CREATE_TOPICS,
+    TOKEN_REQUESTS,
+    KafkaApis,
+)
 from minicluster.broker.lifecycle import (
     BrokerLifecycle,
     BrokerRegistered,
@@ -63,7 +68,8 @@ from minicluster.protocol.messages import BrokerRegistrationRequest
 from minicluster.quorum import effects as qx
 from minicluster.quorum.machine import QuorumMachine
 from minicluster.replica.log_manager import ReplicaStore
-from minicluster.security.screening import Asked, Rejected, Screened
+from minicluster.security.principals import Requester
+from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected, Screened
 
 PLAINTEXT = 0
 
@@ -157,7 +163,11 @@ class BrokerRoles(Shell):
     def on_packet(self, packet: Packet) -> None:
         version = packet.exchange.version
         self.apis.state.kraft_version = self.followed.kraft_version
-        self.perform(self.apis.on_request(packet, packet.body, version, self.now()))
+        access = EVERYTHING
+        if type(packet.body) in TOKEN_REQUESTS:
+            access = Access(self.context.authorizer, packet.exchange.requester or Requester())
+        effects = self.apis.on_request(packet, packet.body, version, self.now(), access=access)
+        self.perform(effects)
 
     def on_machine_response(self, completion: Completion) -> None:
         is_own = self.lifecycle.channel.owns(completion.exchange.correlation_id)

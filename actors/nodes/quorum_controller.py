@@ -60,7 +60,7 @@ from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.security.acls import Operation
 from minicluster.security.authorizer import NeverDecided
 from minicluster.security.principals import Requester
-from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected
+from minicluster.security.screening import Access, Asked, Rejected
 from minicluster.server.authorization import SCREENS
 from minicluster.server.controller_listener import RESPONDERS, ControllerListenerState
 from minicluster.server.controller_listener import respond as controller_response
@@ -214,7 +214,7 @@ class QuorumController(QuorumShell):
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             self.network.respond(packet, EnvelopeResponse(error_code=error))
             return
-        inside = open_envelope(body)
+        inside = open_envelope(body, (exchange.requester or Requester()).security_protocol)
         if isinstance(inside, ErrorCode):
             self.network.respond(packet, EnvelopeResponse(error_code=inside))
         else:
@@ -245,6 +245,8 @@ class QuorumController(QuorumShell):
                 return
             request = result.request
             (token.packet if isinstance(token, Forwarded) else token).complete = result.complete
+        else:
+            access = Access(None, requester or Requester())
         self._on_request(token, request, version, client, access, forwarded=forwarded)
 
     def _on_request(
@@ -253,7 +255,7 @@ class QuorumController(QuorumShell):
         request: Any,
         version: int,
         client: QuotaClient,
-        access: Access | None,
+        access: Access,
         *,
         forwarded: bool = True,
     ) -> None:
@@ -270,7 +272,7 @@ class QuorumController(QuorumShell):
                 request,
                 version,
                 self.now(),
-                access=access or EVERYTHING,
+                access=access,
                 forwarded=forwarded,
                 client=client,
             )

@@ -4,8 +4,8 @@
     forwarded:  what is declared forwardable, to the active controller
     others:     what the replica manager or a coordinator beside it handles never comes here
 
-``APIS`` is read from the tables of those who handle the requests. Leaves out: authorization,
-quotas.
+``APIS`` is read from the tables of those who handle the requests. Requests are authorized before
+they come here (``authorization.py``). Leaves out: quotas.
 
 Source:  KafkaApis, ForwardingManager, DefaultAutoTopicCreationManager, ApiVersionManager.
 """
@@ -19,6 +19,7 @@ from typing import Any
 from minicluster.broker.api_state import ApiState, KafkaApisConfig
 from minicluster.broker.requests.alter_configs import Preprocessed, preprocess
 from minicluster.broker.requests.api_versions import api_versions
+from minicluster.broker.requests.delegation_tokens import respond_to_token_request
 from minicluster.broker.requests.describe_acls import describe_acls
 from minicluster.broker.requests.describe_client_quotas import describe_client_quotas
 from minicluster.broker.requests.describe_cluster import describe_cluster
@@ -37,10 +38,7 @@ from minicluster.broker.requests.metadata import (
     metadata,
     missing_topics,
 )
-from minicluster.broker.requests.security import (
-    reject_delegation_tokens,
-    reject_sasl,
-)
+from minicluster.broker.requests.security import reject_sasl
 from minicluster.channel.controller_channel import (
     ControllerChannel,
     CorrelationIds,
@@ -57,6 +55,7 @@ from minicluster.protocol.api_keys import APIS as DECLARED
 from minicluster.protocol.error_responses import error_response
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.rules import Rules
+from minicluster.security.screening import EVERYTHING, Access
 from minicluster.values import dataclass
 
 FORWARDING_TIMEOUT_MS = 60_000
@@ -114,8 +113,21 @@ class KafkaApis:
         """The published image holds for the log up to this offset."""
         self.state.metadata_offset = offset
 
-    def on_request(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
-        """Respond, or forward the request; the token identifies the client."""
+    def on_request(
+        self,
+        token: Any,
+        request: Any,
+        version: int,
+        now_ms: int,
+        *,
+        access: Access = EVERYTHING,
+    ) -> list[Effect]:
+        """Respond, or forward the request; the token identifies the client.
+
+        Shapes:  access: what the client may do; only requests about delegation tokens ask for it.
+        """
+        if type(request) in TOKEN_REQUESTS:
+            return self.delegation_tokens(token, request, version, now_ms, access)
         handle = HANDLERS.get(type(request))
         if handle is None:
             rejection = error_response(request, ErrorCode.UNSUPPORTED_VERSION, version=version)
@@ -151,6 +163,15 @@ class KafkaApis:
             return [Respond(token, preprocessed.whole_response(None))]
         sent = _OfClient(token, preprocessed)
         return self.channel.submit(sent, preprocessed.request, version, now_ms, client=token)
+
+    def delegation_tokens(
+        self, token: Any, request: Any, version: int, now_ms: int, access: Access
+    ) -> list[Effect]:
+        """Respond from the image, or forward what this broker does not reject itself."""
+        response = respond_to_token_request(self.state, request, version, access)
+        if response is None:
+            return self.forward(token, request, version, now_ms)
+        return [Respond(token, response)]
 
     def metadata(self, token: Any, request: Any, version: int, now_ms: int) -> list[Effect]:
         """Respond from the image, and create the topics that are missing, where that is on."""
@@ -229,11 +250,21 @@ def _from_image(respond: FromImage) -> Handler:
 # Brokers send it to the controller themselves; no broker takes it from a client.
 _OF_BROKERS_ONLY = m.AllocateProducerIdsRequest
 
+TOKEN_REQUESTS = frozenset(
+    {
+        m.CreateDelegationTokenRequest,
+        m.RenewDelegationTokenRequest,
+        m.ExpireDelegationTokenRequest,
+        m.DescribeDelegationTokenRequest,
+    }
+)
+"""Those that ask what their client may do. The last is responded to, the others are forwarded."""
+
 HANDLERS: Mapping[type[Message], Handler] = {
     **{
         api.request: KafkaApis.forward
         for api in DECLARED.values()
-        if api.forwardable and api.request is not _OF_BROKERS_ONLY
+        if api.forwardable and api.request not in (_OF_BROKERS_ONLY, *TOKEN_REQUESTS)
     },
     m.AlterConfigsRequest: KafkaApis.alter_configs,
     m.IncrementalAlterConfigsRequest: KafkaApis.alter_configs,
@@ -244,10 +275,6 @@ HANDLERS: Mapping[type[Message], Handler] = {
     m.SaslAuthenticateRequest: _from_image(reject_sasl),
     m.DescribeAclsRequest: _from_image(describe_acls),
     m.DescribeConfigsRequest: _from_image(describe_configs),
-    m.CreateDelegationTokenRequest: _from_image(reject_delegation_tokens),
-    m.RenewDelegationTokenRequest: _from_image(reject_delegation_tokens),
-    m.ExpireDelegationTokenRequest: _from_image(reject_delegation_tokens),
-    m.DescribeDelegationTokenRequest: _from_image(reject_delegation_tokens),
     m.DescribeClientQuotasRequest: _from_image(describe_client_quotas),
     m.DescribeUserScramCredentialsRequest: _from_image(describe_user_scram_credentials),
     m.DescribeClusterRequest: _from_image(describe_cluster),
@@ -263,7 +290,9 @@ FORWARDED: frozenset[type[Message]] = frozenset(
 )
 """The requests that go on to the active controller."""
 
-APIS: frozenset[type[Message]] = frozenset({*HANDLERS, *REPLICA_HANDLERS, *COORDINATOR_APIS})
+APIS: frozenset[type[Message]] = frozenset(
+    {*HANDLERS, *TOKEN_REQUESTS, *REPLICA_HANDLERS, *COORDINATOR_APIS}
+)
 """Every API of a broker. What is not in it is not advertised."""
 
 

@@ -28,12 +28,6 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         "early.start.listeners",
     ),
     "a request to the controller has Kafka's default": ("controller.socket.timeout.ms",),
-    "there is no authorizer": (
-        "authorizer.class.name",
-        "super.users",
-        "allow.everyone.if.no.acl.found",
-    ),
-    "there are no delegation tokens": ("delegation.token.",),
     "no plugin is loaded": (
         "alter.config.policy.class.name",
         "create.topic.policy.class.name",

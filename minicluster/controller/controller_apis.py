@@ -22,6 +22,7 @@ from minicluster.controller.operations import (
     create_acls,
     create_partitions,
     create_topics,
+    delegation_tokens,
     delete_acls,
     delete_topics,
     elect_leaders,
@@ -56,6 +57,9 @@ _OF_ADMINISTRATORS = (
     update_features.API,
     create_acls.API,
     delete_acls.API,
+    delegation_tokens.CREATE_DELEGATION_TOKEN,
+    delegation_tokens.RENEW_DELEGATION_TOKEN,
+    delegation_tokens.EXPIRE_DELEGATION_TOKEN,
 )
 # Never shipped.
 _OF_KIP_TEXTS = (alter_isr.OF_KIP_497, alter_isr.OF_KIP_704, alter_replica_state.API)

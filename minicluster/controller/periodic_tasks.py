@@ -5,6 +5,7 @@
 | maybeFenceStaleBroker | fences a broker whose session has expired |
 | electPreferred | gives leadership back to preferred replicas |
 | electUnclean | elects where no clean candidate is left and the topic allows it |
+| expireDelegationTokens | removes tokens that have expired, where there are any (KIP-48) |
 | writeNoOpRecord | advances the end of the log (KIP-835) |
 | processReplicaStates, decideIsrProposals | what the texts of KIP-589 and KIP-497 do later |
 
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from minicluster.controller.broker_changes import Records, broker_fenced
 from minicluster.controller.decision import Decision
 from minicluster.controller.leader_election import Election
+from minicluster.controller.operations.delegation_tokens import sweep_expired_tokens
 from minicluster.controller.operations.elect_leaders import (
     ElectionType,
     elect_leader,
@@ -42,14 +44,17 @@ from minicluster.metadata.image.cluster import BrokerRegistration
 from minicluster.planting import step
 from minicluster.protocol.records import NoOpRecord, VersionedRecord
 from minicluster.rules import Rules
+from minicluster.security.delegation_tokens import secret_key_of
 
 FENCE = "maybeFenceStaleBroker"
 BALANCE = "electPreferred"
 ELECT_UNCLEAN = "electUnclean"
 NO_OP = "writeNoOpRecord"
+EXPIRE_TOKENS = "expireDelegationTokens"
 REPLICA_STATES = "processReplicaStates"
 ISR_PROPOSALS = "decideIsrProposals"
 
+_ALWAYS_PERIODIC = (NO_OP, EXPIRE_TOKENS)
 AGAIN_MS = 10
 FAILED_MS = 300_000
 FENCE_CHECKS_PER_SESSION = 8
@@ -145,6 +150,7 @@ _RUN: dict[str, Callable[[ClusterState, int], Decision]] = {
     BALANCE: maybe_balance_leaders,
     ELECT_UNCLEAN: maybe_elect_unclean_leaders,
     NO_OP: write_no_op,
+    EXPIRE_TOKENS: sweep_expired_tokens,
     REPLICA_STATES: process_replica_state,
     ISR_PROPOSALS: decide_isr_proposal,
 }
@@ -160,11 +166,14 @@ class TaskTimers:
             BALANCE: settings.leader_imbalance_check_interval_ms,
             ELECT_UNCLEAN: settings.unclean_election_check_interval_ms,
             NO_OP: settings.max_idle_interval_ms,
+            EXPIRE_TOKENS: settings.token_check_interval_ms,
         }
         if not settings.auto_leader_rebalance:
             del self._periods_ms[BALANCE]
         if not settings.max_idle_interval_ms:
             del self._periods_ms[NO_OP]
+        if secret_key_of(settings.static_config) is None:
+            del self._periods_ms[EXPIRE_TOKENS]
         self._due_ms: dict[str, int] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -176,8 +185,9 @@ class TaskTimers:
         if self._rules.tasks_are_periodic:
             return [self._set(name, now_ms + period) for name, period in self._periods_ms.items()]
         effects: list[Effect] = []
-        if NO_OP in self:
-            effects.append(self._set(NO_OP, now_ms + self._periods_ms[NO_OP]))
+        for name in _ALWAYS_PERIODIC:
+            if name in self:
+                effects.append(self._set(name, now_ms + self._periods_ms[name]))
         return effects + self.after_write(state, now_ms)
 
     def stop(self) -> list[Effect]:
@@ -218,7 +228,9 @@ class TaskTimers:
         effects: list[Effect] = []
         if again:
             effects.append(self._set(name, now_ms + AGAIN_MS))
-        elif name in self._periods_ms and (self._rules.tasks_are_periodic or name == NO_OP):
+        elif name in self._periods_ms and (
+            self._rules.tasks_are_periodic or name in _ALWAYS_PERIODIC
+        ):
             effects.append(self._set(name, now_ms + self._periods_ms[name]))
         return effects + self.after_write(state, now_ms)
 

@@ -42,6 +42,9 @@ class ControllerSettings:
         "leader.imbalance.check.interval.seconds", _seconds_as_ms
     )
     unclean_election_check_interval_ms: int = broker_config("unclean.leader.election.interval.ms")
+    token_lifetime_max_ms: int = broker_config("delegation.token.max.lifetime.ms")
+    token_expiry_ms: int = broker_config("delegation.token.expiry.time.ms")
+    token_check_interval_ms: int = broker_config("delegation.token.expiry.check.interval.ms")
     max_idle_interval_ms: int = broker_config("metadata.max.idle.interval.ms")
     elections_per_task_max: int = 1_000
     unstable_feature_versions: bool = broker_config("unstable.feature.versions.enable")

@@ -55,6 +55,8 @@ class Requester:
     """An address in the form that ACLs are compared with (`java_host`)."""
     is_token_authenticated: bool = False
     """Logged in with a delegation token, which may not make further tokens."""
+    security_protocol: str = "PLAINTEXT"
+    """Of the listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
 
 def java_host(address: str) -> str:

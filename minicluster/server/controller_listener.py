@@ -4,7 +4,6 @@
     decides:     what the controller machine decides, forwarded by a broker (Envelope) or not
     RESPONDERS:  what a controller responds from its committed image
 
-Leaves out: SASL, an authorizer.
 Source:  ControllerApis, SimpleApiVersionManager, ApiKeys.apisForListener (CONTROLLER).
 """
 
@@ -20,10 +19,7 @@ from minicluster.broker.requests.api_versions import api_versions
 from minicluster.broker.requests.describe_acls import describe_acls
 from minicluster.broker.requests.describe_cluster import BROKERS, describe_controllers
 from minicluster.broker.requests.describe_configs import describe_configs
-from minicluster.broker.requests.security import (
-    reject_delegation_tokens,
-    reject_sasl,
-)
+from minicluster.broker.requests.security import reject_sasl
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
@@ -75,9 +71,6 @@ RESPONDERS: Mapping[type[Message], Responder] = {
     m.SaslAuthenticateRequest: reject_sasl,
     m.DescribeAclsRequest: describe_acls,
     m.DescribeConfigsRequest: describe_configs,
-    m.CreateDelegationTokenRequest: reject_delegation_tokens,
-    m.RenewDelegationTokenRequest: reject_delegation_tokens,
-    m.ExpireDelegationTokenRequest: reject_delegation_tokens,
     m.DescribeDelegationTokenRequest: _reject_unknown,
     m.DescribeUserScramCredentialsRequest: _reject_unknown,
     m.DescribeClusterRequest: _describe_cluster,

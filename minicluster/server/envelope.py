@@ -33,8 +33,12 @@ class ForwardedRequest:
     requester: Requester
 
 
-def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
+def open_envelope(
+    envelope: m.EnvelopeRequest, security_protocol: str = "PLAINTEXT"
+) -> ForwardedRequest | ErrorCode:
     """The request inside an envelope, or the error of the envelope.
+
+    Shapes:  security_protocol: of the envelope's own connection; an envelope has no client's.
 
     Errors:  PRINCIPAL_DESERIALIZATION_FAILURE for a principal that is none; INVALID_REQUEST for a
              client address that is none, or an API that is not forwarded; UNSUPPORTED_VERSION
@@ -62,6 +66,7 @@ def open_envelope(envelope: m.EnvelopeRequest) -> ForwardedRequest | ErrorCode:
         KafkaPrincipal(principal.type, principal.name),
         java_host(str(ipaddress.ip_address(envelope.client_host_address))),
         principal.token_authenticated,
+        security_protocol,
     )
     return ForwardedRequest(
         request, version, header.correlation_id, principal.name, client_id, requester

@@ -50,8 +50,8 @@ def test_a_config_is_read_somewhere_or_has_a_reason() -> None:
 
 
 def test_a_cluster_warns_of_a_setting_that_changes_nothing() -> None:
-    with pytest.warns(NoEffectWarning, match="authorizer.class.name has no effect here: there is"):
-        MiniCluster(seed=1, config={"authorizer.class.name": "org.example.Nobody"})
+    with pytest.warns(NoEffectWarning, match="metric.reporters has no effect here: no plugin"):
+        MiniCluster(seed=1, config={"metric.reporters": "org.example.Nobody"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MiniCluster(seed=1, config={"log.retention.ms": 60_000, "replica.lag.time.max.ms": "10s"})

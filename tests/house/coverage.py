@@ -28,20 +28,6 @@ DONE, PARTLY, NOT = "done", "partly", "not"
 # The limits of an API that is served; every other one that a machine serves is done.
 SERVED_IN_PART = {
     **dict.fromkeys(("Fetch", "ListOffsets"), "no tiered storage"),
-    "Metadata": "no authorization",
-    **dict.fromkeys(
-        ("DescribeAcls", "CreateAcls", "DeleteAcls"),
-        "rejected, as Kafka does without an authorizer",
-    ),
-    **dict.fromkeys(
-        (
-            "CreateDelegationToken",
-            "RenewDelegationToken",
-            "ExpireDelegationToken",
-            "DescribeDelegationToken",
-        ),
-        "rejected, as Kafka does without a secret key",
-    ),
     **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "rejected: listeners are PLAINTEXT"),
 }
 # The controller makes it by PartitionRegistration.to_record.
@@ -94,9 +80,9 @@ def _on_brokers(api: Api) -> str:
         return "replicas"
     if api.request in COORDINATOR_APIS:
         return "coordinates"
-    if api.request in client_api.FORWARDED:
+    if api.request in client_api.FORWARDED | client_api.TOKEN_REQUESTS and api.forwardable:
         return "forwards"
-    return "responds" if api.request in client_api.HANDLERS else ""
+    return "responds" if api.request in client_api.APIS else ""
 
 
 def _on_zookeeper(api: Api) -> str:

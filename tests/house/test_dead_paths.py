@@ -22,7 +22,7 @@ from minicluster.server.controller_listener import RESPONDERS
 
 HANDLED: dict[type, frozenset[Any]] = {
     ReplicaManager: frozenset({*REPLICA_HANDLERS, *COORDINATOR_APIS}),
-    BrokerRoles: frozenset(kafka_apis.HANDLERS),
+    BrokerRoles: frozenset({*kafka_apis.HANDLERS, *kafka_apis.TOKEN_REQUESTS}),
     QuorumController: frozenset(
         {*CONTROLLER_APIS, *REQUEST_HANDLERS, *RESPONDERS, EnvelopeRequest}
     ),

@@ -294,7 +294,8 @@ class _Player:
 def _requester(step: Mapping[str, Any]) -> Requester:
     """Who has logged in on a connection: a user, a certificate, or nobody in particular."""
     name = step.get("user") or step.get("certificate")
-    return Requester(KafkaPrincipal(USER, name) if name else ANONYMOUS)
+    principal = KafkaPrincipal(USER, name) if name else ANONYMOUS
+    return Requester(principal, security_protocol=step["listener"])
 
 
 def _worked_on_late(steps: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,6 @@
-"""Requests about security that a node without any rejects: SASL and delegation tokens.
+"""Requests of a login that come after it: SASL on a connection whose listener expects none.
 
-Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2; DescribeAcls 1-3, CreateAcls 1-3,
-           DeleteAcls 1-3; CreateDelegationToken 1-3, RenewDelegationToken 1-2,
-           ExpireDelegationToken 1-2, DescribeDelegationToken 1-3.
+Versions:  SaslHandshake 0-1, SaslAuthenticate 0-2.
 """
 
 from __future__ import annotations
@@ -25,12 +23,3 @@ def reject_sasl(state: ApiState, request: Any, version: int, now_ms: int) -> Any
     """
     message = "SaslAuthenticate request received after successful authentication"
     return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, message, version=version)
-
-
-def reject_delegation_tokens(state: ApiState, request: Any, version: int, now_ms: int) -> Any:
-    """Rejected: clients come over PLAINTEXT, which may not handle tokens.
-
-    Errors:  DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
-    Source:  KafkaApis.handleDescribeTokensRequest, allowTokenRequests.
-    """
-    return error_response(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, version=version)
