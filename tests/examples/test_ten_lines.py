@@ -74,7 +74,8 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("../README.md", 2), ("guide.md", 10), ("scenarios.md", 2)]
+    ("page", "count"),
+    [("../README.md", 2), ("guide.md", 10), ("security.md", 3), ("scenarios.md", 2)],
 )
 def test_the_tests_of_a_page_run_as_pasted(
     page: str, count: int, pytester: pytest.Pytester
