@@ -44,7 +44,7 @@ ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "
 
 _standing = 0
 _lock = threading.Lock()
-_originals: list[tuple[Any, str, Any]] = []
+_originals: dict[str, Callable[..., Any]] = {}  # by what they are called: time.sleep
 _thread = 0  # the thread that takes a simulated step now
 _program: Program | None = None  # whose step it is; None: an actor's
 
@@ -128,20 +128,19 @@ def standing() -> Iterator[None]:
         _standing += 1
         if _standing == 1:
             _load_what_takes_clocks()
-            for module, names in GUARDED:
-                for name in names:
-                    original = getattr(module, name)
-                    _originals.append((module, name, original))
-                    setattr(module, name, _guard(f"{module.__name__}.{name}", original))
+            for module, name, called, guard in _GUARDS:
+                original = getattr(module, name)
+                if original is not guard:  # which a patch that began in a run has put back after it
+                    _originals[called] = original
+                setattr(module, name, guard)
     try:
         yield
     finally:
         with _lock:
             _standing -= 1
             if _standing == 0:
-                while _originals:
-                    module, name, original = _originals.pop()
-                    setattr(module, name, original)
+                for module, name, called, _ in _GUARDS:
+                    setattr(module, name, _originals[called])
 
 
 @cache
@@ -155,20 +154,28 @@ def _load_what_takes_clocks() -> None:
         import_module("_time_machine")
 
 
-def _guard(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(called: str) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
+        original = _originals[called]
         if not _thread or _thread != threading.get_ident():
             return original(*args, **kwargs)
         if _program is not None:
-            return _program.virtual.get(name, original)(*args, **kwargs)
+            return _program.virtual.get(called, original)(*args, **kwargs)
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if caller.partition(".")[0] not in ALLOWED:
             raise UnseededChance(
-                f"{caller} called {name} inside a simulated actor; "
+                f"{caller} called {called} inside a simulated actor; "
                 "time is rt.now(), chance is rt.rng(name)"
             )
         return original(*args, **kwargs)
 
-    guarded.__name__ = name.rpartition(".")[2]
-    guarded.__wrapped__ = original  # type: ignore[attr-defined]
+    guarded.__name__ = called.rpartition(".")[2]
     return guarded
+
+
+_GUARDS = [
+    (module, name, called, _guard(called))
+    for module, names in GUARDED
+    for name in names
+    for called in [f"{module.__name__}.{name}"]
+]
