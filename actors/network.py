@@ -352,10 +352,11 @@ class Network:
     def blocked(self, src: int, dst: int, api: str = "") -> bool:
         """True when a ``cut`` stops packets (of an API) from one node to another."""
         link = self.links.get(src, dst)
-        return link is not None and any(
-            condition.kind == "cut" and (condition.covers(api) if api else not condition.apis)
-            for condition in link.conditions
-        )
+        if link is None:
+            return False
+        if api:
+            return _is_cut(link, api)
+        return any(each.kind == "cut" and not each.apis for each in link.conditions)
 
     # From sender to receiver.
 
@@ -482,10 +483,7 @@ class Network:
         if exchange.over_tcp:
             if not exchange.open or self._parked(packet, link):
                 return
-        elif packet.epoch != link.epoch or any(
-            condition.kind == "cut" and condition.covers(exchange.api)
-            for condition in link.conditions
-        ):
+        elif packet.epoch != link.epoch or (link.conditions and _is_cut(link, exchange.api)):
             self.recorder.event("lost", exchange, "on the way")
             self._lost(packet)
             return
@@ -610,6 +608,10 @@ class ThreadedNetwork(Network):
 
 
 _api_names: dict[type[Any], str] = {}
+
+
+def _is_cut(link: Link, api: str) -> bool:
+    return any(condition.kind == "cut" and condition.covers(api) for condition in link.conditions)
 
 
 def api_name(body: Any) -> str:

@@ -6,7 +6,7 @@ Every driver runs this one program, live, over a run in this process, and in Spa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,16 +128,18 @@ class Judge:
         self._count_again()
         self._remembered.clear()
 
-    def _outcomes(self, step: Any) -> Iterator[tuple[str, Outcome]]:
+    def _outcomes(self, step: Any) -> list[tuple[str, Outcome]]:
         """What each rule says of a step; one that cannot judge is unknown, and no other."""
+        outcomes: list[tuple[str, Outcome]] = []
         for rule_id, function in self._parts.get(type(step), ()):
             if rule_id in self.crashes:
                 continue
             try:
                 for outcome in function(step):
-                    yield rule_id, outcome
+                    outcomes.append((rule_id, outcome))
             except Exception as error:
                 self.crashed(rule_id, error)
+        return outcomes
 
     def _remember(self, steps: Iterable[Any]) -> Remembered:
         """Ask each rule once about each step."""

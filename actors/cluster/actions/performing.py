@@ -62,14 +62,20 @@ def performs(
                 cluster.note(name, [], "note", str(error))
                 return None
 
-        @wraps(perform_it)
-        def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-            self.check_running(name)
+        def check_arguments(*args: Any, **kwargs: Any) -> None:
             try:
                 shape.bind(*args, **kwargs)
             except TypeError as error:
                 raise UserError(f"{name}: {error}; it takes {takes}") from None
-            action = declared(*args, **kwargs)
+
+        @wraps(perform_it)
+        def method(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+            self.check_running(name)
+            try:
+                action = declared(*args, **kwargs)
+            except TypeError:
+                check_arguments(*args, **kwargs)
+                raise
             if check is not None:
                 check(self, action)
             if isinstance(action, Refusable) and action.may_fail:

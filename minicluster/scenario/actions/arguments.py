@@ -130,7 +130,7 @@ def read_duration(value: object, where: str) -> Milliseconds:
 
 
 def _text(value: object, where: str) -> str:
-    if not isinstance(value, str) and isinstance(value, HasName):
+    if not isinstance(value, str) and hasattr(value, "name"):
         value = value.name
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _not("text", value, where)

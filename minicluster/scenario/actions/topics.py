@@ -233,9 +233,10 @@ class Produce(Action):
     within: Duration | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.topic, OfTopic):
-            object.__setattr__(self, "partition", self.topic.index)
-            object.__setattr__(self, "topic", self.topic.topic)
+        topic: Any = self.topic
+        if not isinstance(topic, str) and hasattr(topic, "topic"):
+            object.__setattr__(self, "partition", topic.index)
+            object.__setattr__(self, "topic", topic.topic)
         Action.__post_init__(self)
         of_a_count = {
             "count": self.count,
