@@ -150,6 +150,9 @@ class PacedRuntime(SimulatedRuntime):
                 raise LeakedThread("minicluster-paced still runs after the cluster stopped")
         super().close()
 
+    def _collect_rarely(self) -> None:
+        """Never: its thread will take steps that nothing counts, for hours."""
+
     # In the first phase: the waiting thread carries the cluster.
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:

@@ -90,6 +90,7 @@ class SimulatedRuntime(Turns, Runtime):
         Runtime.__init__(self, seed=seed)
         self._young_collections = garbage.YoungCollections()
         self._collect_at = garbage.STEPS_PER_COLLECTION
+        self._collects_rarely = False
 
     def run_for(self, duration_ms: int) -> None:
         self._reject_in_actor()
@@ -118,8 +119,16 @@ class SimulatedRuntime(Turns, Runtime):
 
     def _run(self, until_ms: int, condition: Callable[[], bool] | None) -> bool:
         """Run to a time or a condition, which is evaluated once per instant."""
-        with garbage.off(), tripwire.standing(), tripwire.outside():
+        self._collect_rarely()
+        with tripwire.standing(), tripwire.outside():
             return self._run_on(until_ms, condition)
+
+    def _collect_rarely(self) -> None:
+        """Garbage is looked for by steps alone, from the first run to the close."""
+        if not self._collects_rarely:
+            self._collects_rarely = True
+            garbage.simulation_begins()
+            self.at_close.append(garbage.simulation_ends)
 
     def _collect(self) -> None:
         self._collect_at = self._young_collections.collect(self.steps)

@@ -359,6 +359,17 @@ def test_garbage_is_collected_while_a_run_goes_on_and_seldom_where_there_is_none
     rt.close()
 
 
+def test_the_collector_is_off_until_the_last_simulation_has_closed() -> None:
+    first, second = SimulatedRuntime(), SimulatedRuntime()
+    for rt in (first, second):
+        rt.run_for(1)
+        rt.run_for(1)
+    first.close()
+    assert not gc.isenabled()
+    second.close()
+    assert gc.isenabled()
+
+
 def test_calls_after_one_that_runs_the_cluster_are_made_once_and_in_order() -> None:
     rt, made = SimulatedRuntime(), list[str]()
 
