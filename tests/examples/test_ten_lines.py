@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ("controlled_shutdown", "fenced_follower", "maximal_isr", "unclean_recovery")
 LONGEST_BODY = 14
+EXPLORED = "mini_cluster_explore"
+SERVICE = ROOT / "examples" / "orders_service" / "service.py"
 
 Example = Callable[[Any], None]
 
@@ -35,8 +38,10 @@ def python_blocks(page: str) -> list[str]:
 
 
 def pasted_tests(page: str) -> str:
-    """The tests of a page, as one file."""
-    return "\n".join(block for block in python_blocks(page) if "def test_" in block)
+    """The tests of a page, as one file; those that are explored take longer."""
+    return "\n".join(
+        block for block in python_blocks(page) if "def test_" in block and EXPLORED not in block
+    )
 
 
 FILES = {path.stem: path for path in sorted((ROOT / "examples").glob("test_*.py"))}
@@ -75,11 +80,18 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
 
 @pytest.mark.parametrize(
     ("page", "count"),
-    [("../README.md", 2), ("guide.md", 10), ("security.md", 3), ("scenarios.md", 2)],
+    [
+        ("../README.md", 3),
+        ("guide.md", 10),
+        ("programs.md", 4),
+        ("security.md", 3),
+        ("scenarios.md", 2),
+    ],
 )
 def test_the_tests_of_a_page_run_as_pasted(
     page: str, count: int, pytester: pytest.Pytester
 ) -> None:
+    shutil.copy(SERVICE, pytester.path)  # the user's own program
     pytester.makepyfile(pasted_tests(page))
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=count)
