@@ -307,6 +307,23 @@ class MiniCluster:
 
     run_for = _face(RunningCluster.run_for)
 
+    def call_later(
+        self, delay: Duration, call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> None:
+        """Make a call once so much of the cluster's time has passed, while the test continues.
+
+        ::
+
+            mini_cluster.call_later("5s", mini_cluster.kill, "app(orders-1)")
+
+        Errors:  those of the call come out of the wait in which its time has come.
+        """
+        self._cluster.check_running("call_later")
+        if not callable(call):
+            raise UserError(f"call_later: {shown(call)} is not a function, such as cluster.heal")
+        at_ms = self._cluster.now_ms + read_duration(delay, "call_later")
+        self._cluster.rt.schedule(at_ms, lambda _: call(*args, **kwargs), None)
+
     def wait_until(self, condition: Callable[[], Any], within: Duration = "60s") -> None:
         """Let the cluster run until a condition holds.
 

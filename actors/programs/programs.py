@@ -32,6 +32,7 @@ class Programs:
         self.world = world
         self.by_name: dict[str, Program] = {}
         self.by_node: dict[int, Program] = {}
+        self.served: set[str] = set()  # names of those that ``serve`` has started
         self._node_of = node_of
         switches.begin()
 
@@ -91,6 +92,7 @@ class Programs:
             server = await asyncio.start_server(handler, host, port)
             await server.serve_forever()
 
+        self.served.add(host)
         return self.add(host, run)
 
     def state(self) -> list[str]:

@@ -22,6 +22,7 @@ from minicluster.cli.exit_codes import (
     EXIT_UNKNOWN,
     EXIT_USAGE,
 )
+from minicluster.cli.explore import explore as explore_command
 from minicluster.cli.exporting import export_command
 from minicluster.cli.judging import show_log, verify_paths
 from minicluster.cli.looking import explain, show_trace
@@ -84,7 +85,7 @@ def app() -> None:
 for command in (
     run_scenario, demo, replay, chaos, verify_paths, show_log, sql_command, serve_command,
     do_command, check, schema, list_command, completion, show_trace, explain,
-    compare_command, export_command, what_if_command,
+    compare_command, explore_command, export_command, what_if_command,
 ):  # fmt: skip
     app.add_command(command)
 

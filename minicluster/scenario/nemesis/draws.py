@@ -116,6 +116,8 @@ def seed_text(seed: int, variation: Sequence[int]) -> str:
 class World:
     """The shape of a seed's cluster.
 
+    Shapes: apps: the names of users' programs; partitions: of topics that they use (orders-0);
+             broker_ids: where they are not the numbers from 1.
     Units:  session_ms, lag_ms, request_ms set the pace of what follows from a disturbance.
     """
 
@@ -125,6 +127,9 @@ class World:
     victim: int  # the broker whose crashes take what it has not flushed
     dynamic: bool  # kraft.version 1: the last controller may leave the voters
     clients: bool = False  # groups and transactions
+    apps: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    broker_ids: tuple[int, ...] = ()
     session_ms: int = broker_config("broker.session.timeout.ms")
     lag_ms: int = broker_config("replica.lag.time.max.ms")
     request_ms: int = broker_config("request.timeout.ms")

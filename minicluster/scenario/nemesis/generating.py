@@ -151,7 +151,7 @@ def quiet_ms(world: World) -> int:
 
 def _world(draws: Draws, quick: bool) -> World:
     controllers = (1, 3, 3, 3, 5)[draws.below("controllers", 5)]
-    timeouts = {}
+    timeouts: dict[str, Any] = {}
     if quick:
         timeouts = {
             "session_ms": draws.between("timeouts/session", 2_000, 6_000),
