@@ -277,6 +277,9 @@ class Rules:
     # An ACL with a filter's ANY or MATCH in CreateAcls fails all ACLs of the request with
     # UNKNOWN_SERVER_ERROR (CreateAclsRequest.aclBinding in AclApis.handleCreateAcls).
     any_in_acl_fails_request: bool = field(default=False, metadata={"bug": True})
+    # DescribeUserScramCredentials of all users without the right is never answered: making its
+    # error fails (DescribeUserScramCredentialsRequest.getErrorResponse, users being null).
+    denied_scram_description_has_no_response: bool = field(default=False, metadata={"bug": True})
     # A SCRAM proof of another length than the hash ends the connection without a response
     # (ScramFormatter.xor throws what ScramSaslServer.evaluateResponse does not catch).
     odd_scram_proof_has_no_response: bool = field(default=False, metadata={"bug": True})

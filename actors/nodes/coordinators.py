@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from minicluster.actors.links import Packet
+from minicluster.actors.nodes.authorization import access_of
 from minicluster.actors.nodes.metadata_publisher import Published
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.channel.controller_channel import CorrelationIds
@@ -26,6 +28,7 @@ from minicluster.effects import Effect
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.replica.replica_manager_state import ReplicaManagerState
+from minicluster.security.acls import Operation, ResourceType
 
 
 class Coordinators:
@@ -41,6 +44,7 @@ class Coordinators:
         levels = BrokerLevels({}, {}, context.config.static)
         of_groups = GroupCoordinatorConfig.of(levels, context.node_id)
         self._levels = levels
+        self._authorizer = context.authorizer
         self._replicas = replicas
         self._offsets = InternalTopic(replicas, GROUP_METADATA_TOPIC, of_groups.offsets_topic_codec)
         self.groups = GroupCoordinatorMachine(
@@ -74,7 +78,11 @@ class Coordinators:
         exchange = packet.exchange
         request, version = packet.body, exchange.version
         if type(request) in GROUP_APIS:
+            access = access_of(exchange.requester, self._authorizer)
             client = ClientContext(exchange.client_id)
+            if access is not None:
+                describes = partial(access.may, Operation.DESCRIBE, ResourceType.TOPIC)
+                client = ClientContext(exchange.client_id, may_describe=describes)
             return self.groups.on_request(packet, request, version, client, now_ms)
         if type(request) in TRANSACTION_APIS:
             return self.transactions.on_request(packet, request, version, now_ms)

@@ -28,7 +28,7 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
 from minicluster.rules import Rules
 from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
-from minicluster.security.screening import Access, Asked, Rejected, Screened
+from minicluster.security.screening import CLOSES, Access, Asked, Rejected, Screened
 from minicluster.values import dataclass
 
 
@@ -206,7 +206,7 @@ class Shell(ClusterActor):
         except NeverDecided:
             return False
         if isinstance(result, Rejected):
-            self.network.respond(packet, result.response)
+            self._end(packet, result.response)
             return False
         packet.body, packet.complete = result.request, result.complete
         return True
@@ -244,10 +244,13 @@ class Shell(ClusterActor):
 
     def _respond(self, respond: fx.Respond) -> None:
         token, response = respond.token, respond.response
+        self._end(token, response if token.complete is None else token.complete(response))
+
+    def _end(self, token: Any, response: Any) -> None:
         if response is None:  # a produce with acks=0
             self.network.forget(token)
-        elif token.complete is not None:
-            self.network.respond(token, token.complete(response))
+        elif response is CLOSES:
+            self.network.disconnect(token)
         else:
             self.network.respond(token, response)
 

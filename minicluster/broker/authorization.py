@@ -10,8 +10,9 @@ Source:  KafkaApis, AclApis, AuthHelper; KIP-11, KIP-430 (authorized operations)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 from uuid import UUID
 
@@ -25,18 +26,22 @@ from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_items, error_response
 from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
+from minicluster.security.authorizer import NeverDecided
 from minicluster.security.screening import (
+    CLOSES,
     FAILED,
     Access,
     Asked,
     Rejected,
     Screen,
     Screened,
+    as_requested,
     by_name,
     cluster,
     each,
     in_order,
     joined,
+    of_acls,
     open_to_all,
     whole,
     without,
@@ -66,6 +71,62 @@ def _transactional_id_of_batches(request: m.ProduceRequest) -> str | None:
             if int.from_bytes(attributes, "big") & _TRANSACTIONAL_BIT:
                 return request.transactional_id or ""
     return None
+
+
+_produced_topics = in_order(
+    whole(_WRITE, _TRANSACTIONAL_ID, _transactional_id_of_batches),
+    each("topic_data", _WRITE, _TOPIC, by_name),
+)
+
+
+def _produced(asked: Asked) -> Screened | Rejected:
+    """WRITE of the transactional id, then of each topic.
+
+    With acks=0 there is no response to have an error: what may be written is, and the connection
+    ends.
+    """
+    screened = _produced_topics(asked)
+    if asked.request.acks != 0:
+        return _grouped(screened) if isinstance(screened, Rejected) else screened
+    if isinstance(screened, Rejected):
+        return Rejected(CLOSES)
+    if screened.request is asked.request:
+        return Screened(asked.request)
+    return Screened(screened.request, lambda response: CLOSES)
+
+
+def _grouped(rejected: Rejected) -> Rejected:
+    """One entry of a response for each topic, also where the request has several."""
+    topics: dict[Any, Any] = {}
+    for topic in rejected.response.responses:
+        before = topics.setdefault((topic.name, topic.topic_id), topic)
+        if before is not topic:
+            partitions = before.partition_responses + topic.partition_responses
+            merged = replace(before, partition_responses=partitions)
+            topics[topic.name, topic.topic_id] = merged
+    return Rejected(replace(rejected.response, responses=tuple(topics.values())))
+
+
+def _described_producers(asked: Asked) -> Screened | Rejected:
+    """READ of each topic; the error has a text here."""
+    screened = each("topics", _READ, _TOPIC, by_name)(asked)
+    assert isinstance(screened, Screened)
+    failed = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    def told(partition: Any) -> Any:
+        if partition.error_code != failed:
+            return partition
+        return replace(partition, error_message="Topic authorization failed.")
+
+    def complete(response: Any) -> Any:
+        completed = screened.complete(response)
+        topics = (
+            replace(topic, partitions=tuple(map(told, topic.partitions)))
+            for topic in completed.topics
+        )
+        return replace(completed, topics=tuple(topics))
+
+    return Screened(screened.request, complete)
 
 
 def _offsets_for_leader_epoch(asked: Asked) -> Screened | Rejected:
@@ -132,6 +193,8 @@ def _may_be_created(asked: Asked, name: str) -> bool:
 def _described_topic_partitions(asked: Asked) -> Screened | Rejected:
     """Only topics with DESCRIBE, from the cursor on; their operations always."""
     access, request = asked.access, asked.request
+    if not request.topics:
+        return _all_topic_partitions(asked)
     denied = [t for t in request.topics if not access.may(_DESCRIBE, _TOPIC, t.name)]
     kind = m.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -143,13 +206,39 @@ def _described_topic_partitions(asked: Asked) -> Screened | Rejected:
         return Rejected(m.DescribeTopicPartitionsResponse(topics=rejected))
 
     def complete(response: Any) -> Any:
-        shown = (topic for topic in response.topics if _may_describe(access, topic.name))
-        topics = (_with_operations(access, topic) for topic in shown)
-        return replace(response, topics=(*rejected, *topics))
+        topics = (_with_operations(access, topic) for topic in response.topics)
+        return replace(response, topics=(*topics, *rejected))
 
     dropped = {topic.name for topic in denied}
     left = tuple(topic for topic in request.topics if topic.name not in dropped)
     return Screened(replace(request, topics=left), complete)
+
+
+def _all_topic_partitions(asked: Asked) -> Screened | Rejected:
+    """The topics with DESCRIBE by their names: the limit of a response counts no others."""
+    access, request, cursor = asked.access, asked.request, asked.request.cursor
+    first = "" if cursor is None else cursor.topic_name
+    names = sorted(
+        topic.name
+        for topic in asked.image.topics
+        if topic.name >= first and access.may(_DESCRIBE, _TOPIC, topic.name)
+    )
+    if cursor is not None and cursor.partition_index < 0:
+        return Screened(request)  # which the handler rejects
+    if not names:
+        return Rejected(m.DescribeTopicPartitionsResponse())
+    kind = m.DescribeTopicPartitionsRequest.TopicRequest
+    named = replace(
+        request,
+        topics=tuple(kind(name=name) for name in names),
+        cursor=cursor if first == names[0] else None,
+    )
+
+    def complete(response: Any) -> Any:
+        topics = tuple(_with_operations(access, topic) for topic in response.topics)
+        return replace(response, topics=topics)
+
+    return Screened(named, complete)
 
 
 def _may_describe(access: Access, name: str | None) -> bool:
@@ -157,7 +246,8 @@ def _may_describe(access: Access, name: str | None) -> bool:
 
 
 def _with_operations(access: Access, topic: Any) -> Any:
-    if topic.error_code != ErrorCode.NONE:
+    """A topic with what the client may do; also one that does not exist, unless by its id."""
+    if topic.name is None:
         return topic
     operations = access.operations(_TOPIC, topic.name, ON_TOPIC)
     return replace(topic, topic_authorized_operations=operations)
@@ -174,7 +264,8 @@ def _described_cluster(asked: Asked) -> Screened:
     """Anybody may ask; the operations need DESCRIBE."""
 
     def complete(response: Any) -> Any:
-        if not asked.request.include_cluster_authorized_operations:
+        has_failed = response.error_code != ErrorCode.NONE
+        if has_failed or not asked.request.include_cluster_authorized_operations:
             return response
         return replace(response, cluster_authorized_operations=_on_cluster(asked.access))
 
@@ -219,9 +310,16 @@ def _coordinators(asked: Asked) -> Screened | Rejected:
     if denied and len(denied) == len(request.coordinator_keys):
         return Rejected(rejected)
     left = tuple(key for key in request.coordinator_keys if key not in denied)
-    return Screened(
-        replace(request, coordinator_keys=left), lambda response: joined(response, rejected)
-    )
+
+    def complete(response: Any) -> Any:
+        coordinators = as_requested(
+            request.coordinator_keys,
+            response.coordinators + rejected.coordinators,
+            lambda found: found.key,
+        )
+        return replace(response, coordinators=coordinators)
+
+    return Screened(replace(request, coordinator_keys=left), complete)
 
 
 def _committed_offsets(asked: Asked) -> Screened | Rejected:
@@ -236,12 +334,12 @@ def _committed_offsets(asked: Asked) -> Screened | Rejected:
             return Screened(request, lambda response: _shown_offsets(access, response))
         denied = [t for t in request.topics if not access.may(_DESCRIBE, _TOPIC, t.name)]
         return without(asked, "topics", denied, failed)
-    groups, rejected, kept = m.OffsetFetchResponse.OffsetFetchResponseGroup, [], []
+    kind, rejected, kept = m.OffsetFetchResponse.OffsetFetchResponseGroup, [], []
     denied_topics: dict[str, tuple[Any, ...]] = {}
     for group in request.groups:
         if not access.may(_DESCRIBE, _GROUP, group.group_id):
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            rejected.append(groups(group_id=group.group_id, error_code=error))
+            rejected.append(kind(group_id=group.group_id, error_code=error))
             continue
         topics = group.topics
         if topics is not None:
@@ -260,7 +358,12 @@ def _committed_offsets(asked: Asked) -> Screened | Rejected:
                 for topic in denied_topics.get(group.group_id, ()):
                     group = replace(group, topics=(*group.topics, _denied_offsets(topic)))
             completed.append(group)
-        return replace(response, groups=(*completed, *rejected))
+        groups = as_requested(
+            (group.group_id for group in request.groups),
+            (*completed, *rejected),
+            lambda group: group.group_id,
+        )
+        return replace(response, groups=groups)
 
     if not kept and rejected:
         return Rejected(m.OffsetFetchResponse(groups=tuple(rejected)))
@@ -290,7 +393,7 @@ def _described_groups(asked: Asked) -> Screened | Rejected:
     """DESCRIBE of each group; its operations where they are requested."""
     request, access = asked.request, asked.access
     items = "groups" if isinstance(request, m.DescribeGroupsRequest) else "group_ids"
-    screened = each(items, _DESCRIBE, _GROUP, _itself)(asked)
+    screened = each(items, _DESCRIBE, _GROUP, _itself, denied_first=True)(asked)
     assert isinstance(screened, Screened)
 
     def complete(response: Any) -> Any:
@@ -431,7 +534,13 @@ def _described_transactions(asked: Asked) -> Screened | Rejected:
             )
             for state in response.transaction_states
         )
-        return screened.complete(replace(response, transaction_states=states))
+        completed = screened.complete(replace(response, transaction_states=states))
+        ordered = as_requested(
+            asked.request.transactional_ids,
+            completed.transaction_states,
+            lambda state: state.transactional_id,
+        )
+        return replace(completed, transaction_states=ordered)
 
     return Screened(screened.request, complete)
 
@@ -452,13 +561,13 @@ def _listed_transactions(asked: Asked) -> Screened:
 
 # -- the node and its configs ------------------------------------------------------------
 
-_TOPIC_CONFIG, _GROUP_CONFIG = 2, 32
+_TOPIC_CONFIG, _LOGGER, _GROUP_CONFIG = 2, 8, 32
 
 
 def described_configs(asked: Asked) -> Screened | Rejected:
     """DESCRIBE_CONFIGS of a topic or a group; of the cluster for everything else."""
-    failed: dict[ErrorCode, list[Any]] = {}
-    for resource in asked.request.resources:
+    request, responses, left = asked.request, [], []
+    for resource in request.resources:
         resource_type = {_TOPIC_CONFIG: _TOPIC, _GROUP_CONFIG: _GROUP}.get(resource.resource_type)
         if resource_type is None:
             allowed = asked.access.may_on_cluster(Operation.DESCRIBE_CONFIGS)
@@ -466,28 +575,61 @@ def described_configs(asked: Asked) -> Screened | Rejected:
             allowed = asked.access.may(
                 Operation.DESCRIBE_CONFIGS, resource_type, resource.resource_name
             )
-        if not allowed:
-            failed.setdefault(FAILED[resource_type or _CLUSTER], []).append(resource)
-    screened = Screened(asked.request)
-    for error, denied in failed.items():
-        inner = without(replace(asked, request=screened.request), "resources", denied, error)
-        screened = Screened(inner.request, _both(inner.complete, screened.complete))
-    return screened
+        if allowed:
+            left.append(resource)
+        else:
+            one, error = replace(request, resources=(resource,)), FAILED[resource_type or _CLUSTER]
+            responses.append(error_items(one, error, version=asked.version))
+    if not responses:
+        return Screened(request)
+    return Screened(
+        replace(request, resources=tuple(left)),
+        lambda response: reduce(joined, responses, response),
+    )
 
 
-def _both(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: then(first(response))
+def _described_scram_credentials(asked: Asked) -> Screened | Rejected:
+    """DESCRIBE of the cluster.
+
+    Errors:  NeverDecided with Kafka's bug, when all users are asked for.
+    """
+    authorizer = asked.access.authorizer
+    if (
+        authorizer is not None
+        and authorizer.rules.denied_scram_description_has_no_response
+        and asked.request.users is None
+        and not asked.access.may_on_cluster(_DESCRIBE)
+    ):
+        raise NeverDecided
+    return cluster(_DESCRIBE, says_what_is_needed=False)(asked)
+
+
+def _altered_loggers(asked: Asked) -> Screened:
+    """ALTER_CONFIGS of the cluster for the loggers of a broker, which it alters itself."""
+    if asked.access.may_on_cluster(Operation.ALTER_CONFIGS):
+        return Screened(asked.request)
+    resources = asked.request.resources
+    denied = [resource for resource in resources if resource.resource_type == _LOGGER]
+    screened = without(asked, "resources", denied, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def complete(response: Any) -> Any:
+        completed = screened.complete(response)
+        responses = as_requested(map(_resource, resources), completed.responses, _resource)
+        return replace(completed, responses=responses)
+
+    return Screened(screened.request, complete)
+
+
+def _resource(item: Any) -> tuple[int, str]:
+    return item.resource_type, item.resource_name
 
 
 SCREENS: Mapping[type[Message], Screen] = {
-    m.ProduceRequest: in_order(
-        whole(_WRITE, _TRANSACTIONAL_ID, _transactional_id_of_batches),
-        each("topic_data", _WRITE, _TOPIC, by_name),
-    ),
+    m.ProduceRequest: _produced,
     m.ListOffsetsRequest: each("topics", _DESCRIBE, _TOPIC, by_name),
     m.OffsetForLeaderEpochRequest: _offsets_for_leader_epoch,
     m.DeleteRecordsRequest: each("topics", Operation.DELETE, _TOPIC, by_name),
-    m.DescribeProducersRequest: each("topics", _READ, _TOPIC, by_name),
+    m.DescribeProducersRequest: _described_producers,
     m.MetadataRequest: _metadata,
     m.DescribeTopicPartitionsRequest: _described_topic_partitions,
     m.DescribeClusterRequest: _described_cluster,
@@ -523,12 +665,15 @@ SCREENS: Mapping[type[Message], Screen] = {
     m.DescribeTransactionsRequest: _described_transactions,
     m.ListTransactionsRequest: _listed_transactions,
     m.DescribeConfigsRequest: described_configs,
+    m.IncrementalAlterConfigsRequest: _altered_loggers,
     m.ListConfigResourcesRequest: cluster(Operation.DESCRIBE_CONFIGS),
-    m.DescribeClientQuotasRequest: cluster(Operation.DESCRIBE_CONFIGS),
-    m.DescribeUserScramCredentialsRequest: cluster(_DESCRIBE),
+    m.DescribeClientQuotasRequest: cluster(Operation.DESCRIBE_CONFIGS, says_what_is_needed=False),
+    m.DescribeUserScramCredentialsRequest: _described_scram_credentials,
     m.DescribeLogDirsRequest: cluster(_DESCRIBE),
     m.AlterReplicaLogDirsRequest: cluster(Operation.ALTER),
-    m.DescribeAclsRequest: cluster(_DESCRIBE),
+    m.DescribeAclsRequest: of_acls(cluster(_DESCRIBE)),
+    m.CreateAclsRequest: of_acls(open_to_all),
+    m.DeleteAclsRequest: of_acls(open_to_all),
     m.ApiVersionsRequest: open_to_all,
 }
 """The screen of each API that a broker responds to itself, but Fetch, which has sessions."""

@@ -86,7 +86,7 @@ class StandardAuthorizer:
     def __init__(self, settings: AuthorizerSettings, rules: Rules) -> None:
         self.settings = settings
         self.is_loaded = False
-        self._rules = rules
+        self.rules = rules
         self._acls: Acls | None = None
         self._by_name: dict[tuple[ResourceType, str], list[Acl]] = {}
 
@@ -116,7 +116,7 @@ class StandardAuthorizer:
         named = list(self._naming(resource_type, name))
         matching = [acl for acl in named if _matches(acl, requester, operation)]
         is_denied = any(acl.permission is Permission.DENY for acl in matching)
-        if self._rules.wildcard_search_starts_over and not is_denied:
+        if self.rules.wildcard_search_starts_over and not is_denied:
             self._search_again(resource_type, name)
         if is_denied:
             return False
@@ -166,7 +166,7 @@ class StandardAuthorizer:
                 if acl.pattern_type is PatternType.PREFIXED or prefix == name:
                     yield acl
         if name == WILDCARD or (
-            name.startswith(WILDCARD) and self._rules.wildcard_acl_skips_longer_names
+            name.startswith(WILDCARD) and self.rules.wildcard_acl_skips_longer_names
         ):
             return
         for acl in self._by_name.get((resource_type, WILDCARD), ()):

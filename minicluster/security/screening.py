@@ -106,6 +106,9 @@ class Rejected:
     response: Any
 
 
+CLOSES = object()
+"""As a response: the connection ends without one."""
+
 Screen = Callable[[Asked], Screened | Rejected]
 
 
@@ -192,11 +195,14 @@ def each(
     operation: Operation,
     resource_type: ResourceType,
     name: Callable[[Any, MetadataImage], str | None],
+    *,
+    denied_first: bool = False,
 ) -> Screen:
     """One right for each item of an array; what is not allowed gets its error in the response.
 
     Shapes:  items: the array's field. name: of an item's resource; None for one that the handler
-             is to find out about, as an id that no topic has.
+             is to find out about, as an id that no topic has. denied_first: its errors precede
+             what the handler has found.
     """
 
     def screen(asked: Asked) -> Screened | Rejected:
@@ -211,12 +217,19 @@ def each(
                 known[named] = asked.access.may(operation, resource_type, str(named))
             if not known[named]:
                 denied.append(item)
-        return without(asked, items, denied, FAILED[resource_type])
+        return without(asked, items, denied, FAILED[resource_type], denied_first=denied_first)
 
     return screen
 
 
-def without(asked: Asked, items: str, denied: Iterable[Any], error: ErrorCode) -> Screened:
+def without(
+    asked: Asked,
+    items: str,
+    denied: Iterable[Any],
+    error: ErrorCode,
+    *,
+    denied_first: bool = False,
+) -> Screened:
     """A request without some items of an array, which get an error in the response."""
     denied = tuple(denied)
     if not denied:
@@ -224,9 +237,11 @@ def without(asked: Asked, items: str, denied: Iterable[Any], error: ErrorCode) -
     dropped = {id(item) for item in denied}
     left = tuple(item for item in getattr(asked.request, items) if id(item) not in dropped)
     rejected = error_items(replace(asked.request, **{items: denied}), error, version=asked.version)
-    return Screened(
-        replace(asked.request, **{items: left}), lambda response: joined(response, rejected)
-    )
+
+    def complete(response: Any) -> Any:
+        return joined(rejected, response) if denied_first else joined(response, rejected)
+
+    return Screened(replace(asked.request, **{items: left}), complete)
 
 
 def joined(response: Any, more: Any) -> Any:
@@ -237,6 +252,33 @@ def joined(response: Any, more: Any) -> Any:
         if isinstance(getattr(more, spec.name), tuple) and getattr(more, spec.name)
     }
     return replace(response, **arrays)
+
+
+def of_acls(screen: Screen) -> Screen:
+    """A request about ACLs. One with an UNKNOWN in it cannot be read: the connection ends.
+
+    Source:  CreateAclsRequest, DescribeAclsRequest and DeleteAclsRequest, where they validate.
+    """
+
+    def read(asked: Asked) -> Screened | Rejected:
+        request = asked.request
+        for one in getattr(request, "creations", getattr(request, "filters", (request,))):
+            numbers = (getattr(one, spec.name) for spec in one.schema if spec.type_ == "int8")
+            if 0 in numbers:
+                return Rejected(CLOSES)
+        return screen(asked)
+
+    return read
+
+
+def as_requested(
+    requested: Iterable[Any], shown: Iterable[Any], name: Callable[[Any], Any]
+) -> tuple[Any, ...]:
+    """The items of a response in the order in which the request has their names."""
+    places: dict[Any, int] = {}
+    for place, named in enumerate(requested):
+        places.setdefault(named, place)
+    return tuple(sorted(shown, key=lambda item: places.get(name(item), len(places))))
 
 
 def by_name(item: Any, image: MetadataImage) -> str | None:

@@ -13,7 +13,6 @@ from minicluster.java_order import (
     timeline_order,
     topic_partition_hash,
 )
-from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import messages as m
 from minicluster.protocol.coordinator_records.framing import (
     GROUP_RECORDS,
@@ -56,7 +55,7 @@ def test_shards_are_asked_in_the_order_of_the_runtimes_table() -> None:
 @pytest.mark.parametrize("asked", [("users", "pay.*"), ("pay.*", "users")])
 def test_expressions_are_written_in_the_order_of_the_resolvers_map(asked: tuple[str, str]) -> None:
     """TopicRegexResolver.resolveRegularExpressions, as seed 1 of ``tests.kafka.groups`` had it."""
-    assert list(resolve(asked, MetadataImage.EMPTY, 1, 1)) == ["pay.*", "users"]
+    assert list(resolve(asked, (), 1, 1)) == ["pay.*", "users"]
 
 
 def test_offsets_are_deleted_in_the_order_of_their_tables() -> None:

@@ -28,9 +28,16 @@ from minicluster.protocol import messages as m
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.json_form import from_json, to_json
 from minicluster.replica.machine import RETENTION_TIMER
+from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from minicluster.security.authorizer import SUPER_USERS
 from minicluster.security.principals import ANONYMOUS, USER, KafkaPrincipal, Requester
+from minicluster.security.scram import (
+    MIN_ITERATIONS,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    salted_password,
+)
 from tests.transcripts.clients_compare import Comparison
 from tests.transcripts.clients_forms import Names, with_batches, with_bytes
 from tests.transcripts.clients_leaders import RecordedLeaders
@@ -140,6 +147,9 @@ UNLISTED = {
     "log.index.size.max.bytes": "1048576",
     "num.io.threads": "2",
 }
+SSL_KEYSTORE = {"ssl.keystore.password": "secret"}  # of a secured node
+FORMATTED_WITH = {"alice": SCRAM_SHA_256, "erin": SCRAM_SHA_256, "bob": SCRAM_SHA_512}
+SALT = b"sixteen bytes ok"
 # From an abort until its markers are written, the recorded node took between 12 and 15 ms.
 MARKERS_TAKE = Condition(kind="delay", src=BROKER, dst=BROKER, apis=("WriteTxnMarkers",), mean_ms=6)
 
@@ -147,10 +157,12 @@ MARKERS_TAKE = Condition(kind="delay", src=BROKER, dst=BROKER, apis=("WriteTxnMa
 def _cluster(settings: Mapping[str, Any], metadata_version: str | None) -> MiniCluster:
     taken = {SUPER_USERS, *broker_configs().keys}
     known = {n: v for n, v in settings.items() if n in taken and n not in OWN}
-    config = {**UNLISTED, **known}
+    is_secured = SUPER_USERS in known
+    config = {**UNLISTED, **(SSL_KEYSTORE if is_secured else {}), **known}
     cluster = MiniCluster(
         brokers=1, controllers=1, wire=True, online=False, config=config,
         metadata_version=metadata_version,
+        rules=Rules.KAFKA_4_3.as_shipped() if is_secured else None,
     )  # fmt: skip
     inside(cluster).rt.now_ms = START_MS  # type: ignore[attr-defined]
     inside(cluster).network.add(MARKERS_TAKE)
@@ -175,6 +187,8 @@ class _Player:
     def play(self, lines: Iterator[dict[str, Any]]) -> Iterator[Outcome]:
         cluster = self.cluster
         cluster.run_for(f"{SETTLE_MS}ms")
+        if self.workload == "secured":
+            self._set_passwords()
         _make_one_node(cluster)
         start_ms = cluster.now_ms
         steps = []
@@ -205,6 +219,27 @@ class _Player:
             inside(cluster).run_until(responded, LATE_MS)
             for response in step["answers"]:
                 yield self._compare(step, response)
+
+    def _set_passwords(self) -> None:
+        """The credentials that the recorded node was formatted with."""
+        kind = m.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+        upsertions = []
+        for name, mechanism in FORMATTED_WITH.items():
+            salted = salted_password(mechanism, f"{name}-secret", SALT, MIN_ITERATIONS)
+            upsertions.append(
+                kind(
+                    name=name,
+                    mechanism=mechanism.type,
+                    iterations=MIN_ITERATIONS,
+                    salt=SALT,
+                    salted_password=salted,
+                )
+            )
+        request = m.AlterUserScramCredentialsRequest(upsertions=tuple(upsertions))
+        sent = Sent(-1, "format", "format", "AlterUserScramCredentials", 0, request)
+        self.clients.deliver(sent)
+        inside(self.cluster).run_until(lambda: sent.done, LATE_MS)
+        self.cluster.run_for(f"{SETTLE_MS}ms")
 
     def _follow_recorded_leaders(self, steps: Sequence[Mapping[str, Any]]) -> RecordedLeaders:
         leaders = RecordedLeaders(self.names, steps)
@@ -268,7 +303,7 @@ class _Player:
             return Outcome(api, DIFFER, where, f"  {request}\n  {why}")
         got = with_batches(type(sent.response), to_json(sent.response, sent.version))
         in_order = bool(getattr(sent.request, "topics", None))
-        compared = Comparison(api, self.names, in_order).of(
+        compared = Comparison(api, self.names, in_order, self.workload == "secured").of(
             response["response"], _as_combined(api, got)
         )
         shown = "\n".join([f"  {request}", *(str(d) for d in compared.differences[:8])])
@@ -344,6 +379,8 @@ def _as_combined(api: str, response: dict[str, Any]) -> dict[str, Any]:
             partition["observers"] = [o for o in partition["observers"] if o["replicaId"] != BROKER]
     for node in response.get("nodes", ()):
         node["nodeId"] = BROKER
+        for listener in node["listeners"]:
+            listener["host"] = LOOPBACK
     return response
 
 

@@ -6,6 +6,8 @@ directories, broker configs whose value is a path, a port or an address, and off
 metadata log, which records without content push on every half second. An OffsetFetch may have come
 while the recorded coordinator still loaded its partition, which takes no time here. The first
 FindCoordinator waits here until the topic is made, where the recorded node refused it at once.
+
+A secured node's responses have further sets, and list topics that failed behind the others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.protocol import ErrorCode
-from tests.transcripts.clients_forms import ANY_NUMBER, TIME, Names, is_name
+from tests.transcripts.clients_forms import ANY_NUMBER, TIME, Names, holds_name, is_name
 
 IGNORED = frozenset({"throttleTimeMs"})
 IGNORED_OF = {
@@ -52,6 +54,23 @@ _SORTED: dict[str, dict[str, tuple[str, ...]]] = {  # API -> field -> the order 
     "DescribeGroups": {"members": ("groupInstanceId", "memberId")},
     "ConsumerGroupDescribe": {"members": ("memberId",)},
 }
+_ACL = ("principal", "host", "operation", "permissionType")
+_PATTERN = ("resourceType", "resourceName", "patternType")
+_SORTED_SECURED: dict[str, dict[str, tuple[str, ...]]] = {
+    "CreateTopics": {"topics": ("name",)},
+    "DescribeAcls": {"resources": _PATTERN, "acls": _ACL},
+    "DeleteAcls": {"matchingAcls": _PATTERN + _ACL},
+    "AlterUserScramCredentials": {"results": ("user",)},
+    "DeleteRecords": {"topics": ("name",), "partitions": ("partitionIndex",)},
+    "AddPartitionsToTxn": {
+        "resultsByTopicV3AndBelow": ("name",),
+        "resultsByPartition": ("partitionIndex",),
+    },
+    "DescribeDelegationToken": {"tokens": ("tokenId",)},
+    "Produce": {"responses": ("name", "topicId")},  # by the hash of random ids
+}
+"""Further sets of a secured node's responses."""
+_REQUEST = " <request>"  # in place of a text with addresses, which is left out here
 
 
 @dataclass(slots=True)
@@ -70,12 +89,14 @@ class Difference:
 class Comparison:
     """A recorded response beside the one that was given.
 
-    Shapes:  in_order: the request names its topics, so their order counts.
+    Shapes:  in_order: the request names its topics, so their order counts; secured: by a node
+             with an authorizer.
     """
 
     api: str
     names: Names
     in_order: bool = False
+    secured: bool = False
     differences: list[Difference] = field(default_factory=list)
     messages: list[Difference] = field(default_factory=list)
     not_advertised: list[int] = field(default_factory=list)
@@ -90,6 +111,10 @@ class Comparison:
             self._object(path, expected, got)
         elif isinstance(expected, list) and isinstance(got, list):
             self._array(name, path, expected, got)
+        elif name == MESSAGE and isinstance(expected, str) and _REQUEST in expected:
+            self._walk(name, path, expected.replace(_REQUEST, ""), got)
+        elif isinstance(expected, str) and isinstance(got, str) and holds_name(expected):
+            self._walk(name, path, self.names.in_text(expected), got)
         elif expected in ANY_NUMBER:
             if not isinstance(got, int) or isinstance(got, bool) or got < 0:
                 self.differences.append(Difference(path, expected, got))
@@ -128,7 +153,11 @@ class Comparison:
             self.not_advertised += [i["apiKey"] for i in expected if i["apiKey"] not in offered]
             expected = [item for item in expected if item["apiKey"] in offered]
         keys = _SORTED.get(self.api, {}).get(name)
-        if self.in_order and name == "topics" and _outcomes(expected) == _outcomes(got):
+        if self.secured:
+            keys = _SORTED_SECURED.get(self.api, {}).get(name, keys)
+        if self.secured and name in ("topics", "responses"):
+            expected, got = self._failed_last(expected), self._failed_last(got)
+        elif self.in_order and name == "topics" and _outcomes(expected) == _outcomes(got):
             keys = None
         if keys is not None:
             self._bind_new_names(expected, got, keys)
@@ -142,6 +171,12 @@ class Comparison:
             return
         for index, (one, other) in enumerate(zip(expected, got, strict=True)):
             self._walk("", f"{path}[{index}]", one, other)
+
+    def _failed_last(self, items: list[Any]) -> list[Any]:
+        """Topics that have failed stand behind the others, in no order."""
+        failed = [item for item in items if _has_error(item)]
+        failed = self._in_order(failed, ("name", "topicId", "topic", "resourceName"))
+        return [item for item in items if not _has_error(item)] + failed
 
     def _configs(self, path: str, expected: list[Any], got: list[Any]) -> None:
         given = {item["name"]: item for item in got}
@@ -189,6 +224,15 @@ def _same_but_for_times(expected: Any, got: Any) -> bool:
 def _short(value: Any, width: int = 400) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= width else text[:width] + " …"
+
+
+def _has_error(item: Any) -> bool:
+    if isinstance(item, list):
+        return any(map(_has_error, item))
+    return isinstance(item, dict) and any(
+        value if key.lower().endswith("errorcode") else _has_error(value)
+        for key, value in item.items()
+    )
 
 
 def _outcomes(topics: list[Any]) -> set[tuple[Any, Any]]:

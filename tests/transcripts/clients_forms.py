@@ -46,6 +46,10 @@ class Names:
             return self.values[value]
         return value
 
+    def in_text(self, text: str) -> str:
+        """A text with the names that are bound in it replaced by their values."""
+        return _NAME.sub(lambda match: str(self.values.get(match[0], "?")), text)
+
     def matches(self, name: str, value: Any) -> bool:
         """Bind a name to the value in its place, or compare it with the bound one."""
         if name in self.values:
@@ -65,6 +69,11 @@ class Names:
 def is_name(value: Any) -> bool:
     """A recorded value is a name."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def holds_name(value: str) -> bool:
+    """A recorded text has a name within it."""
+    return not is_name(value) and _NAME.search(value) is not None
 
 
 # Record batches.

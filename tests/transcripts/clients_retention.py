@@ -69,9 +69,11 @@ def first_retention_ms(steps: Iterable[Mapping[str, Any]]) -> int:
                 continue
             api, response = item["api"], item["response"]
             for emptied in _signs(logs, api, response):
+                at_ms = int(step["ms"])
                 if emptied:
-                    return (not_before + int(step["ms"])) // 2
-                not_before = int(step["ms"])
+                    is_usual = not_before < USUAL_MS < at_ms
+                    return USUAL_MS if is_usual else (not_before + at_ms) // 2
+                not_before = at_ms
             logs.learn(api, requests.get(item["step"]), response)
     return max(USUAL_MS, not_before + _LATER_MS)
 

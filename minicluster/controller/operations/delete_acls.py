@@ -49,7 +49,7 @@ def delete_acls(state: ClusterState, request: DeleteAclsRequest) -> Decision:
             record = RemoveAccessControlEntryRecord(id=acl_id)
             removed[acl_id] = VersionedRecord(record, 0)
         matching = tuple(_matching(acl) for _, acl in found)
-        results.append(Result(matching_acls=matching))
+        results.append(Result(error_message=None, matching_acls=matching))
     reject_too_many_records(len(removed))
     response = DeleteAclsResponse(filter_results=tuple(results))
     return Decision(records=tuple(removed.values()), response=response, atomic=True)
@@ -69,6 +69,7 @@ def _filter(requested: Filter) -> AclFilter:
 
 def _matching(acl: Acl) -> Matching:
     return Matching(
+        error_message=None,
         resource_type=acl.resource_type,
         resource_name=acl.resource_name,
         pattern_type=acl.pattern_type,

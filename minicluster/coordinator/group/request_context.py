@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minicluster.values import dataclass
@@ -9,10 +10,13 @@ from minicluster.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Shapes: client_host is an address after a slash, as Java writes it."""
+    """Shapes:  client_host: an address after a slash, as Java writes it. may_describe: whether a
+    topic may be shown to the client, who subscribes to no others by a pattern.
+    """
 
     client_id: str = ""
     client_host: str = "/127.0.0.1"
+    may_describe: Callable[[str], bool] = lambda topic: True
 
 
 @dataclass(frozen=True, slots=True)

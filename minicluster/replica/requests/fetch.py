@@ -108,6 +108,11 @@ def handle_fetch(
             unknown[key] = _unknown(partition.data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             wanted.append(FetchedPartition.of_session(key, partition))
+    if not params.is_from_follower:  # whose ids are unknown comes first, and makes one topic
+        by_error = sorted(
+            unknown.items(), key=lambda item: item[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID
+        )
+        unknown = dict(by_error)
     if wanted and request.isolation_level not in ISOLATION_LEVELS:
         _fail(state, token, request, version)
         return

@@ -140,7 +140,9 @@ def _heartbeat(
     old = _member(shard, group, request, records)
     rebalance = Rebalance(shard, group, old, _updated(old, request, client), records)
     new_topics = _write_member(rebalance)
-    expression = update_regular_expression(shard, group, old, rebalance.new, records, now_ms)
+    expression = update_regular_expression(
+        shard, group, old, rebalance.new, records, now_ms, client.may_describe
+    )
     # An expression without topics yet raises the group epoch once it is resolved.
     is_raised = new_topics or expression is RegexUpdate.UPDATED_AND_RESOLVED
     if is_raised or group.has_metadata_expired(now_ms):

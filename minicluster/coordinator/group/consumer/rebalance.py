@@ -42,7 +42,7 @@ Source:  KIP-848; GroupMetadataManager.consumerGroupHeartbeat.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minicluster.coordinator.group.consumer.assignment import (
@@ -114,8 +114,11 @@ def update_regular_expression(
     new: ConsumerGroupMember,
     records: list[Any],
     now_ms: int,
+    may_describe: Callable[[str], bool],
 ) -> RegexUpdate:
     """Take over a member's expression, and match all of the group again where it is time.
+
+    Topics that this member may not describe are matched by no expression, until the next time.
 
     Errors:  INVALID_REGULAR_EXPRESSION.
     """
@@ -134,7 +137,7 @@ def update_regular_expression(
             update = RegexUpdate.UPDATED_AND_RESOLVED
     if is_needed or counts:
         expressions = group.regexes_with(before, after)
-        _maybe_refresh(shard, group, expressions, now_ms, is_needed=is_needed)
+        _maybe_refresh(shard, group, expressions, now_ms, may_describe, is_needed=is_needed)
     return update
 
 
@@ -143,6 +146,7 @@ def _maybe_refresh(
     group: ConsumerGroup,
     expressions: Sequence[str],
     now_ms: int,
+    may_describe: Callable[[str], bool],
     *,
     is_needed: bool,
 ) -> None:
@@ -159,7 +163,8 @@ def _maybe_refresh(
     group_id = group.group_id
 
     def match(at_ms: int) -> Result:
-        resolved = resolve(expressions, shard.image, shard.metadata_offset(), at_ms)
+        names = [topic.name for topic in shard.image.topics if may_describe(topic.name)]
+        resolved = resolve(expressions, names, shard.metadata_offset(), at_ms)
         return _take_over(shard, group_id, resolved, at_ms)
 
     shard.schedule(key, now_ms, match)

@@ -114,13 +114,12 @@ def validate(expression: str) -> None:
 
 
 def resolve(
-    expressions: Sequence[str], image: MetadataImage, version: int, now_ms: int
+    expressions: Sequence[str], names: Sequence[str], version: int, now_ms: int
 ) -> dict[str, ResolvedRegularExpression]:
-    """The topics of each expression; a topic matches with its whole name.
+    """Which of the topics each expression matches, with its whole name.
 
     Source:  TopicRegexResolver.resolveRegularExpressions; the order is that of its map.
     """
-    names = [topic.name for topic in image.topics]
     return {
         expression: ResolvedRegularExpression(
             frozenset(name for name in names if compiled(expression).fullmatch(name)),

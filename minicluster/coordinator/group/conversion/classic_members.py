@@ -107,7 +107,9 @@ def join_consumer_group(
     is_changed = new.subscribed_topics != old.subscribed_topics
     if new != old:
         records.append(member_subscription(group.group_id, new))
-    expression = update_regular_expression(shard, group, old, new, records, now_ms)
+    expression = update_regular_expression(
+        shard, group, old, new, records, now_ms, client.may_describe
+    )
     is_changed |= expression.is_updated
     if is_changed or group.has_metadata_expired(now_ms):
         rebalance.update_group_epoch(now_ms, is_raised=is_changed)
