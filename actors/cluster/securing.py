@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.listeners.security import ListenerSecurity, SaslListener
+from minicluster.configs.views import broker_default
 from minicluster.errors import UserError
 from minicluster.security.accounts import MetadataAccounts
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
@@ -18,6 +19,8 @@ from minicluster.security.ssl_principals import SslPrincipalMapper
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
 
+FAILED_LOGIN_DELAY = "connection.failed.authentication.delay.ms"
+RECEIVE_SIZE = "sasl.server.max.receive.size"
 _MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
@@ -49,6 +52,7 @@ def listener_security(
             settings=SaslSettings(
                 mechanisms=mechanisms,
                 max_reauth_ms=dict.fromkeys(mechanisms, max_reauth_ms),
+                receive_bytes_max=int(static.get(RECEIVE_SIZE, broker_default(RECEIVE_SIZE))),
                 plain_passwords=cluster.security.users,
             ),
             accounts=partial(_accounts, cluster),
@@ -57,8 +61,13 @@ def listener_security(
             rules=cluster.rules,
         )
     rules = static.get("ssl.principal.mapping.rules", "DEFAULT")
+    delay_ms = int(static.get(FAILED_LOGIN_DELAY, broker_default(FAILED_LOGIN_DELAY)))
     return ListenerSecurity(
-        protocol=protocol, tls=tls, sasl=sasl, principals=SslPrincipalMapper(rules)
+        protocol=protocol,
+        tls=tls,
+        sasl=sasl,
+        principals=SslPrincipalMapper(rules),
+        failed_login_delay_ms=delay_ms,
     )
 
 

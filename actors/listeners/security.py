@@ -46,12 +46,17 @@ class SaslListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
-    """The security of all listeners of a cluster. A ``tls`` of None is none."""
+    """The security of all listeners of a cluster. A ``tls`` of None is none.
+
+    Shapes:  failed_login_delay_ms: until a failed login is answered, so that whoever tries
+             passwords does not try many (KAFKA-5854).
+    """
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     tls: ssl.SSLContext | None = None
     sasl: SaslListener | None = None
     principals: SslPrincipalMapper = field(default_factory=SslPrincipalMapper)
+    failed_login_delay_ms: int = 0
 
     def login(self, node_id: int, connection: int) -> SaslAuthenticator | None:
         """The logins of a new connection; None where nobody logs in."""

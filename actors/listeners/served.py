@@ -39,12 +39,10 @@ from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.exchange import Exchange
-from minicluster.configs.views import broker_default
 from minicluster.errors import MiniclusterError
 from minicluster.security.principals import Requester, java_host
 from minicluster.security.sasl import SaslAuthenticator
 
-FAILED_LOGIN_DELAY_MS: int = broker_default("connection.failed.authentication.delay.ms")
 Call = Callable[[], None]
 Work = Callable[[Decode | Encode, Callable[[Any], None]], None]
 
@@ -236,8 +234,7 @@ class ServedConnection:
         if not outcome.closes:
             return self.machine.on_login(outcome.response or b"")
         self._log_close(outcome.reason or "the login has failed")
-        # Late, so that whoever tries passwords does not try many (KAFKA-5854).
-        at_ms = rt.now_ms + FAILED_LOGIN_DELAY_MS
+        at_ms = rt.now_ms + self.served.security.failed_login_delay_ms
         rt.inject(partial(rt.post, at_ms, self._reject, outcome.response))
         return []
 

@@ -16,16 +16,37 @@ LOAD_BUFFER_BYTES: int = broker_default("offsets.load.buffer.size")
 """How much of its log a coordinator reads at once."""
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
-    "listeners are PLAINTEXT": (
-        "ssl.",
-        "sasl.",
-        "security.",
-        "principal.builder.class",
-        "connections.max.reauth.ms",
-        "connection.failed.authentication.delay.ms",
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
+    "the cluster's listeners have one protocol, and its nodes do not log in": (
         "early.start.listeners",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "principal.builder.class",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "security.",
+    ),
+    "users=… has the passwords, and tokens are unsigned": (
+        "sasl.client.callback.handler.class",
+        "sasl.jaas.config",
+        "sasl.kerberos.",
+        "sasl.login.",
+        "sasl.oauthbearer.",
+        "sasl.server.callback.handler.class",
+    ),
+    "the cluster's own authority makes certificates, in memory": (
+        "ssl.allow.",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.engine.factory.class",
+        "ssl.key.",
+        "ssl.keymanager.algorithm",
+        "ssl.keystore.",
+        "ssl.protocol",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+        "ssl.truststore.",
     ),
     "a request to the controller has Kafka's default": ("controller.socket.timeout.ms",),
     "no plugin is loaded": (

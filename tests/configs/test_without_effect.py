@@ -16,7 +16,12 @@ from minicluster.errors import NoEffectWarning
 
 ROOT = Path(__file__).resolve().parents[2]
 # These name configs in order to pass them on.
-LISTS = ("actors/cluster/topic_configs.py", "actors/export", "minicluster/configs")
+LISTS = (
+    "actors/cluster/client_configs.py",
+    "actors/cluster/topic_configs.py",
+    "actors/export",
+    "minicluster/configs",
+)
 DESCRIBED = {"controller.quorum.bootstrap.servers", "listener.security.protocol.map"}
 """What a node's own description has, whatever is set."""
 BY_GROUP = ("group.consumer.", "consumer.")  # read as the broker's or a group's (GroupConfig)
