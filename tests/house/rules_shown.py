@@ -110,6 +110,9 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/security/test_acl_operations.py::"
         "test_any_in_an_acl_fails_it_alone_unless_as_shipped",
     ),
+    "denied_scram_description_has_no_response": (
+        "tests/security/test_screens.py::test_all_scram_users_are_not_described_without_the_right",
+    ),
     "odd_scram_proof_has_no_response": (
         "tests/security/test_sasl.py::test_a_proof_of_another_length_has_a_response",
     ),
