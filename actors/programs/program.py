@@ -23,6 +23,7 @@ from minicluster.actors.programs.chance import ProgramChance
 from minicluster.actors.programs.clocks import virtual_functions
 from minicluster.actors.programs.connection import Transport
 from minicluster.actors.programs.loop import SimulatedLoop
+from minicluster.actors.programs.real import RealTransport
 from minicluster.actors.programs.refused import address_refused
 from minicluster.actors.programs.threads import Carried, Threads
 from minicluster.actors.programs.world import Serving, World
@@ -211,7 +212,9 @@ class Incarnation:
         for server in self._servers:
             server.close()
         for peer in list(self._peers.values()):
-            if peer.carrier is not None:
+            if isinstance(peer, RealTransport):
+                peer.abandon()
+            elif peer.carrier is not None:
                 peer.carrier.abandon()
         self._peers.clear()
         self.threads.end()
@@ -299,12 +302,14 @@ class Incarnation:
     # Its network.
 
     def allows(self, address: Any) -> bool:
-        """True for a real address that the test has allowed."""
-        host = address[0] if isinstance(address, tuple) else address
-        return str(host) in self.program.allow_real
+        """True for a real address that the test has allowed: a host, or one port of it."""
+        host, port = address[:2] if isinstance(address, tuple) else (address, "")
+        return not self.program.allow_real.isdisjoint((str(host), f"{host}:{port}"))
 
     def resolve(self, host: Any, port: Any) -> list[Any]:
         if self.world.place(self.name, host, port) is None:
+            if self.allows((host, port)):
+                return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             raise address_refused(self.name, (host, port))
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
@@ -357,6 +362,11 @@ class Incarnation:
         self, loop: SimulatedLoop, protocol_factory: Callable[[], Any], host: Any, port: Any
     ) -> Any:
         switches.look()  # a client may have been imported by this very step
+        if self.world.place(self.name, host, port) is None and self.allows((host, port)):
+            real = RealTransport(loop, socket.create_connection((host, port)), self.forget)
+            self.keep(real)
+            real.begin(protocol_factory())
+            return real, real.get_protocol()
         transport = self.transport(loop, (str(host), int(port)))
         connected = loop.create_future()
 

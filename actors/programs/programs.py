@@ -8,7 +8,8 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Awaitable, Callable
+import warnings
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import Context
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,12 @@ class Programs:
         name: str,
         run: str | Callable[[], Any],
         *,
-        allow_real: frozenset[str] = frozenset(),
+        allow_real: Iterable[str] = (),
         context: Context | None = None,
     ) -> Program:
         """Start a program under a name that is free.
 
-        Shapes:  run: a function, or ``module:function``.
+        Shapes:  run: a function, or ``module:function``; allow_real: hosts outside.
         Errors:  UserError for a name that another program has, and where no function is found.
         """
         if name in self.by_name:
@@ -66,7 +67,11 @@ class Programs:
         code = described(function)
         if isinstance(run, str):
             code["run"] = run
-        program = Program(self.world, name, node, number, function, code, allow_real=allow_real)
+        allowed = frozenset(allow_real)
+        if allowed:
+            reached = ", ".join(sorted(allowed))
+            warnings.warn(f"app {name} reaches {reached}: this run does not repeat", stacklevel=2)
+        program = Program(self.world, name, node, number, function, code, allow_real=allowed)
         self.by_name[name] = self.by_node[node] = program
         self.start(program, context)
         return program

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.actors.programs.locks import wake
-from minicluster.actors.programs.program import Incarnation
 from minicluster.actors.programs.threads import Carried
 from minicluster.actors.runtime import tripwire
 
@@ -24,9 +23,10 @@ _FIRST_DESCRIPTOR = 100_000  # none of the system's
 _descriptors = itertools.count(_FIRST_DESCRIPTOR)
 
 
-def _process() -> Incarnation:
-    process: Any = tripwire.program()
-    assert isinstance(process, Incarnation), "the shim of a client is for programs alone"
+def _process() -> Any:
+    """The process whose step it is."""
+    process = tripwire.program()
+    assert process is not None, "the shim of a client is for programs alone"
     return process
 
 

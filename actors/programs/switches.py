@@ -10,10 +10,10 @@ import sys
 from minicluster.actors.programs.clocks import Switched
 from minicluster.actors.programs.locks import ThreadNames
 from minicluster.actors.programs.refused import Refusals
-from minicluster.actors.programs.shims import aiokafka, kafka_python
+from minicluster.actors.programs.shims import aiokafka, faststream, kafka_python
 from minicluster.actors.programs.shims.shim import Shim
 
-SHIMS: tuple[Shim, ...] = (aiokafka.SHIM, kafka_python.SHIM)
+SHIMS: tuple[Shim, ...] = (aiokafka.SHIM, faststream.SHIM, kafka_python.SHIM)
 
 _clusters = 0
 _switched: list[Switched | Refusals | ThreadNames] = []

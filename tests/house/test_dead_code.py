@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +24,9 @@ CALLED_BY_LIBRARIES = {
     "convert", "format_commands", "on_broken_pipe", "DefaultSource",
     "pytest_addoption", "pytest_configure", "pytest_pyfunc_call",
     *dir(asyncio.AbstractEventLoop), *dir(asyncio.AbstractServer), *dir(asyncio.Transport),
+    *dir(socket.socket),
 }  # fmt: skip
-"""Methods and hooks of pyspark, Pykka, click, rich, pytest and asyncio."""
+"""Methods and hooks of pyspark, Pykka, click, rich, pytest, asyncio and sockets."""
 
 _PLAIN_DECORATORS = (
     "cache", "classmethod", "contextlib", "contextmanager", "dataclass", "final", "functools",

@@ -6,12 +6,14 @@ import asyncio
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 
 
 def test_each_call_that_would_leave_the_simulation_is_refused(mini_cluster: MiniCluster) -> None:
@@ -90,3 +92,37 @@ def test_sys_exit_ends_a_program(mini_cluster: MiniCluster, code: int) -> None:
     mini_cluster.run_for("1s")
     assert not app.is_running
     assert (app.error is None) == (code == 0)
+
+
+def test_what_a_test_allows_is_real_and_its_run_does_not_repeat(mini_cluster: MiniCluster) -> None:
+    """An echo server on a real socket, reached with asyncio's streams and with a plain socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def echo() -> None:
+            for _ in range(2):
+                accepted, _ = listening.accept()
+                with accepted:
+                    while data := accepted.recv(100):
+                        accepted.sendall(data.upper())
+
+        server = threading.Thread(target=echo, daemon=True)
+        server.start()
+
+        async def main() -> tuple[bytes, bytes, bytes]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"one\n")
+            first = await reader.readline()
+            writer.write(b"two\n")
+            second = await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+            with socket.create_connection(("127.0.0.1", port)) as plain:
+                plain.sendall(b"three")
+                return first, second, plain.recv(100)
+
+        with pytest.warns(UserWarning, match=r"app shop reaches 127\.0\.0\.1: this run does not"):
+            app = mini_cluster.app("shop", main, allow_real="127.0.0.1")
+        mini_cluster.wait_until(lambda: not app.is_running)
+    assert app.error is None and app.result == (b"ONE\n", b"TWO\n", b"THREE")
+    assert not inside(mini_cluster).is_repeatable

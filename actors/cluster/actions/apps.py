@@ -15,7 +15,7 @@ from minicluster.scenario.actions import apps as declared
 
 @performs(declared.App)
 def app(cluster: ClusterRoles, do: declared.App) -> App:
-    program = open_programs(cluster).add(do.name, do.run)
+    program = open_programs(cluster).add(do.name, do.run, allow_real=do.allow_real)
     cluster.note("app", [program.node], "start", do.name, changes=False)
     return App(cluster, program)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Literal
 
 from minicluster.scenario.actions.action import Action
-from minicluster.scenario.actions.arguments import Nodes, Program, Text
+from minicluster.scenario.actions.arguments import Hosts, Nodes, Program, Text
 from minicluster.values import dataclass
 
 Signal = Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"]
@@ -15,13 +16,17 @@ Signal = Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"]
 class App(Action):
     """Start a program of one's own inside the simulated cluster, in virtual time.
 
-    Shapes:  run: a coroutine function, or a plain one, which gets a thread; -> a handle.
+    Arguments:  run: a coroutine function, or a plain one, which gets a thread. allow_real: hosts
+                outside of the simulation; such a run does not repeat from its seed.
+    Returns: its handle.
     Errors:  UserError for a name that another app has, for a function that is not found, and for a
              cluster that is not simulated, or has listeners.
     """
 
     name: Text
     run: Program
+    _: KW_ONLY
+    allow_real: Hosts = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,6 +373,10 @@ def _program(value: Any, where: str) -> Any:
     return value
 
 
+def _hosts(value: Any, where: str) -> tuple[str, ...]:
+    return tuple(_text(item, where) for item in _items(value))
+
+
 def _program_written(program: Any) -> str:
     if isinstance(program, str):
         return program
@@ -434,6 +438,7 @@ ERRORS = Kind(
 VERSIONS = Kind("versions", "versions of an API: 9, 3-9 or 12+", _versions)
 CLIENT = Kind("client", "the client.id of a client", _client)
 FUNCTION = Kind("function", "a function", _function)  # no file has one
+HOSTS = Kind("hosts", "a host, or host:port, or a list of them", _hosts, _one_or_list)
 PROGRAM = Kind("program", "module:function, such as shop.orders:main", _program, _program_written)
 TOPIC_ID = Kind("topic id", "the id of a topic, as Kafka writes it", _topic_id)
 ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1", "all"))
@@ -441,6 +446,7 @@ ACKS = Kind("`0` or `1` or `all`", "one of a few words", _acks, choices=("0", "1
 KINDS = (
     TEXT, DURATION, NODES, GROUPS, APIS, FLAG, PROBABILITY, RATE, VALUE, MAPPING, PARTITIONS,
     ASSIGNMENT, FAULT, DRIFT, NAMES, ERRORS, VERSIONS, CLIENT, TOPIC_ID, PROGRAM,
+    HOSTS,
 )  # fmt: skip
 """The kinds in docs/reference/vocabulary.md; whole numbers and choices show what they take."""
 
@@ -468,4 +474,5 @@ ClientId = Annotated[str | HasClientId, CLIENT]
 TopicId = Annotated[str | UUID, TOPIC_ID]
 Function = Annotated[Callable[[Any], Any], FUNCTION]
 Flag = Annotated[bool, FLAG]
+Hosts = Annotated[str | Sequence[str], HOSTS]
 Program = Annotated[str | Callable[[], Any], PROGRAM]
