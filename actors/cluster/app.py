@@ -53,8 +53,15 @@ class App:
 
     @property
     def error(self) -> BaseException | None:
-        """The error with which it has ended; None while it runs, and for any other end."""
-        return self._program.error
+        """The error with which it has ended; None while it runs, and for any other end.
+
+        An error that the test has read is its own affair, as that of a task in asyncio; one that
+        nobody has read breaks rule P5 when the test ends.
+        """
+        program = self._program
+        if program.error is not None:
+            program.current.error_read = True
+        return program.error
 
     @property
     def result(self) -> Any:

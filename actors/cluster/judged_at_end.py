@@ -18,29 +18,31 @@ if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
     from minicluster.verify import Finding
     from minicluster.verify.evidence.run import Start
+    from minicluster.verify.evidence.run_header import RunHeader
     from minicluster.verify.histories.traced_run import Rows
 
 ABOUT_CLIENTS = (
     *("F1", "F2", "F6", "F7", "F9", "F10", "F12"),
     *("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9"),
 )
+ABOUT_PROGRAMS = ("P1", "P2", "P3", "P4", "P5", "P6")
 
 
 def findings_about_clients(cluster: Cluster) -> list[Finding]:
-    """The findings of the rules about clients; none where no client has sent anything."""
+    """The findings of the rules about clients and programs; none where there was neither."""
     recorder = cluster.recorder
     received = recorder.table("client_record")
     sent = (row for row in recorder.table("history") if row["f"] == "send")
-    if next(chain(received, sent), None) is None:
+    if cluster.programs is None and next(chain(received, sent), None) is None:
         return []
     from minicluster.actors.recording.producer_logs import shortened_logs
     from minicluster.verify.rules.every import ALSO_ON_ZOOKEEPER, BY_ID
     from minicluster.verify.whole import judge_in_memory
 
     on_zookeeper = cluster.mode == ZOOKEEPER
-    rules = [
-        rule for rule in ABOUT_CLIENTS if rule in ALSO_ON_ZOOKEEPER or not on_zookeeper
-    ]  # fmt: skip
+    rules = [rule for rule in ABOUT_CLIENTS if rule in ALSO_ON_ZOOKEEPER or not on_zookeeper]
+    if cluster.programs is not None and not on_zookeeper:
+        rules += ABOUT_PROGRAMS
     read = {table for rule in rules for table in BY_ID[rule].tables}
     known = recorder.problems
     rows_of = _rows if recorder.shelf.is_empty else _packed
@@ -60,11 +62,25 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
         protocol=cluster.protocol if on_zookeeper else None,
         start=_start(cluster),
         cleaned=cleaned,
+        header=_header(cluster),
     )
     if judge.crashes:
         rule, why = next(iter(judge.crashes.items()))
         raise RuntimeError(f"{rule} could not judge: {why}")
     return judge.take_new()
+
+
+def _header(cluster: Cluster) -> RunHeader:
+    """What ``run.json`` would say of programs, and of when the last disturbance ended."""
+    from minicluster.actors.cluster.time_bounds import healed_ms
+    from minicluster.verify.evidence.run_header import ProgramRun, RunHeader
+
+    programs = () if cluster.programs is None else cluster.programs.to_dict()
+    return RunHeader(
+        apps=tuple(ProgramRun.of(program) for program in programs),
+        healed_ms=healed_ms(cluster),
+        ended_at_ms=cluster.now_ms,
+    )
 
 
 def _rows(cluster: Cluster, table: str) -> Rows:

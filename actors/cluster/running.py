@@ -148,8 +148,12 @@ class RunningCluster(ClusterRoles):
         if at_rest or type(self.rt) is SimulatedRuntime:
             from minicluster.actors.cluster.judged_at_end import findings_about_clients
 
-            findings = checks.judge.end(self.now_ms)
-            checks.judged_at_end([*findings_about_clients(self), *findings])
+            findings = [*findings_about_clients(self), *checks.judge.end(self.now_ms)]
+            if self.programs is not None:
+                from minicluster.verify.accused import beside_the_cluster
+
+                findings = beside_the_cluster(findings, findings)
+            checks.judged_at_end(findings)
 
     def run_for(self, duration: Duration) -> None:
         """Let the cluster run for a while."""

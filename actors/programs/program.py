@@ -128,6 +128,7 @@ class Incarnation:
         self.started_ms, self.ended_ms = self.rt.now_ms, -1
         self.ended: str | None = None
         self.error: BaseException | None = None
+        self.error_read = False  # by the test, which then judges it itself (rule P5)
         self.result: Any = None
         self.handlers: dict[int, Any] = {}
         self.at_exit: list[Callable[[], Any]] = []

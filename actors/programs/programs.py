@@ -125,7 +125,9 @@ class Programs:
                         "started_ms": life.started_ms,
                         "ended_ms": life.ended_ms if life.ended else None,
                         "ended": life.ended,
-                        "error": None if life.error is None else repr(life.error),
+                        "error": None if life.error is None else _shown(life.error),
+                        "error_read": life.error_read,
+                        "paused": life.is_alive and life.is_paused,
                     }
                     for life in program.incarnations
                 ],
@@ -137,6 +139,10 @@ class Programs:
     def versions(self) -> dict[str, str]:
         """The releases of Python and of the client libraries that are imported."""
         return {"python": sys.version.split()[0], **switches.versions()}
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def loaded(run: str) -> Callable[[], Any]:

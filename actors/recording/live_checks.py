@@ -35,10 +35,10 @@ class InvariantViolated(MiniclusterError, AssertionError):
     def __init__(self, findings: list[Finding], seed: int) -> None:
         first = findings[0]
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        where = f"at offset {first.offset}"
+        where = f" at offset {first.offset}"
         if first.offset < 0:  # only the trace shows it
-            where = f"in {first.topic}-{first.partition}"
-        super().__init__(f"rule {first.rule} is broken {where}: {first.message}{more}; seed {seed}")
+            where = f" in {first.topic}-{first.partition}" if first.topic else ""
+        super().__init__(f"rule {first.rule} is broken{where}: {first.message}{more}; seed {seed}")
         self.findings = findings
 
 

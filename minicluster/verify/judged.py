@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from minicluster.errors import UserError
 from minicluster.values import dataclass
+from minicluster.verify.accused import beside_the_cluster
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
@@ -18,6 +19,7 @@ from minicluster.verify.reporting.report import Report
 from minicluster.verify.reporting.report_data import (
     FOR_KRAFT,
     FOR_ZOOKEEPER,
+    NEEDS_PROGRAMS,
     NEEDS_TRACE,
     RuleResult,
     RunSummary,
@@ -25,7 +27,8 @@ from minicluster.verify.reporting.report_data import (
 from minicluster.verify.rules.every import BY_ID, ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 
-_RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META)
+_RUN_EVIDENCE = (Evidence.TRACE, Evidence.IMAGES, Evidence.META, Evidence.PROGRAMS)
+_WHY_NOT = {Evidence.ZNODES: FOR_ZOOKEEPER, Evidence.PROGRAMS: NEEDS_PROGRAMS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ def report_of(judged: Sequence[Judged], rules: Sequence[Rule], sources: Sequence
 
 
 def _report(judged: Sequence[Judged], rules: Sequence[Rule], sources: Sequence[Source]) -> Report:
-    results = [_result(rule, judged) for rule in rules]
+    results = _beside_the_cluster([_result(rule, judged) for rule in rules])
     runs = [judged_run.run for judged_run in judged]
     whole = [reason for run in runs for reason in _run_reasons(run)]
     if not {result.verdict for result in results} & set(GRAVITY[:3]):
@@ -77,6 +80,15 @@ def _report(judged: Sequence[Judged], rules: Sequence[Rule], sources: Sequence[S
         reasons=tuple(whole),
         sources=tuple(sources),
     )
+
+
+def _beside_the_cluster(results: Sequence[RuleResult]) -> list[RuleResult]:
+    """What programs did wrong is told apart from what the cluster did in the same run."""
+    every = [finding for result in results for finding in result.findings]
+    return [
+        replace(result, findings=tuple(beside_the_cluster(result.findings, every)))
+        for result in results
+    ]
 
 
 def _result(rule: Rule, judged: Sequence[Judged]) -> RuleResult:
@@ -113,8 +125,7 @@ def _result(rule: Rule, judged: Sequence[Judged]) -> RuleResult:
 def _judge(rule: Rule, run: Run, tally: Tally, crash: str | None) -> tuple[Verdict, list[str]]:
     """One rule on one run, with the reasons if it is unknown or has judged nothing."""
     if not _applies(rule, run):
-        is_of_znodes = rule.evidence is Evidence.ZNODES
-        return Verdict.NOT_APPLICABLE, [FOR_ZOOKEEPER if is_of_znodes else FOR_KRAFT]
+        return Verdict.NOT_APPLICABLE, [_WHY_NOT.get(rule.evidence, FOR_KRAFT)]
     reasons = [f"{run.name}: {problem.why}" for problem in run.problems if _concerns(problem, rule)]
     # A violation in what is left of the logs stays one. What a trace seems to show may be an effect
     # of the evidence that is missing beside it.
@@ -139,6 +150,8 @@ def _judge(rule: Rule, run: Run, tally: Tally, crash: str | None) -> tuple[Verdi
 
 def _applies(rule: Rule, run: Run) -> bool:
     """A run on ZooKeeper has znodes in place of a metadata log and of what is derived from it."""
+    if rule.evidence is Evidence.PROGRAMS and not (run.header and run.header.apps):
+        return False
     if run.on_zookeeper:
         return rule in ON_ZOOKEEPER
     return rule.evidence is not Evidence.ZNODES

@@ -19,6 +19,7 @@ class Evidence(StrEnum):
     IMAGES = "images"  # the images that nodes published, beside the log
     META = "meta"  # the header of a run
     ZNODES = "znodes"  # the transaction log of ZooKeeper
+    PROGRAMS = "programs"  # the trace of a run with users' programs inside
 
 
 class Verdict(StrEnum):

@@ -48,17 +48,19 @@ def judge_in_memory(
     protocol: InterBrokerProtocol | None = None,
     start: Start | None = None,
     cleaned: Collection[tuple[str, int]] = (),
+    header: RunHeader | None = None,
 ) -> Judge:
     """Judge a run that is not on disk: its committed batches, and the rows of its trace.
 
     Shapes:  protocol: of a run on ZooKeeper, which has no batches. start: the snapshot from which
              its log begins. cleaned: partitions, by topic id, whose
-             logs do not show any more what they held: their records are not judged.
+             logs do not show any more what they held: their records are not judged. header: what
+             else ``run.json`` would say, of programs and of when the run was disturbed last.
     """
     run = Run(
         name=name,
         path=Path(),
-        header=RunHeader(rules=played_by, protocol=protocol),
+        header=replace(header or RunHeader(), rules=played_by, protocol=protocol),
         nodes=(),
         committed=tuple(batches),
         history=history_of(batches),

@@ -98,7 +98,7 @@ def test_a_program_that_fails_shows_its_error_where_it_is_waited_for(
     assert isinstance(app.error, ValueError)
     app.restart()
     cluster.run_for("1s")
-    assert not app.is_running
+    assert not app.is_running and isinstance(app.error, ValueError)
 
 
 def test_a_name_is_given_once_and_a_program_is_looked_for_by_its_module(

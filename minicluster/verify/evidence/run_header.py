@@ -63,6 +63,49 @@ class PerformedStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramLife:
+    """One process of a user's program inside the simulation.
+
+    Shapes:  ended: how, as ``ended failed killed cancelled SIGTERM stopped``; None: it still ran.
+             error_read: the test has looked at the error. paused: it was, when the run ended.
+    """
+
+    started_ms: int
+    ended_ms: int | None = None
+    ended: str | None = None
+    error: str | None = None
+    error_read: bool = False
+    paused: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """It ran when the run ended, and was not paused."""
+        return self.ended in (None, "stopped") and not self.paused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRun:
+    """A user's program inside the simulation, with its processes in their order.
+
+    Shapes:  node: its id in the network.
+    """
+
+    name: str
+    node: int
+    lives: tuple[ProgramLife, ...]
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> ProgramRun:
+        """A program as ``run.json`` has it, whose fields were checked."""
+        names = ("started_ms", "ended_ms", "ended", "error", "error_read", "paused")
+        lives = (
+            ProgramLife(**{name: life[name] for name in names if name in life})
+            for life in value["incarnations"]
+        )
+        return cls(name=value["name"], node=value["node"], lives=tuple(lives))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeader:
     """The fields of ``run.json`` that others need; what is missing there is None or empty."""
 
@@ -74,6 +117,7 @@ class RunHeader:
     config: Mapping[str, Any] = field(default_factory=dict)
     brokers: tuple[int, ...] = ()
     clients: Mapping[int, str] = field(default_factory=dict)  # client.id by node
+    apps: tuple[ProgramRun, ...] = ()
     rules: Rules | None = None
     protocol: InterBrokerProtocol | None = None  # of a cluster on ZooKeeper
     ineligible_members_rejected: bool = True  # by the controller on ZooKeeper
@@ -145,6 +189,7 @@ class _Reader:
             config=self._optional("config", dict, "an object") or {},
             brokers=self._node_ids("brokers") or (),
             clients=self._clients(),
+            apps=self._apps(),
             rules=self._rules(),
             protocol=self._protocol(),
             ineligible_members_rejected=self._content.get("ineligible_members_refused")
@@ -209,6 +254,36 @@ class _Reader:
         if wrong := [node for node in named if not _CLIENT_NODE.fullmatch(node)]:
             raise self._wrong("clients", wrong[0], "the id of a client's node, such as -2")
         return {int(node): self._checked_text("clients", name) for node, name in named.items()}
+
+    def _apps(self) -> tuple[ProgramRun, ...]:
+        """The users' programs; runs of earlier versions have none."""
+        apps = self._optional("apps", list, "a list") or ()
+        for index, value in enumerate(apps):
+            name = f"apps[{index}]"
+            if not isinstance(value, dict):
+                raise self._wrong(name, value, "an object")
+            self._checked_text(f"{name}.name", value.get("name"))
+            if not _CLIENT_NODE.fullmatch(str(value.get("node"))):
+                raise self._wrong(f"{name}.node", value.get("node"), "a client's node, such as -2")
+            lives = value.get("incarnations")
+            if not isinstance(lives, list):
+                raise self._wrong(f"{name}.incarnations", lives, "a list")
+            for number, life in enumerate(lives):
+                self._check_life(f"{name}.incarnations[{number}]", life)
+        return tuple(ProgramRun.of(value) for value in apps)
+
+    def _check_life(self, name: str, value: object) -> None:
+        if not isinstance(value, dict):
+            raise self._wrong(name, value, "an object")
+        self._checked_integer(f"{name}.started_ms", value.get("started_ms"), _COUNT_MAX)
+        if value.get("ended_ms") is not None:
+            self._checked_integer(f"{name}.ended_ms", value["ended_ms"], _COUNT_MAX)
+        for key in ("ended", "error"):
+            if value.get(key) is not None:
+                self._checked_text(f"{name}.{key}", value[key])
+        for key in ("error_read", "paused"):
+            if not isinstance(value.get(key, False), bool):
+                raise self._wrong(f"{name}.{key}", value[key], "true or false")
 
     def _text(self, name: str) -> str | None:
         value = self._content.get(name)

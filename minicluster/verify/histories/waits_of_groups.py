@@ -10,7 +10,7 @@ yields                    waits for AT_THE_END
 A group is judged by all partitions of the topics of which a member that still lives has owned one.
 A group of consumers that read committed transactions goes by the last stable offset, which its own
 responses show. Members own topics by name; a topic whose name has passed to another is not waited
-for.
+for. Users' programs inside the simulation may do what they like: P3 judges their groups.
 """
 
 from __future__ import annotations
@@ -36,11 +36,19 @@ def note_waits_of_groups(run: TracedRun, waits: LongestWaits) -> None:
     if not client_rows:
         return
     sent_ms: dict[str, int] = {}
+    programs = {app.node for app in run.header.apps}
+    of_programs: set[int] = set()  # connections
     for row in run.rows("rpc"):
         client = row["client_id"]
+        if row["src"] in programs:
+            of_programs.add(row["connection"])
         if client is not None and row["sent_ms"] is not None:
             sent_ms[client] = max(sent_ms.get(client, 0), row["sent_ms"])
-    members = {row["client_id"]: row["group_id"] for row in client_rows if row["f"] == "own"}
+    members = {
+        row["client_id"]: row["group_id"]
+        for row in client_rows
+        if row["f"] == "own" and row["connection"] not in of_programs
+    }
     alive_ms = waits.times.ended_ms - _ALIVE_MS
     living = {client for client in members if sent_ms.get(client, 0) >= alive_ms}
     topics = _Topics()

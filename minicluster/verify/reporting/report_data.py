@@ -30,10 +30,12 @@ _NUMBERS = re.compile(r"\d+")
 FOR_ZOOKEEPER = "it is about clusters with ZooKeeper"
 FOR_KRAFT = "it is about clusters with KRaft"
 NEEDS_TRACE = "it needs the trace of a run"
+NEEDS_PROGRAMS = "it is about runs with programs inside (app)"
 _NOT_APPLICABLE: Mapping[str, tuple[str, str]] = {
     FOR_ZOOKEEPER: ("is for ZooKeeper", "are for ZooKeeper"),
     FOR_KRAFT: ("is for KRaft", "are for KRaft"),
     NEEDS_TRACE: ("needs the trace of a run", "need the trace of a run"),
+    NEEDS_PROGRAMS: ("is for runs with programs inside", "are for runs with programs inside"),
 }
 
 

@@ -20,6 +20,7 @@ SUBJECTS: Mapping[str, str] = {
     "G": "What has to come in time",
     "H": "Groups and transactions",
     "K": "ZooKeeper",
+    "P": "Programs inside the simulation",
     "X": "Played twice with one seed",
 }
 OWN = "Rules of your own"

@@ -11,6 +11,7 @@ from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import held_logs as held_logs_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import isr_changes as isr_changes_history
+from minicluster.verify.histories import programs as programs_history
 from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import replica_logs as replica_logs_history
 from minicluster.verify.histories import replicas as replicas_history
@@ -30,6 +31,7 @@ from minicluster.verify.rules import (
     isr_changes,
     memberships,
     partitions,
+    programs,
     quorum,
     replica_logs,
     replicas,
@@ -56,6 +58,7 @@ MODULES = (
     groups,
     transactions,
     time,
+    programs,
     header,
     znodes,
 )
@@ -76,6 +79,7 @@ _HISTORIES = (
     groups_history,
     transactions_history,
     waits_history,
+    programs_history,
     header_history,
     znodes_history,
 )
