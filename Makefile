@@ -12,7 +12,7 @@ FAULT   ?= $(if $(filter examples/fenced_follower.yaml,$(EXAMPLE)),Z01)
 # Where it is set, each process that a test starts compiles the package once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow soak kafka zookeeper apps check format lint types wheel bench docs site clean
+.PHONY: help demo test slow soak kafka zookeeper apps check format lint types wheel bench instructions docs site clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -78,6 +78,9 @@ wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environ
 
 bench: $(VENV)/.installed-dev  ## measure; results as ratios, with the machine named
 	@$(BIN)/python -m pytest -q tests/bench --benchmark-only
+
+instructions: $(VENV)/.installed-dev  ## the part of it that counts instructions of the processor (valgrind)
+	@$(BIN)/python -m pytest -q -rs tests/bench/test_instructions.py --benchmark-only
 
 docs: $(VENV)/.installed-dev  ## write the generated parts of the pages again
 	@$(BIN)/python -m tests.house.write_docs

@@ -1,0 +1,70 @@
+"""The work whose instructions are counted; callgrind runs this file with a checkout in its path.
+
+It uses only what every release of ``MiniCluster`` has, so that an earlier commit can be measured.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+
+from minicluster import MiniCluster
+
+switch = ctypes.CDLL(sys.argv[1])
+
+
+def counted(name: str, units: int, work: Callable[[], None]) -> None:
+    """Count the instructions of some work, which is so many units."""
+    switch.begin()
+    work()
+    switch.end(f"{name}:{units}".encode())
+
+
+def start() -> None:
+    """Three controllers, three brokers, a topic in full ISR; the stop gives its verdict."""
+    with MiniCluster(brokers=3, controllers=3, seed=5) as cluster:
+        orders = cluster.create_topic("orders", partitions=1, replicas=3)
+        cluster.wait_until(orders.fully_in_sync, within="60s")
+
+
+def starts() -> None:
+    """The third, after two that load what is loaded once."""
+    start()
+    start()
+    counted("start", 1, start)
+
+
+def idle() -> None:
+    """Three controllers, five brokers, 20 partitions; nobody judges."""
+    with MiniCluster(brokers=5, controllers=3, seed=5, online=False) as cluster:
+        orders = cluster.create_topic("orders", partitions=20, replicas=3)
+        cluster.wait_until(orders.fully_in_sync, within="60s")
+        cluster.run_for("10s")
+        counted("idle", 20, lambda: cluster.run_for("20s"))
+
+
+def loaded(*minutes: int) -> None:
+    """Ten produces a second to six partitions of 3+3, judged live, at the end of some minutes."""
+    with MiniCluster(brokers=3, controllers=3, seed=5) as cluster:
+        orders = cluster.create_topic("orders", partitions=6, replicas=3)
+        cluster.wait_until(orders.fully_in_sync, within="60s")
+
+        def run(seconds: int) -> None:
+            for _ in range(10 * seconds):
+                cluster.produce(orders, count=1)
+                cluster.run_for("100ms")
+
+        run(5)
+        counted("loaded", 10, lambda: run(10))
+        done = 15
+        for minute in minutes:
+            run(60 * minute - 20 - done)
+            counted(f"minute {minute}", 20, lambda: run(20))
+            done = 60 * minute
+
+
+if __name__ == "__main__":
+    starts()
+    idle()
+    loaded(*map(int, sys.argv[2:]))
