@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Any, Self
 
 from minicluster.metadata.image.security import AccessControlEntry
 from minicluster.values import dataclass
@@ -17,7 +18,15 @@ CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 
 
-class ResourceType(IntEnum):
+class _Code(IntEnum):
+    """A number of Kafka's; one that nobody knows is UNKNOWN, which is 0."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)
+
+
+class ResourceType(_Code):
     """What an ACL protects."""
 
     UNKNOWN = 0
@@ -29,12 +38,8 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> ResourceType:
-        return cls.UNKNOWN
 
-
-class PatternType(IntEnum):
+class PatternType(_Code):
     """How the name of an ACL is compared with a resource's. ANY and MATCH are for filters."""
 
     UNKNOWN = 0
@@ -43,12 +48,8 @@ class PatternType(IntEnum):
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def _missing_(cls, value: object) -> PatternType:
-        return cls.UNKNOWN
 
-
-class Operation(IntEnum):
+class Operation(_Code):
     """What somebody wants to do with a resource."""
 
     UNKNOWN = 0
@@ -68,22 +69,14 @@ class Operation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def _missing_(cls, value: object) -> Operation:
-        return cls.UNKNOWN
 
-
-class Permission(IntEnum):
+class Permission(_Code):
     """Whether an ACL allows or denies. ANY is for filters."""
 
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def _missing_(cls, value: object) -> Permission:
-        return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +104,18 @@ class Acl:
             permission=Permission(entry.permission_type),
         )
 
+    def fields(self) -> dict[str, Any]:
+        """Its fields, as records and responses name them."""
+        return {
+            "resource_type": self.resource_type,
+            "resource_name": self.resource_name,
+            "pattern_type": self.pattern_type,
+            "principal": self.principal,
+            "host": self.host,
+            "operation": self.operation,
+            "permission_type": self.permission,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
@@ -123,6 +128,19 @@ class AclFilter:
     host: str | None = None
     operation: Operation = Operation.ANY
     permission: Permission = Permission.ANY
+
+    @classmethod
+    def of(cls, requested: Any) -> Self:
+        """The filter of a DescribeAcls, or one of a DeleteAcls."""
+        return cls(
+            resource_type=ResourceType(requested.resource_type_filter),
+            resource_name=requested.resource_name_filter,
+            pattern_type=PatternType(requested.pattern_type_filter),
+            principal=requested.principal_filter,
+            host=requested.host_filter,
+            operation=Operation(requested.operation),
+            permission=Permission(requested.permission_type),
+        )
 
     @property
     def problem(self) -> str | None:

@@ -15,10 +15,6 @@ from minicluster.protocol.error_responses import error_response
 from minicluster.security.acls import (
     Acl,
     AclFilter,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
 )
 
 
@@ -31,17 +27,8 @@ def describe_acls(state: ApiState, request: Any, version: int, now_ms: int) -> A
     if state.authorizer is None:
         message = "No Authorizer is configured on the broker"
         return error_response(request, ErrorCode.SECURITY_DISABLED, message, version=version)
-    acl_filter = AclFilter(
-        resource_type=ResourceType(request.resource_type_filter),
-        resource_name=request.resource_name_filter,
-        pattern_type=PatternType(request.pattern_type_filter),
-        principal=request.principal_filter,
-        host=request.host_filter,
-        operation=Operation(request.operation),
-        permission=Permission(request.permission_type),
-    )
     by_resource: dict[tuple[Any, ...], list[Acl]] = defaultdict(list)
-    for acl in state.authorizer.listed(acl_filter):
+    for acl in state.authorizer.listed(AclFilter.of(request)):
         by_resource[acl.resource_type, acl.resource_name, acl.pattern_type].append(acl)
     return m.DescribeAclsResponse(
         resources=tuple(_described(resource, acls) for resource, acls in by_resource.items()),

@@ -50,7 +50,9 @@ def create_acls(
             continue
         if acl not in known:
             known.add(acl)
-            records.append(VersionedRecord(_record(acl, new_id()), 0))
+            records.append(
+                VersionedRecord(AccessControlEntryRecord(id=new_id(), **acl.fields()), 0)
+            )
         results.append(Result())
     reject_too_many_records(len(records))
     response = CreateAclsResponse(results=tuple(results))
@@ -125,19 +127,6 @@ def _problem_of_name(acl: Acl) -> str | None:
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     return None if acl.resource_name else "Invalid empty resource name"
-
-
-def _record(acl: Acl, acl_id: UUID) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
 
 
 API = ControllerApi(

@@ -17,9 +17,6 @@ from minicluster.security.acls import (
     Acl,
     AclFilter,
     Operation,
-    PatternType,
-    Permission,
-    ResourceType,
 )
 
 Filter = DeleteAclsRequest.DeleteAclsFilter
@@ -39,7 +36,7 @@ def delete_acls(state: ClusterState, request: DeleteAclsRequest) -> Decision:
     removed: dict[object, VersionedRecord] = {}
     results = []
     for requested in request.filters:
-        acl_filter = _filter(requested)
+        acl_filter = AclFilter.of(requested)
         if acl_filter.problem is not None:
             error = ApiError(ErrorCode.INVALID_REQUEST, acl_filter.problem)
             results.append(Result(error_code=error.error, error_message=error.message))
@@ -48,36 +45,11 @@ def delete_acls(state: ClusterState, request: DeleteAclsRequest) -> Decision:
         for acl_id, _ in found:
             record = RemoveAccessControlEntryRecord(id=acl_id)
             removed[acl_id] = VersionedRecord(record, 0)
-        matching = tuple(_matching(acl) for _, acl in found)
+        matching = tuple(Matching(error_message=None, **acl.fields()) for _, acl in found)
         results.append(Result(error_message=None, matching_acls=matching))
     reject_too_many_records(len(removed))
     response = DeleteAclsResponse(filter_results=tuple(results))
     return Decision(records=tuple(removed.values()), response=response, atomic=True)
-
-
-def _filter(requested: Filter) -> AclFilter:
-    return AclFilter(
-        resource_type=ResourceType(requested.resource_type_filter),
-        resource_name=requested.resource_name_filter,
-        pattern_type=PatternType(requested.pattern_type_filter),
-        principal=requested.principal_filter,
-        host=requested.host_filter,
-        operation=Operation(requested.operation),
-        permission=Permission(requested.permission_type),
-    )
-
-
-def _matching(acl: Acl) -> Matching:
-    return Matching(
-        error_message=None,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
 
 
 API = ControllerApi(
