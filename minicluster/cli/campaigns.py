@@ -111,10 +111,12 @@ def chaos(
     from minicluster.actors.play.many_seeds import campaign
     from minicluster.actors.play.observations import KNOWN
     from minicluster.actors.recording.runs_place import runs_place
+    from minicluster.faults import Faults
     from minicluster.rules import Rules
     from minicluster.scenario.coverage import Coverage
     from minicluster.verify.model import Verdict, exit_code
 
+    Faults.of(fault for fault in faults if fault not in Rules.zoo())  # an unknown one ends it here
     tally, coverage = Tally(), Coverage(KNOWN[mode])
     whole: list[Path] = []
     draw = _draw(mode, protocol, faults)

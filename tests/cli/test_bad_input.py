@@ -104,12 +104,12 @@ def step(text: str) -> str:
 SCENARIOS = {
     "unknown selector": (
         step("{do: cut, src: chief(orders-0), dst: brokers}"),
-        "step 2: src: unknown selector chief(); known: active_controller, broker,",
+        "step 2: src: unknown selector chief(); known: active_controller, app, broker,",
     ),
     "unknown name": (step("{do: kill, node: everybody}"), "unknown selector 'everybody'; write "),
     "a node that is not there": (step("{do: kill, node: broker(9)}"), "brokers are 1, 2, 3"),
     "not a partition": (step("{until: leader(orders) == 1}"), "'orders' is not a partition"),
-    "duration without a unit": (step("{after: 5, do: heal}"), "step 2: after: "),
+    "not a duration": (step("{after: five, do: heal}"), "step 2: after: "),
     "unknown unit": (step("{do: publish_delay, broker: brokers, delay: 5y}"), "step 2: delay: "),
     "unknown API": (
         step("{do: cut, src: brokers, dst: brokers, api: Fetsch}"),

@@ -40,9 +40,9 @@ print_line("end")
 def in_terminal(columns: int, *command: str) -> bytes:
     """What a command writes to a terminal of this width."""
     pid, terminal = pty.fork()
-    if pid == 0:
+    if pid == 0:  # the width is set here: a loaded machine starts the command before its parent
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         os.execve(sys.executable, [sys.executable, *command], {**os.environ, "TERM": "xterm"})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     written = b""
     while True:
         try:

@@ -153,7 +153,7 @@ def test_a_slip_is_shown_where_it_is(text: str, message: str) -> None:
         ("controller(7)", "number from 0 to 2"),
         ("client()", "client() takes a client.id such as app-1, not 0 arguments"),
         ("client([1])", "client() takes a client.id such as app-1"),
-        ("'app-1'", "is text, which only client() takes"),
+        ("'app-1'", "is text, which client() and app() take"),
         ("chief(orders-0)", "known: active_controller"),
         ("leader(orders)", "topic-index"),
         ("isr(nothing-3)", "no partition nothing-3"),
