@@ -32,6 +32,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.replica.partition.leader_log import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from minicluster.scenario.actions.topics import AcksWord
+from minicluster.security.principals import Requester
 from minicluster.trace import own_value
 from minicluster.values import dataclass
 
@@ -62,6 +63,7 @@ class Operation:
     """An operation of the client; the test reads it from its own thread."""
 
     deadline_ms: int = field(repr=False)
+    requester: Requester | None = field(default=None, repr=False)  # None: the cluster itself
     tries: int = 0
     done: bool = False
     response: Any = None
@@ -242,6 +244,7 @@ class Client(ClusterActor):
             caller=self,
             context=operation,
             client_id=operation.client_id,
+            requester=operation.requester,
             timeout_ms=max(1, min(REQUEST_TIMEOUT_MS, operation.deadline_ms - self.now())),
         )
 
@@ -345,6 +348,7 @@ class Client(ClusterActor):
             caller=self if waits else None,
             context=operation,
             timeout_ms=REQUEST_TIMEOUT_MS if waits else None,
+            requester=operation.requester,
         )
 
     def _on_produce_response(self, operation: ProduceOperation, outcome: Completion) -> None:

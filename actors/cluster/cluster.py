@@ -76,6 +76,7 @@ from minicluster.rules import Rules
 from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.scenario import FIRST_CONTROLLER, default_runtime
 from minicluster.scenario.view import ZOOKEEPER_NODE
+from minicluster.security.principals import Requester
 
 if TYPE_CHECKING:
     from minicluster.actors.security.authority import Authority
@@ -100,6 +101,7 @@ class Cluster:
 
     rt: Runtime
     own_client: Client  # since the start
+    requester: Requester | None = None  # as whom it asks; None: as the cluster itself
     is_started = False
     disturbed_ms = 0  # when a disturbance last began or ended
     broker_ids: tuple[int, ...]

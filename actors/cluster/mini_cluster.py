@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from minicluster.actors.cluster.actions import (
+    access,
     answers,
     apps,
     clients,
@@ -38,6 +39,7 @@ from minicluster.actors.cluster.actions import (
     topics,
 )
 from minicluster.actors.cluster.apps import program_servers
+from minicluster.actors.cluster.as_user import AsUser
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.cluster.views import ClientNode, Node, Topic
 from minicluster.actors.listeners.address import DEFAULT_PORT
@@ -47,6 +49,7 @@ from minicluster.errors import UserError, counted, instead
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.scenario.actions.arguments import Duration, read_duration
 from minicluster.scenario.checks.limits import shown
+from minicluster.security.authorizer import AUTHORIZER
 
 if TYPE_CHECKING:
     from minicluster.actors.export.kafka_folder import Exported
@@ -206,6 +209,25 @@ class MiniCluster:
     apps = property(_face(apps.named))
 
     admin = _face(requests.admin)
+
+    grant = _face(access.grant)
+    deny = _face(access.deny)
+    revoke = _face(access.revoke)
+
+    def as_user(self, name: str) -> AsUser:
+        """The cluster as one of its users meets it: with his rights, without a connection.
+
+        ::
+
+            mini_cluster.grant("alice", "WRITE", topic="orders")
+            mini_cluster.as_user("alice").produce("orders")
+
+        Arguments:  name: ``alice``, or ``User:CN=shop,O=Org`` as a certificate has it.
+        Errors:  UserError for a cluster without an authorizer.
+        """
+        if not self._cluster.config.static.get(AUTHORIZER):
+            raise UserError('as_user: everybody may do everything here; set super_users=["admin"]')
+        return AsUser(self._cluster, name)
 
     # Life.
 

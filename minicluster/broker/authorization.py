@@ -67,8 +67,8 @@ def _transactional_id_of_batches(request: m.ProduceRequest) -> str | None:
     """The transactional id, which only transactional batches need a right for."""
     for topic in request.topic_data:
         for partition in topic.partition_data:
-            attributes = bytes((partition.records or b"")[_ATTRIBUTES])
-            if int.from_bytes(attributes, "big") & _TRANSACTIONAL_BIT:
+            first = bytes(partition.records or b"")[_ATTRIBUTES]
+            if int.from_bytes(first, "big") & _TRANSACTIONAL_BIT:
                 return request.transactional_id or ""
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.errors import UserError, instead
-from minicluster.scenario.actions import answers, apps, clients, network, nodes, topics
+from minicluster.scenario.actions import access, answers, apps, clients, network, nodes, topics
 from minicluster.scenario.actions.action import Action, arguments_of
 from minicluster.scenario.checks.limits import shown
 from minicluster.scenario.errors import ScenarioError
@@ -23,7 +23,7 @@ _ALL: tuple[type[Action], ...] = (
     nodes.Restart, nodes.Bounce, nodes.Wipe, nodes.FailOver, nodes.Resign, nodes.Snapshot,
     nodes.Compact, nodes.UpgradeKraftVersion, nodes.AddVoter, nodes.RemoveVoter,
     nodes.SlowDisk, nodes.FlushOff, nodes.FlushOn, nodes.ControlledShutdown, topics.Elect,
-    topics.DeleteRecords, topics.Unregister,
+    topics.DeleteRecords, topics.Unregister, access.Grant, access.Deny, access.Revoke,
     nodes.PublishDelay, nodes.ClockSkew, nodes.FailDir, nodes.RepairDir, nodes.Mutate, nodes.Wait,
     nodes.Liveness,
 )  # fmt: skip

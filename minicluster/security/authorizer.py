@@ -102,6 +102,10 @@ class StandardAuthorizer:
             by_name[acl.resource_type, acl.resource_name].append(acl)
         self._by_name = dict(by_name)
 
+    def enforces(self, acls: Acls) -> bool:
+        """Whether it decides by just these ACLs."""
+        return self._acls is not None and self._acls.fingerprint == acls.fingerprint
+
     def authorizes(
         self, requester: Requester, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:

@@ -51,7 +51,9 @@ MAY_IMPORT = {
     ),
     "server": ("protocol", "metadata", "security", "channel", "controller", "quorum", "broker"),
     "clients": ("protocol", "log"),
-    "scenario": ("protocol", "log", "metadata", "configs", "controller", "quorum", "replica"),
+    "scenario": (
+        "protocol", "log", "metadata", "configs", "security", "controller", "quorum", "replica",
+    ),
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
     "zoo": (
         "protocol", "log", "metadata", "controller", "quorum", "replica", "coordinator",

@@ -55,6 +55,7 @@ def produce(cluster: ClusterRoles, do: declared.Produce) -> list[ProduceOperatio
             deadline_ms=deadline_ms,
             to=target,
             producer=producer,
+            requester=cluster.requester,
         )
         if before is not None:
             before.then = batch[0]

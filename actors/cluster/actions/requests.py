@@ -71,6 +71,7 @@ def send(
         request=request,
         version=version,
         to=to,
+        requester=cluster.requester,
         of_brokers=of_brokers,
         # A node that is both takes what has a client.id as its broker.
         client_id=CLIENT_NAME if of_brokers and is_combined else "",

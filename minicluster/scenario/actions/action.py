@@ -78,12 +78,13 @@ def arguments_of(action: type[Action]) -> dict[str, Argument]:
 
 
 def fields_of(action: type[Any]) -> list[Field[Any]]:
-    """The fields of an action, its own before those of its base.
+    """The fields of an action, its own before those of its bases.
 
     Otherwise, a signature and the page of the vocabulary would begin with what is common to many.
     """
-    own = action.__annotations__
-    return sorted(fields(action), key=lambda field: field.name not in own)
+    known = {field.name: field for field in fields(action)}
+    names = (name for kind in action.__mro__ for name in vars(kind).get("__annotations__", ()))
+    return [known[name] for name in dict.fromkeys(names) if name in known]
 
 
 _arguments: dict[type[Action], dict[str, Argument]] = {}

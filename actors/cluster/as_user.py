@@ -1,0 +1,68 @@
+"""A cluster as one of its users meets it: the cluster's own client, with his principal.
+
+No socket and no login is in between, so it works in a simulation without listeners, and a seed
+repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from minicluster.actors.cluster.actions import access, records, requests, topics
+from minicluster.actors.cluster.running import RunningCluster
+from minicluster.security.principals import USER, KafkaPrincipal, Requester
+from minicluster.security.protocols import SecurityProtocol
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _WithRequester:
+    """A running cluster, but for whom its client asks."""
+
+    def __init__(self, cluster: RunningCluster, requester: Requester) -> None:
+        self._cluster = cluster
+        self.requester = requester
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+def _as_user(
+    function: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[AsUser, P], R]:
+    @wraps(function)
+    def method(self: AsUser, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(self._cluster, *args, **kwargs)
+
+    return method  # type: ignore[return-value]
+
+
+class AsUser:
+    """The actions of a cluster that are requests, each made by a user and with his rights."""
+
+    __slots__ = ("_cluster", "principal")
+
+    def __init__(self, cluster: RunningCluster, name: str) -> None:
+        kind, colon, rest = name.partition(":")
+        self.principal = KafkaPrincipal(kind, rest) if colon else KafkaPrincipal(USER, name)
+        requester = Requester(self.principal, security_protocol=SecurityProtocol.SASL_PLAINTEXT)
+        self._cluster = _WithRequester(cluster, requester)
+
+    def __repr__(self) -> str:
+        return f"<the cluster as {self.principal}>"
+
+    create_topic = _as_user(topics.create_topic)
+    delete_topic = _as_user(topics.delete_topic)
+    add_partitions = _as_user(topics.add_partitions)
+    reassign = _as_user(topics.reassign)
+    set_config = _as_user(topics.set_config)
+    elect = _as_user(topics.elect)
+    produce = _as_user(records.produce)
+    delete_records = _as_user(records.delete_records)
+    grant = _as_user(access.grant)
+    deny = _as_user(access.deny)
+    revoke = _as_user(access.revoke)
+    admin = _as_user(requests.admin)
