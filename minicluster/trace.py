@@ -218,6 +218,15 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "topic": "str",
         "part": "int",
     },
+    # What users' programs inside the simulation have logged, the latest of it; no part of the hash.
+    "program_log": {
+        "node": "int",  # the program's in the network
+        "program": "str",
+        "process": "int",  # of the program, from 1
+        "level": "str",
+        "logger": "str",
+        "text": "str",
+    },
     "fault": {
         "step": "int",
         "action": "str",
@@ -241,13 +250,17 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "group_event": ("vt", "seq", "kind", "group_id", "part"),
     "log_batch": ("vt", "seq", "broker", "topic", "topic_id", "part", "base_offset"),
     "transaction_decision": ("vt", "seq", "broker", "offset", "state", "topic", "part"),
+    "program_log": ("vt", "seq", "node", "program", "text"),
     "fault": ("vt", "seq", "action", "phase"),
 }
 
 # Tables that runs of earlier versions do not have; without rows no rule has cases in them.
 OPTIONAL_TABLES = frozenset(
-    {"refusal", "client_record", "group_event", "log_batch", "transaction_decision"}
-)
+    {
+        "refusal", "client_record", "group_event", "log_batch", "transaction_decision",
+        "program_log",
+    }
+)  # fmt: skip
 
 # Columns that runs of earlier versions do not have: null there.
 OPTIONAL_COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -82,6 +82,10 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
     on_part("the metadata log")
     trace_hash = cluster.trace_hash if cluster.recorder.hashed else None
     end = {table: tables_at_end(cluster, table) for table in AT_END}
+    if cluster.programs is not None:
+        common = cluster.recorder.at_end()
+        logged = [common | row for row in cluster.programs.log_rows()]
+        end["program_log"] = iter([arrow_table("program_log", logged)] if logged else [])
     disks = _metadata_disks(cluster)
     for node_id, disk in disks.items():
         write_controller_directory(

@@ -42,6 +42,22 @@ class Programs:
         """What the programs have logged, the latest of it."""
         return list(self.world.lines)
 
+    def log_rows(self) -> list[dict[str, Any]]:
+        """What the programs have logged as rows of ``program_log``, with their events and times."""
+        return [
+            {
+                "vt": line.at_ms,
+                "seq": line.seq,
+                "node": self.by_name[line.program].node,
+                "program": line.program,
+                "process": line.incarnation,
+                "level": line.level,
+                "logger": line.logger,
+                "text": line.text,
+            }
+            for line in self.world.lines
+        ]
+
     @property
     def is_repeatable(self) -> bool:
         """True while no program may reach what is outside of the simulation."""

@@ -20,8 +20,12 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What a program has logged."""
+    """What a program has logged.
 
+    Units:   seq: the run's last event by then.
+    """
+
+    seq: int
     at_ms: int
     program: str
     incarnation: int
@@ -137,6 +141,7 @@ class _Lines(logging.Handler):
                 text = f"{record.msg} ({error})"
             self._world.lines.append(
                 LogLine(
+                    self._world.network.recorder.sequence,
                     self._world.rt.now_ms,
                     running.name,
                     running.number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minicluster.actors.recording.exchange import Exchange
@@ -41,6 +42,20 @@ def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[s
         "registered_epoch": exchange.registered_epoch,
         "answer": _answer_json(exchange),
     }
+
+
+def request_rows(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
+    """Who asked whom for what, and the error of the response; without the messages."""
+    for exchange in list(exchanges):
+        response = exchange.response
+        yield {
+            "id": exchange.id,
+            "api": exchange.api,
+            "src": exchange.src,
+            "dst": exchange.dst,
+            "sent_ms": exchange.sent_ms,
+            "error": None if response is None else _error_name(response),
+        }
 
 
 def _answer_json(exchange: Exchange) -> dict[str, Any] | None:

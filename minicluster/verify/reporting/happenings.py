@@ -47,6 +47,7 @@ def happenings(line: Timeline, story: Story, clock: Clock) -> list[Happening]:
         *_hits(story),
         *_brokers(line, clock),
         *_partitions(line, clock),
+        *(Happening(moment.at_ms, moment.text) for moment in story.programs),
         *(_rejected(rejection, line, clock) for rejection in story.rejections),
     ]
     return sorted(found)

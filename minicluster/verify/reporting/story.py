@@ -18,6 +18,7 @@ from minicluster.trace import EXIT, is_halt, shown_fault
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.run_header import PerformedStep, RunHeader
+from minicluster.verify.reporting.programs import Moment, moments_of_programs
 from minicluster.verify.reporting.rejections import Rejection, rejections_of
 from minicluster.verify.reporting.trace_rows import trace_rows
 
@@ -112,6 +113,7 @@ class Story:
     written: dict[int, int] = field(default_factory=dict)
     end_ms: int | None = None
     clients: Mapping[int, str] = field(default_factory=dict)
+    programs: list[Moment] = field(default_factory=list)
 
 
 def story_of(run: Run) -> Story:
@@ -122,11 +124,29 @@ def story_of(run: Run) -> Story:
     if run.header is not None:
         _disturbances(story, trace_rows(run, "fault", "seq vt step action targets phase detail"))
         _requests(story, run)
+        story.programs = _programs(run, header)
         story.rejections = rejections_of(run)
         story.operations = [
             Operation(row["vt"], row["type"]) for row in trace_rows(run, "history", "seq vt type")
         ]
     return story
+
+
+def _programs(run: Run, header: RunHeader) -> list[Moment]:
+    if not header.apps:
+        return []
+    nodes = [app.node for app in header.apps]
+    return moments_of_programs(
+        header.apps,
+        trace_rows(run, "program_log", "seq vt program level logger text"),
+        trace_rows(
+            run, "client_record", "seq vt rpc group_id generation topic topic_id part",
+            pc.field("f") == "own",
+        ),
+        trace_rows(
+            run, "rpc", "seq id api src dst sent_ms error", pc.field("src").isin(nodes)
+        ),
+    )  # fmt: skip
 
 
 def _steps(header: RunHeader) -> list[Step]:

@@ -19,7 +19,9 @@ from minicluster.verify.reporting.scale import Clock
 
 LINES = 25  # on either side of a place
 PERIODIC = frozenset({"Fetch", "BrokerHeartbeat", "FetchSnapshot"})
-_TABLES = ("rpc", "partition_event", "raft_event", "publish", "refusal", "history", "fault")
+_TABLES = (
+    "rpc", "partition_event", "raft_event", "publish", "refusal", "history", "program_log", "fault",
+)  # fmt: skip
 _STEADY = frozenset({"append", "flush", "hw", "ack"})
 _OMITTED = frozenset(
     {
@@ -140,6 +142,9 @@ def _request(row: Mapping[str, Any]) -> Event:
 
 def event_of(table: str, row: Mapping[str, Any]) -> Event:
     """A row of the trace as an event, in words."""
+    if table == "program_log":
+        said = f"{row['program']} {row['level']} {row['logger']}: {row['text']}"
+        return Event(row["seq"], row["vt"], f"{'program':<9} {said}", (row["node"],))
     # A rejection has both: the controller that rejects, and the broker that has asked.
     nodes = tuple(row[name] for name in ("node", "broker") if row.get(name) is not None)
     words = [f"{_NAMES[table]:<9}"]
