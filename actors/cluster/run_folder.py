@@ -22,6 +22,7 @@ from minicluster.actors.recording.replica_log import (
 )
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.actors.recording.trace_files import END_ROWS
+from minicluster.configs.definitions import broker_configs
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
 from minicluster.log.quorum_state import QUORUM_STATE_NAME
@@ -183,7 +184,7 @@ def _header(cluster: Cluster, trace_hash: str | None, controllers: list[int]) ->
         "clients": cluster.client_nodes.known,
         "apps": [] if cluster.programs is None else cluster.programs.to_dict(),
         "versions": {} if cluster.programs is None else cluster.programs.versions,
-        "config": cluster.given_config,
+        "config": _without_secrets(cluster.given_config),
         "faults": list(cluster.faults.ever_on),
         "hits": dict(cluster.recorder.fault_hits),
         "exercises": list(cluster.exercises),
@@ -252,3 +253,14 @@ AT_END: Mapping[str, Callable[[Cluster, int], Iterator[dict[str, Any]]]] = {
     "log_batch": lambda cluster, broker_id: batch_rows(cluster.disks[broker_id]),
     "transaction_decision": lambda cluster, broker_id: decision_rows(cluster.disks[broker_id]),
 }
+
+
+HIDDEN = "[hidden]"  # as Kafka writes passwords
+
+
+def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Configs without the values of passwords, also of those that one listener has."""
+    secret = tuple(f".{key.name}" for key in broker_configs() if key.is_sensitive)
+    return {
+        name: HIDDEN if f".{name}".endswith(secret) else value for name, value in config.items()
+    }

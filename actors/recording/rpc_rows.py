@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.recording.exchange import Exchange
@@ -90,7 +91,7 @@ def _message_json(message: Any, version: int) -> Any:
         return {"text": str(message)}
     from minicluster.protocol.json_form import to_json
 
-    return to_json(message, version, records="size")
+    return to_json(_without_secrets(message), version, records="size")
 
 
 def _message_text(message: Any, version: int) -> Any:
@@ -98,4 +99,24 @@ def _message_text(message: Any, version: int) -> Any:
         return _message_json(message, version)
     from minicluster.protocol.json_form import to_json_text
 
-    return to_json_text(message, version, records="size")
+    return to_json_text(_without_secrets(message), version, records="size")
+
+
+_SECRETS = ("hmac", "salted_password", "auth_bytes")
+_WITH_SECRETS = {50, 51, 36, 38, 39, 40, 41}  # the APIs of SCRAM, logins and delegation tokens
+
+
+def _without_secrets(message: Any) -> Any:
+    """A message with nothing by which somebody could log in; a run's folder is shown to others."""
+    return _hidden(message) if message.api_key in _WITH_SECRETS else message
+
+
+def _hidden(part: Any) -> Any:
+    values: dict[str, Any] = {}
+    for spec in part.schema:
+        value = getattr(part, spec.name)
+        if spec.name in _SECRETS:
+            values[spec.name] = b""
+        elif isinstance(value, tuple) and spec.struct is not None:
+            values[spec.name] = tuple(map(_hidden, value))
+    return replace(part, **values)
