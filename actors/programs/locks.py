@@ -167,6 +167,8 @@ def _start(own: Callable[..., None]) -> Callable[..., None]:
         ended = lambda _: wake(thread._joining)  # noqa: E731
         thread._process = process
         thread._carried = process.threads.start(lambda: _run(thread), ended)
+        if hasattr(thread, "_handle"):  # from Python 3.13 on: that of a thread which runs
+            thread._handle = threading._make_thread_handle(threading.get_ident())  # type: ignore[attr-defined]
         thread._started.set()
         process.threads.at_end.append(lambda: _mark_as_ended(thread))
 

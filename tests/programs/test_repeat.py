@@ -12,8 +12,6 @@ import pytest
 from tests.house.sources import ROOT
 from tests.programs.played import STORIES, play
 
-PROCESSES = int(os.environ.get("MINICLUSTER_PROCESSES", "3"))
-
 
 def played_elsewhere(name: str, seed: int) -> str:
     """The same in another process, whose hash seed is drawn by the interpreter."""
@@ -27,10 +25,21 @@ def played_elsewhere(name: str, seed: int) -> str:
     ).stdout.strip()
 
 
+def played_in_processes(name: str, processes: int) -> set[str]:
+    """What a story was in several of them."""
+    with ThreadPoolExecutor(2) as pool:
+        return set(pool.map(lambda _: played_elsewhere(name, 7), range(processes)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_is_the_same_in_twenty_processes(name: str) -> None:
+    assert len(played_in_processes(name, 20)) == 1
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_is_the_same_in_several_processes(name: str) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        elsewhere = set(pool.map(lambda _: played_elsewhere(name, 7), range(PROCESSES)))
+    elsewhere = played_in_processes(name, 3)
     assert len(elsewhere) == 1
     assert elsewhere == {play(name, 7)}  # nor does it hang on what this process did before
     assert play(name, 8).split()[3:] != play(name, 7).split()[3:]
