@@ -101,22 +101,23 @@ class MemoryCarrier:
         self._hand_over()
 
     def end(self, *, reset: bool) -> None:
+        self.connection = None  # a program that was killed keeps its carriers, not its cluster
         if not self._ended:
             self._ended = True
             self._peer.ended(reset=reset)
 
     def _hand_over(self) -> None:
         """Give the node what it reads; reading more may follow from what it has read."""
-        if self._hands_over or self.connection is None:
+        if self._hands_over:
             return
         self._hands_over = True
-        while self._reads and self.unsent and self.connection.is_open:
+        while self._reads and self.unsent and self.connection is not None:
             data = bytes(self.unsent)
             self.unsent.clear()
             self.connection.on_bytes(data)
             self._peer.writable()
         self._hands_over = False
-        if self._stream_ended and not self.unsent and self.connection.is_open:
+        if self._stream_ended and not self.unsent and self.connection is not None:
             self._stream_ended = False
             self.connection.on_end_of_stream()
 
@@ -159,6 +160,11 @@ class MemoryListeners:
         self._waiting.setdefault(node_id, deque()).append(carrier)
         self._admit(node_id)
         return carrier
+
+    def close(self) -> None:
+        """End every connection."""
+        self._waiting.clear()
+        self.served.close()
 
     def _admit(self, node_id: int) -> None:
         """Accept those that wait, as far as the node has slots."""

@@ -106,6 +106,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """A loop of one process: the first runs by itself, others while a thread runs them."""
 
     # asyncio's own, of which typeshed knows nothing.
+    _closed: bool
     _ready: Any
     _scheduled: Any
     _stopping: bool
@@ -287,6 +288,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.set_exception_handler(lambda loop, context: None)
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    def release(self) -> None:
+        """Hold nothing of the cluster, which has ended; what is freed later finds a closed loop."""
+        self._closed = True
+        self._ready.clear()
+        self._scheduled.clear()
+        self._arrived.clear()
+        del self.host, self.rt
 
     @property
     def suspended(self) -> list[Any]:

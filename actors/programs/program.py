@@ -224,6 +224,15 @@ class Incarnation:
             for suspended in loop.suspended:
                 _never_free(suspended)
 
+    def release(self) -> None:
+        """Hold nothing of the cluster, which has ended: suspended coroutines are kept for good."""
+        for loop in self.loops:
+            loop.release()
+        self._peers.clear()
+        self._servers.clear()
+        self.virtual = {}
+        del self.world, self.rt, self.clock, self.loop, self.loops, self.threads, self._steps
+
     def signal(self, number: int) -> None:
         """Take a signal."""
         handler = self.handlers.get(number, signal.SIG_DFL)

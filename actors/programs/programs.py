@@ -127,6 +127,10 @@ class Programs:
                 program.current.end("stopped")
         switches.end()
         self.world.close()
+        for program in self.by_name.values():
+            for life in program.incarnations:
+                life.release()
+            del program.world
 
     def to_dict(self) -> list[dict[str, Any]]:
         """What ``run.json`` says of the programs: what a replay needs, and how each ended."""

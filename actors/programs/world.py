@@ -77,6 +77,7 @@ class World:
     def close(self) -> None:
         """Take note of nothing more."""
         logging.getLogger().removeHandler(self._handler)
+        self.listeners.close()
 
     def draw(self) -> int:
         """Chance of the network between programs."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 
+import aiokafka
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError, WaitTimeout
-from tests.programs.service import member, polite, source
+from tests.programs.service import SERVERS, member, polite, source
 
 Seen = list[tuple[str, bytes]]
 
@@ -140,3 +144,27 @@ def test_programs_are_nodes_of_the_vocabulary(cluster: MiniCluster, seen: Seen) 
 def test_a_program_needs_a_simulated_cluster(mini_cluster: MiniCluster) -> None:
     with pytest.raises(UserError, match="simulated cluster without listeners"):
         mini_cluster.app("source", source)
+
+
+def test_a_killed_program_keeps_its_coroutines_and_not_its_cluster() -> None:
+    """A coroutine that is freed runs its ``finally``; so they stay, with what they hold alone."""
+    cleaned: list[str] = []
+
+    async def main() -> None:
+        consumer = aiokafka.AIOKafkaConsumer("orders", bootstrap_servers=SERVERS)
+        await consumer.start()
+        try:
+            await consumer.getone()
+        finally:
+            cleaned.append("up")
+
+    cluster = MiniCluster(seed=7).start()
+    cluster.create_topic("orders")
+    app = cluster.app("app", main)
+    cluster.run_for("5s")
+    app.kill()
+    network = weakref.ref(inside(cluster).network)
+    cluster.stop()
+    del cluster, app
+    gc.collect()
+    assert network() is None and not cleaned
