@@ -132,10 +132,10 @@ def f11_near() -> RunBuilder:
 
 @keeps(a_retried_record_is_appended_once)
 def f11_value_of_a_test() -> RunBuilder:
-    """An idempotent producer has sent two records to which the test gave the same value."""
-    run = _sent(plain_run(), 1, idempotent=True, value="a")
-    run = _sent(run, 2, idempotent=True, value="a")
-    return run.replica_log(1, (0, "a"), (0, "a"))
+    """An idempotent producer has sent a record, and two to which the test gave the same value."""
+    run = _sent(plain_run(), 1, idempotent=True)
+    run = _sent(_sent(run, 2, idempotent=True, value="a"), 3, idempotent=True, value="a")
+    return run.replica_log(1, (0, ONE), (0, "a"), (0, "a"))
 
 
 @breaks(leader_epochs_do_not_decrease_along_a_log)
