@@ -51,6 +51,7 @@ class Play:
 
     Shapes:  shuffles: programs meet drawn orders and latencies of their loops; latency: that of
              packets is drawn; calm_ms: how long everything runs on, healed, after the last of it.
+             lists_requests: also where it passes; a play that fails does.
     """
 
     seed: int
@@ -58,6 +59,7 @@ class Play:
     calm_ms: int = 0
     shuffles: bool = True
     latency: bool = True
+    lists_requests: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The play as plain values."""
@@ -222,15 +224,16 @@ class Disturber:
         if each.number not in self.done:
             return
         after_ms, step = each.steps[place]
-        as_met = {name: self._met(value) for name, value in step.items()}
+        try:
+            as_met = {name: self._met(value) for name, value in step.items()}
+            arguments = {name: value for name, value in as_met.items() if name != "do"}
+            getattr(self.mini_cluster, step["do"])(**arguments)
+        except UserError as error:  # there is no such app or topic yet, or no leader now
+            self.cluster.note(step["do"], [], "note", str(error))
+            return
         steps = list(self.done[each.number].steps)
         steps[place] = after_ms, as_met
         self.done[each.number] = replace(each, steps=tuple(steps))
-        arguments = {name: value for name, value in as_met.items() if name != "do"}
-        try:
-            getattr(self.mini_cluster, step["do"])(**arguments)
-        except UserError as error:  # there is no leader now, or no such app in this play
-            self.cluster.note(step["do"], [], "note", str(error))
 
     def _met(self, value: Any) -> Any:
         """A role as the node that has it now, so that what is left out later changes nothing."""
@@ -258,6 +261,7 @@ class Disturber:
         """The outcome, without pytest's report."""
         cluster, programs = self.cluster, self.cluster.programs
         assert programs is not None
+        lists_requests = failure is not None or self.play.lists_requests
         of_body = {BODY, *programs.served}
         started = {p.name: p for p in programs.by_name.values() if p.name not in of_body}
         begins = [p.incarnations[0].started_ms for p in started.values()]
@@ -277,7 +281,7 @@ class Disturber:
             cluster_ms=cluster.now_ms,
             cluster_seed=cluster.seed,
             trace_hash=cluster.trace_hash,
-            requests=tuple(_requests(cluster)) if failure is not None else (),
+            requests=tuple(_requests(cluster)) if lists_requests else (),
             done=tuple(self.done[n] for n in sorted(self.done)),
         )
 
@@ -316,12 +320,15 @@ def _place_of(error: BaseException) -> str:
     return f"{os.path.relpath(frame.f_code.co_filename)}:{line}"
 
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def _is_library(frame: Any) -> bool:
     name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
-    return name.startswith("minicluster.") or file.startswith((*_LIBRARIES, "<"))
+    is_installed = any(folder in file for folder in _INSTALLED)
+    is_library = is_installed or file.startswith((_STANDARD_LIBRARY, "<"))
+    return is_library or name.startswith("minicluster.")
 
 
 def _requests(cluster: RunningCluster) -> Iterator[str]:
@@ -367,7 +374,7 @@ def examine(
              replays there were, and the fewest disturbances that fail so far.
     """
     assert first.failure is not None
-    again = elsewhere(first.play)
+    again = elsewhere(replace(first.play, lists_requests=True))
     if again.trace_hash != first.trace_hash or not first.failure.is_like(again.failure):
         return Found(first=first, differs=first_difference(first, again))
     failure = first.failure

@@ -1,0 +1,246 @@
+"""One test under the disturbances of many seeds: what is found, shrunk, named, and what is not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minicluster import MiniCluster
+from minicluster.actors.play.exploring import Failure, Play, Played, first_difference
+from minicluster.errors import UserError
+from minicluster.scenario.nemesis.apps import (
+    KINDS,
+    LASTING_MAX_MS,
+    Disturbance,
+    disturbances,
+    kinds_of,
+    simpler,
+)
+from minicluster.scenario.nemesis.draws import World
+from minicluster.scenario.reading import steps_of
+from tests.house.sources import ROOT
+
+pytest_plugins = "pytester"
+
+WORLD = World(
+    brokers=3, controllers=1, log_dirs=1, victim=1, dynamic=False,
+    apps=("one", "two"), partitions=("orders-0",),
+)  # fmt: skip
+
+ORDERS = """
+    import asyncio
+    from functools import partial
+
+    import aiokafka
+    import pytest
+
+    from tests.programs.storing import Database, store
+
+    async def body(mini_cluster, repaired):
+        mini_cluster.create_topic("orders", partitions=2, min_isr=2)
+        database = Database()
+        mini_cluster.app("orders-1", partial(store, database, repaired=repaired))
+        everything = {b"%d" % n for n in range(60)}
+        servers = mini_cluster.bootstrap_servers
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers) as producer:
+            for value in sorted(everything):
+                await producer.send_and_wait("orders", value, key=value)
+                await asyncio.sleep(0.1)
+        await mini_cluster.until(lambda: database.rows == everything, within="2m")
+
+    @pytest.mark.mini_cluster_explore(seeds=6, disturbances="kill", calm="10s")
+    async def test_broken(mini_cluster):
+        await body(mini_cluster, repaired=False)
+
+    @pytest.mark.mini_cluster_explore(seeds=6, disturbances="kill", calm="10s")
+    async def test_repaired(mini_cluster):
+        await body(mini_cluster, repaired=True)
+"""
+
+
+def explore(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command, in the folder of the test."""
+    return subprocess.run(
+        [sys.executable, "-m", "minicluster", "explore", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_disturbances_of_apps_are_steps_of_scenarios_and_end_by_themselves() -> None:
+    seen = set()
+    for seed in range(1, 201):
+        for each in disturbances(seed, WORLD, KINDS, 1_000, 20_000):
+            seen.add(each.kind)
+            steps_of([step for _, step in each.steps], each.kind)
+            assert 1_000 <= each.at_ms < 21_000
+            assert each.at_ms <= each.ends_ms <= each.at_ms + LASTING_MAX_MS
+            assert Disturbance.of_dict(each.to_dict()) == each
+            assert all(form != each for form in simpler(each))
+    assert seen == {kind.name for kind in KINDS}
+
+
+def test_without_apps_brokers_alone_are_disturbed() -> None:
+    world = World(brokers=3, controllers=1, log_dirs=1, victim=1, dynamic=False)
+    drawn = [each for seed in range(50) for each in disturbances(seed, world, KINDS, 0, 9_000)]
+    assert {each.kind for each in drawn} == {"bounce broker", "pause broker", "cut broker"}
+
+
+def test_a_word_names_the_kinds_that_begin_with_it() -> None:
+    assert [kind.name for kind in kinds_of("pause kill")] == [
+        "kill app",
+        "pause app",
+        "pause broker",
+    ]
+    with pytest.raises(UserError, match="unknown word 'kil'; did you mean kill"):
+        kinds_of("kil")
+
+
+def test_a_call_comes_later_while_the_test_continues(mini_cluster: MiniCluster) -> None:
+    began_ms = mini_cluster.now_ms
+    mini_cluster.call_later("2s", mini_cluster.bounce, mini_cluster.brokers[0], down="1s")
+    mini_cluster.run_for("1s")
+    assert mini_cluster.brokers[0].is_running
+    mini_cluster.wait_until(lambda: not mini_cluster.brokers[0].is_running)
+    assert mini_cluster.now_ms - began_ms == 2_000
+    with pytest.raises(UserError, match="call_later: 'heal' is not a function"):
+        mini_cluster.call_later("1s", "heal")  # type: ignore[arg-type]
+
+
+def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
+    pytester: pytest.Pytester,
+) -> None:
+    path = pytester.makepyfile(test_orders=ORDERS)
+    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-6")
+    assert explored.returncode == 1, explored.stdout + explored.stderr
+    assert "WaitTimeout at test_orders.py:" in explored.stdout
+    assert re.search(r"shrunk from \d to 1 in \d+ replays", explored.stdout)
+    [pasted] = re.findall(r"as a test to paste:\n\n(.*?\n)\nrepeat", explored.stdout, re.DOTALL)
+    assert pasted.count("call_later") == 1
+
+    lines = [line.removeprefix("    ") for line in pasted.splitlines()]
+    path.write_text(path.read_text() + "\n\n" + "\n".join(lines) + "\n")
+    again = pytester.runpytest_subprocess("-q", "-k", "_seed_", "-n", "0")
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 120s*"])
+
+
+def test_the_repaired_program_survives_and_the_broken_one_fails_under_pytest(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_orders=ORDERS)
+    result = pytester.runpytest_subprocess("-q", "-n", "0")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*disturbances since the test began (shrunk from * to 1 in *",
+            "*as a test to paste:",
+            "*async def test_broken_seed_*(mini_cluster):",
+            "*repeat: *minicluster explore test_orders.py::test_broken --seeds *",
+        ]
+    )
+
+
+def test_each_seed_has_fixtures_of_its_own_and_those_of_a_module_stay(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        made = []
+
+        @pytest.fixture(scope="module")
+        def shared():
+            made.append("shared")
+            yield
+            made.append("shared ends")
+
+        @pytest.fixture
+        def own(shared):
+            made.append("own")
+
+        @pytest.mark.mini_cluster_explore(seeds=3, disturbances="bounce", calm="1s")
+        def test_a_sync_body(mini_cluster, own):
+            mini_cluster.run_for("2s")
+
+        def test_what_was_made(shared):
+            assert made == ["shared"] + 4 * ["own"]
+        """
+    )
+    pytester.runpytest_subprocess("-q", "-n", "0").assert_outcomes(passed=2)
+
+
+def test_a_test_that_fails_undisturbed_is_not_explored(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_orders="""
+        import pytest
+
+        @pytest.mark.mini_cluster_explore(seeds=3)
+        def test_it(mini_cluster):
+            assert mini_cluster.brokers == 3
+
+        def test_without_a_cluster():
+            pass
+
+        """
+    )
+    result = pytester.runpytest_subprocess("-q", "-n", "0", "-k", "test_it")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the test did not pass without disturbances*"])
+
+    explored = explore(pytester.path, "test_orders.py::test_it")
+    assert explored.returncode == 1
+    assert "without disturbances it fails already: AssertionError" in explored.stdout
+
+    for words, problem in (
+        (["test_orders.py"], "is 2 tests; name one"),
+        (["test_orders.py::test_without_a_cluster"], "does not use the fixture mini_cluster"),
+        (["test_orders.py::test_it", "--seeds", "9-"], "has no end"),
+    ):
+        explored = explore(pytester.path, *words)
+        assert explored.returncode == 64, explored.stderr
+        assert problem in explored.stderr
+
+
+def test_a_seed_that_does_not_repeat_is_told_with_its_first_difference(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_orders="""
+        import itertools
+        import aiokafka
+
+        plays = itertools.count()  # of this process: a second one begins from the start
+
+        async def test_it(mini_cluster):
+            number = next(plays)
+            mini_cluster.create_topic("orders")
+            servers = mini_cluster.bootstrap_servers
+            async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers) as producer:
+                for n in range(5 + number):
+                    await producer.send_and_wait("orders", b"%d" % n)
+            assert number < 2
+        """
+    )
+    explored = explore(pytester.path, "test_orders.py::test_it", "--seeds", "1-3")
+    assert explored.returncode == 1, explored.stdout + explored.stderr
+    assert "it does not repeat: a second play of this seed differs first in" in explored.stdout
+    assert "test to" in explored.stdout or "no more requests" in explored.stdout
+
+
+def test_the_first_request_that_differs_is_named() -> None:
+    failure = Failure(kind="AssertionError", place="test_orders.py:3", text="")
+    one, other = (
+        Played(play=Play(seed=1), failure=failure, requests=("1s  a to 1: Fetch", last))
+        for last in ("2s  a to 1: Fetch", "2s  a to 2: Fetch")
+    )
+    assert first_difference(one, other) == "2s  a to 1: Fetch\n2s  a to 2: Fetch"
+    assert "no request" in first_difference(one, one)
