@@ -92,6 +92,10 @@ def explore(
             apps=apps or given["apps"],
         )
         print_line(_begin_line(around))
+        given_words = {"--disturbances": disturbances, "--calm": calm, "--apps": apps}
+        children.repeat = [test]
+        for option, value in given_words.items():
+            children.repeat += [option, value] if value is not None else []
         return _explored(children, around, list(numbers), shrink=shrink)
 
 
@@ -158,7 +162,8 @@ def _examined(children: Children, played: Played) -> None:
     if found.shortest is not None:
         print_line("as a test to paste:")
         _print_lines(["", *pasted(children.test, found.shortest), ""])
-    print_line(f"repeat  {command_line('explore', children.nodeid, '--seeds', played.play.seed)}")
+    words = *children.repeat, "--seeds", played.play.seed
+    print_line(f"repeat  {command_line('explore', *words)}")
 
 
 def _print_text(text: str) -> None:
@@ -259,7 +264,10 @@ class Child:
 
 
 class Children:
-    """Several children, each replaced after some plays."""
+    """Several children, each replaced after some plays.
+
+    Shapes:  repeat: the words of the command that explores the test again, but for the seeds.
+    """
 
     def __init__(self, test: str, jobs: int) -> None:
         from minicluster.actors.play.exploring import TestItem
@@ -269,7 +277,7 @@ class Children:
         self._all: set[Child] = set()
         for _ in range(jobs):
             self._idle.put(None)
-        self._test = test
+        self._test, self.repeat = test, [test]
         first = self._begin()
         self._idle.get()
         self._idle.put(first)
@@ -281,7 +289,6 @@ class Children:
             raise UserError(f"{test} is {counted(len(hello['tests']), 'test')}; name one: {names}")
         self.options: dict[str, Any] = hello["options"]
         self.test = TestItem(**hello["described"])
-        [self.nodeid] = hello["tests"]
 
     def _begin(self) -> Child:
         child = Child(self._test)
