@@ -27,6 +27,10 @@ _WORK = re.compile(r"^desc: Trigger: Client Request: (.+):(\d+)$", re.MULTILINE)
 _TOTAL = re.compile(r"^(?:totals|summary): (\d+)$", re.MULTILINE)
 
 
+class NotMeasured(Exception):
+    """A commit whose cluster does not run."""
+
+
 def lacking() -> str:
     """What this machine lacks for counting, as a line for people; "" if nothing."""
     if shutil.which("valgrind") is None:
@@ -43,6 +47,7 @@ def millions(checkout: Path, minutes: Sequence[int] = ()) -> dict[str, float]:
     """Millions of instructions of a start, an idle and a loaded second of a checkout.
 
     Shapes:  minutes: of the load, whose last seconds are counted as well.
+    Errors:  NotMeasured.
     """
     with TemporaryDirectory() as folder:
         switch, counts = Path(folder, "switch.so"), Path(folder, "counts")
@@ -58,7 +63,8 @@ def millions(checkout: Path, minutes: Sequence[int] = ()) -> dict[str, float]:
         ended = subprocess.run(
             command, cwd=checkout, env=environment, capture_output=True, text=True
         )
-        assert ended.returncode == 0, ended.stderr[-2_000:]
+        if ended.returncode != 0:
+            raise NotMeasured(f"{checkout} does not run:\n{ended.stderr[-2_000:]}")
         return dict(_counts(Path(folder).glob("counts*")))
 
 
@@ -110,12 +116,19 @@ def risen(base: dict[str, float], now: dict[str, float]) -> list[str]:
 
 
 def culprit(base: str, name: str, before: float, after: float) -> str:
-    """The commit since the base that made the greater part of a rise, by halving; its title."""
+    """The commit since the base that made the greater part of a rise, by halving; its title.
+
+    One that does not run is passed over for those after it.
+    """
     commits = _git("rev-list", "--reverse", "--first-parent", f"{base}..HEAD").split()
     middle, low, high = (before + after) / 2, 0, len(commits) - 1
     while low < high:
         half = (low + high) // 2
-        if of_commit(commits[half])[name] > middle:
+        try:
+            is_dear = of_commit(commits[half])[name] > middle
+        except NotMeasured:
+            is_dear = False
+        if is_dear:
             high = half
         else:
             low = half + 1
