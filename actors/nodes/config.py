@@ -61,8 +61,6 @@ BROKER_RACK = "broker.rack"
 CONTROLLED_SHUTDOWN = "controlled.shutdown.enable"
 IMBALANCE_CHECK = "leader.imbalance.check.interval.seconds"
 OFFSETS_CODEC = "offsets.topic.compression.codec"  # by number, which Kafka's table does not check
-# Static broker configs that a dynamic config or a topic's may override.
-STATIC = ("min.insync.replicas", "unclean.leader.election.enable")
 _BY_IDS = "broker_ids=[…] and controller_ids=[…] number the nodes"
 _BY_LISTENERS = "listeners=True gives each node a port, ListenAddress(…) one that you name"
 # Configs that the cluster itself sets for each node, and the arguments that decide them.
