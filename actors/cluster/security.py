@@ -8,7 +8,7 @@ SCRAM mechanisms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError, instead
@@ -17,6 +17,7 @@ from minicluster.security.authorizer import AUTHORIZER, SUPER_USERS
 from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.scram import MECHANISMS as SCRAM
 from minicluster.security.scram import MIN_ITERATIONS, credential, salted_password
+from minicluster.values import dataclass
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 

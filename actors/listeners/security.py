@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from minicluster.actors.runtime import chance
@@ -13,6 +13,7 @@ from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
 from minicluster.security.scram import Accounts
 from minicluster.security.ssl_principals import SslPrincipalMapper
+from minicluster.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -258,7 +258,8 @@ class ServedConnection:
             peer = None if self.tls is None else self.tls.peer
             principal = self.served.security.principals.principal(peer)
         host = java_host(self.carrier.address)
-        return None if principal is None else Requester(principal, host, token)
+        protocol = self.served.security.protocol
+        return None if principal is None else Requester(principal, host, token, protocol)
 
     def _work(self, effect: Decode | Encode) -> None:
         """Have a large message read or written, then continue."""

@@ -13,7 +13,7 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from minicluster.scenario.nemesis.apps import (
 )
 from minicluster.scenario.nemesis.draws import World
 from minicluster.scenario.shrink import Shrunk, shrink
+from minicluster.values import dataclass
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.mini_cluster import MiniCluster

@@ -123,7 +123,7 @@ def test_an_argument_that_there_is_not_is_named() -> None:
 def test_arguments_for_this_package_are_out_of_sight() -> None:
     """Each of the others has its line in the text, and its name in the help of the marker."""
     names = list(inspect.signature(MiniCluster).parameters)
-    assert {*names}.isdisjoint(OF_THIS_PACKAGE) and len(names) == 17
+    assert {*names}.isdisjoint(OF_THIS_PACKAGE) and len(names) == 19
     text = inspect.getdoc(MiniCluster.__init__) or ""
     described = re.findall(r"^(?:Arguments:|   ) (\w+): ", text, re.M)
     assert described == names

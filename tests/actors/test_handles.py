@@ -137,7 +137,6 @@ def test_a_cluster_that_is_not_started_is_an_error_of_the_user(call: str) -> Non
         ("exercises", "A1"),
         ("rules", 4.3),
         ("metadata_version", 4),
-        ("listeners", "localhost"),
         ("wire", 1),
         ("scenario", "kill 1"),
     ],
@@ -145,6 +144,11 @@ def test_a_cluster_that_is_not_started_is_an_error_of_the_user(call: str) -> Non
 def test_a_wrong_argument_of_a_cluster_is_one_line(name: str, value: object) -> None:
     with pytest.raises(UserError, match=rf"^{name}: .* is not [^\n]+$"):
         MiniCluster(**{name: value})  # type: ignore[arg-type]
+
+
+def test_listeners_of_a_protocol_that_kafka_does_not_have_are_one_line() -> None:
+    with pytest.raises(UserError, match=r"^listeners: unknown protocol 'localhost'; known: .*SSL"):
+        MiniCluster(listeners="localhost")
 
 
 @pytest.mark.parametrize("value", [2, ["d0", "d1"], True])

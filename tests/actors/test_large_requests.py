@@ -12,6 +12,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.network import Completion
 from minicluster.actors.recording import recorder
+from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import (
     FindCoordinatorRequest,
     OffsetCommitRequest,
@@ -26,6 +27,9 @@ class Client:
     def __init__(self, cluster: MiniCluster, connection: int) -> None:
         self.cluster, self.connection = cluster, connection
         self.completions: list[Completion] = []
+
+    def left(self, exchange: Exchange, /) -> None:
+        """A response is on its way; nothing here waits for that."""
 
     def deliver(self, completion: Completion, /) -> None:
         self.completions.append(completion)

@@ -77,4 +77,5 @@ def test_the_shell_completes_actions() -> None:
     completed = ShellComplete(app, {}, "minicluster", "_MINICLUSTER_COMPLETE")
     words = [item.value for item in completed.get_completions(["do"], "re")]
     assert words == ["reassign", "record", "recreate_topic", "release", "remove_voter", "reorder",
-                     "repair_dir", "replay", "resign", "respond", "restart", "resume"]  # fmt: skip
+                     "repair_dir", "replay", "resign", "respond", "restart", "resume",
+                     "revoke"]  # fmt: skip

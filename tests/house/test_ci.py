@@ -24,7 +24,7 @@ def commands_of_a_job() -> dict[str, list[str]]:
 def test_what_is_slow_has_a_job_of_its_own() -> None:
     assert commands_of_a_job() == {
         "check": [".ci/run"],
-        "slow": ["make slow"],
+        "slow": ["make slow", "sudo apt-get install --yes valgrind", "make instructions"],
     }
 
 

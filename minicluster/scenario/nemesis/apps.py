@@ -9,12 +9,13 @@ Source:  what a nemesis does to the nodes of a database, for its clients (Jepsen
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from minicluster.durations import format_duration, parse_duration_ms
 from minicluster.errors import UserError, instead
 from minicluster.scenario.nemesis.draws import Draws, Events, Kind, Step, World
+from minicluster.values import dataclass
 
 DISTURBANCES_MAX = 8  # of a seed
 TO_10_MS = 10
