@@ -90,7 +90,10 @@ def _is_value(thing: Any) -> bool:
 def _is_frozen(thing: Any) -> bool:
     """Nothing of the object itself can change; what it holds may."""
     parameters = getattr(type(thing), "__dataclass_params__", None)
-    return isinstance(thing, tuple | frozenset) or bool(parameters and parameters.frozen)
+    of_the_house = parameters and parameters.unsafe_hash  # frozen for mypy: minicluster.values
+    return isinstance(thing, tuple | frozenset) or bool(
+        parameters and (parameters.frozen or of_the_house)
+    )
 
 
 def objects_of(actors: Iterable[Any]) -> dict[int, Any]:

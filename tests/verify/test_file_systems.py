@@ -195,10 +195,9 @@ def test_a_run_in_a_bucket_is_replayed_and_goes_on_from_there(
     assert run(["what-if", log, "kill 1", "--watch", "1s", "--runs", "bucket://pages"]) == 0
     shown = capfd.readouterr().out.splitlines()
     assert shown[0].startswith(f"{log}: 3 brokers")
-    assert shown[-2:] == [
-        f"page    bucket://pages/what-if-runs-{name}.html",
-        f"repeat  minicluster what-if {log} 'kill 1' --seeds 1 --watch 1s",
-    ]
+    assert shown[-2] == f"page    bucket://pages/what-if-runs-{name}.html"
+    assert shown[-1].startswith("repeat  ")
+    assert shown[-1].endswith(f"minicluster what-if {log} 'kill 1' --seeds 1 --watch 1s")
     assert log in (bucket / "pages" / f"what-if-runs-{name}.html").read_text()
     assert run(["what-if", "bucket://nothing", "kill 1", "--runs", "bucket://pages"]) == 66
     assert "bucket://nothing: there is no such file or folder" in capfd.readouterr().err

@@ -266,7 +266,7 @@ def test_the_worst_twenty_partitions_are_drawn_and_one_line_tells_of_the_others(
 ) -> None:
     drawn = re.findall(r"<figcaption>([\w-]+)<small>([^<]+)</small>", busy_page)
     assert drawn[0][0] == "Cluster" and len(drawn) == 1 + DRAWN_PARTITIONS
-    assert drawn[1][0] == "single-0" and "without a leader for 20.083s" in drawn[1][1]
+    assert drawn[1][0] == "single-0" and "without a leader for 20.086s" in drawn[1][1]
     others = drawn[2:]
     assert all("under min ISR for" in small for _, small in others), "the worst come first"
     (left,) = re.findall(r"<summary>(\d+) more partitions not drawn: ([^<]+)</summary>", busy_page)
