@@ -31,4 +31,4 @@ def _in_order(members: Iterable[Any], declared: list[Any]) -> list[Any]:
     return [*in_order, *(member for member in members if id(member) not in listed)]
 
 
-SHIM = Shim("faststream", "faststream", ("0.7",), _replaced)
+SHIM = Shim("faststream", "faststream", ("0.6", "0.7"), _replaced)
