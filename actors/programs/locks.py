@@ -136,6 +136,11 @@ class ThreadNames:
         self._put(threading.Thread, "is_alive", _is_alive(threading.Thread.is_alive))
         self._put(queue, "SimpleQueue", _SimpleQueue)
 
+    @property
+    def own(self) -> dict[tuple[Any, str], Any]:
+        """The values that they had before."""
+        return {(owner, name): value for owner, name, value in self._originals}
+
     def close(self) -> None:
         """Give them their own values back."""
         while self._originals:

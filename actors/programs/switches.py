@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from minicluster.actors.programs.clocks import Switched
+from minicluster.actors.programs.imported import ImportedNames
 from minicluster.actors.programs.locks import ThreadNames
 from minicluster.actors.programs.refused import Refusals
 from minicluster.actors.programs.shims import aiokafka, faststream, kafka_python
@@ -16,7 +17,7 @@ from minicluster.actors.programs.shims.shim import Shim
 SHIMS: tuple[Shim, ...] = (aiokafka.SHIM, faststream.SHIM, kafka_python.SHIM)
 
 _clusters = 0
-_switched: list[Switched | Refusals | ThreadNames] = []
+_switched: list[Switched | Refusals | ThreadNames | ImportedNames] = []
 
 
 def begin() -> None:
@@ -24,13 +25,17 @@ def begin() -> None:
     global _clusters
     _clusters += 1
     if _clusters == 1:
-        _switched.extend((Switched(), Refusals(), ThreadNames()))
+        _switched.extend((Switched(), Refusals(), threads := ThreadNames()))
+        _switched.append(ImportedNames(threads.own))
     for shim in SHIMS:
         shim.begin()
 
 
 def look() -> None:
-    """Reach the client libraries that have been imported meanwhile."""
+    """Reach what has been imported meanwhile."""
+    for switched in _switched:
+        if isinstance(switched, ImportedNames):
+            switched.look()
     for shim in SHIMS:
         shim.look()
 

@@ -102,6 +102,14 @@ def back_to(before: tuple[int, Program | None]) -> None:
     _thread, _program = before
 
 
+def originals() -> Mapping[str, Callable[..., Any]]:
+    """The functions that are guarded, by what they are called, as they are without guards."""
+    return {
+        called: _originals.get(called) or getattr(module, name)
+        for module, name, called, _ in _GUARDS
+    }
+
+
 @contextmanager
 def outside() -> Iterator[None]:
     """Run the cluster from within the step of a program, which waits for that."""

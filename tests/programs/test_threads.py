@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock as imported_lock
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -53,6 +55,26 @@ def test_producers_and_consumers_of_a_queue(cluster: MiniCluster) -> None:
     taken = result_of(cluster, main)
     assert [number for _, number in taken] == [*range(6)]
     assert taken[-1][0] - taken[0][0] == pytest.approx(50, abs=0.1)
+
+
+def test_names_that_a_module_has_imported_are_virtual_too(cluster: MiniCluster) -> None:
+    """``queue`` has a clock of its own as well: ``from time import monotonic as time``."""
+
+    def main() -> tuple[float, float]:
+        began = time.monotonic()
+        sleep(30)
+        slept = monotonic() - began
+        with pytest.raises(queue.Empty):
+            queue.Queue().get(timeout=5)
+        with imported_lock():
+            condition = threading.Condition()
+        with condition:
+            assert not condition.wait_for(lambda: False, timeout=7)
+        return slept, time.monotonic() - began
+
+    began = monotonic()
+    assert result_of(cluster, main) == pytest.approx((30, 42), abs=0.1)
+    assert monotonic() - began < 30
 
 
 def test_events_conditions_and_their_timeouts(cluster: MiniCluster) -> None:
