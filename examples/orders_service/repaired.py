@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 
 log = logging.getLogger("orders")
@@ -27,7 +27,7 @@ async def store(database, servers):
         enable_auto_commit=False,
         auto_offset_reset="earliest",
     )
-    buffer = []
+    buffer: list[ConsumerRecord] = []
 
     async def write():
         while True:

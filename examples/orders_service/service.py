@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, ConsumerRecord
 from aiokafka.errors import KafkaError
 
 log = logging.getLogger("orders")
@@ -13,7 +13,7 @@ class Database:
     """Rows; a write takes a while."""
 
     def __init__(self):
-        self.rows = set()
+        self.rows: set[bytes] = set()
 
     async def write(self, rows):
         await asyncio.sleep(0.2)
@@ -38,7 +38,7 @@ async def store(database, servers):
         enable_auto_commit=False,
         auto_offset_reset="earliest",
     )
-    buffer = []
+    buffer: list[ConsumerRecord] = []
 
     async def write():
         while True:

@@ -33,8 +33,8 @@ def test_a_consumer_in_a_long_run_keeps_its_latest_records_and_counts_all(
     cluster.consume("alpha")
     (group,) = inside(cluster).groups
     cluster.produce("alpha", 0, count=5)
-    cluster.wait_until(lambda: group.count == 5, within="30s")
-    assert [record.offset for record in group.records] == [3, 4]
+    cluster.wait_until(lambda: group.seen == 5, within="30s")
+    assert [record.offset for record in group] == [3, 4]
     assert len(cluster.consume("alpha", count=5, group="other")) == 5
 
 
@@ -63,8 +63,8 @@ def test_members_share_the_partitions_and_the_next_ones_go_on_where_they_ended(
     cluster.wait_until(lambda: shares() == [1, 2], within="30s")
     for partition in range(3):
         cluster.produce("alpha", partition, count=2)
-    cluster.wait_until(lambda: group.count == 6, within="30s")
-    assert sorted((r.partition, r.offset) for r in group.records) == [
+    cluster.wait_until(lambda: group.seen == 6, within="30s")
+    assert sorted((r.partition, r.offset) for r in group) == [
         (partition, offset) for partition in range(3) for offset in range(2)
     ]
     group.stop()
@@ -81,13 +81,13 @@ def test_a_group_goes_on_when_its_coordinator_and_leaders_are_gone(
     cluster.consume("alpha", members=2, protocol=protocol)
     (group,) = inside(cluster).groups
     cluster.produce("alpha", 0, count=3)
-    cluster.wait_until(lambda: group.count == 3, within="30s")
+    cluster.wait_until(lambda: group.seen == 3, within="30s")
     for broker in cluster.brokers:
         cluster.bounce(broker, down="1s")
         cluster.wait_until(lambda: cluster.topic("alpha").fully_in_sync(), within="120s")
         cluster.produce("alpha", 1, count=1)
-    cluster.wait_until(lambda: group.count >= 5, within="120s")
-    assert len({(r.partition, r.offset) for r in group.records}) == 5
+    cluster.wait_until(lambda: group.seen >= 5, within="120s")
+    assert len({(r.partition, r.offset) for r in group}) == 5
 
 
 def test_a_count_that_does_not_come_is_an_error(cluster: MiniCluster) -> None:
@@ -125,7 +125,7 @@ def test_a_commit_that_ends_after_the_next_assignment_takes_nothing_back(
     late = {"client": member.client.name, "distribution": "fixed", "times": 1}
     cluster.delay(api="OffsetCommit", mean="20s", **late)
     cluster.produce("alpha", 0, count=1)
-    cluster.wait_until(lambda: group.count == 6, within="10s")
+    cluster.wait_until(lambda: group.seen == 6, within="10s")
     cluster.delay(api="OffsetFetch", mean="1s", **late)
     cluster.add_partitions("alpha", 4)
     cluster.wait_until(lambda: not member.client.committed, within="15s")  # it is assigned again
@@ -155,4 +155,4 @@ def test_deleted_records_are_not_waited_for(cluster: MiniCluster) -> None:
     cluster.wait_until(
         lambda: group.actors[0].client.committed.get(("alpha", 0)) == 5, within="30s"
     )
-    assert group.count == 0 and unfinished(inside(cluster)) == []
+    assert group.seen == 0 and unfinished(inside(cluster)) == []

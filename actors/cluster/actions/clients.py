@@ -16,7 +16,6 @@ from minicluster.scenario.actions.arguments import Duration, read_duration
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
-    from minicluster.clients.reader import ConsumedRecord
     from minicluster.clients.transactional_producer import Transaction
 
 WITHIN = "60s"
@@ -24,7 +23,7 @@ LEAVE_WITHIN_MS = 30_000
 
 
 @performs(declared.Consume)
-def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord] | ConsumerGroup:
+def consume(cluster: ClusterRoles, do: declared.Consume) -> ConsumerGroup:
     from minicluster.actors.cluster.clients.group_clients import ConsumerGroup
     from minicluster.actors.cluster.clients.spawning import consumer
     from minicluster.clients.consumer import ConsumerConfig
@@ -42,16 +41,15 @@ def consume(cluster: ClusterRoles, do: declared.Consume) -> list[ConsumedRecord]
     group.start()
     wanted = do.count
     within_ms = ms(read_duration(do.within or WITHIN, "consume: within"))
-    has_all = cluster.run_until(lambda: group.count >= wanted, within_ms)
+    has_all = cluster.run_until(lambda: group.seen >= wanted, within_ms)
     group.stop()
     cluster.run_until(lambda: group.has_left, LEAVE_WITHIN_MS)
-    records = group.records
     if not has_all:
         within = format_duration(within_ms)
         raise UserError(
-            f"consume: {len(records)} of {counted(wanted, 'record')} came within {within}"
+            f"consume: {len(group)} of {counted(wanted, 'record')} came within {within}"
         )
-    return records
+    return group
 
 
 @performs(declared.Transaction)

@@ -7,8 +7,9 @@ the requests of Kafka's clients, and the trace has their responses as those of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, overload
 
 from minicluster.actors.cluster.client import CLIENT_ID
 from minicluster.actors.network import Completion, Network
@@ -128,21 +129,35 @@ class TransformerActor(ConsumerActor):
             super().perform_one(effect)
 
 
-class ConsumerGroup:
-    """The members that one action has started, with what they have seen."""
+class ConsumerGroup(Sequence[ConsumedRecord]):
+    """The members that one action has started: the records that they have seen, member by member.
+
+    It fills while they run. Of a background action each member keeps the latest ``records_max``.
+    """
 
     def __init__(self, actors: Sequence[ConsumerActor]) -> None:
         self.actors = tuple(actors)
         self.is_stopped = False
 
-    @property
-    def records(self) -> list[ConsumedRecord]:
-        """The records that the members have seen, member by member."""
-        return [record for actor in self.actors for record in actor.client.records]
+    @overload
+    def __getitem__(self, place: int) -> ConsumedRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ConsumedRecord]: ...
+    def __getitem__(self, place: int | slice) -> ConsumedRecord | list[ConsumedRecord]:
+        return list(self)[place]
+
+    def __iter__(self) -> Iterator[ConsumedRecord]:
+        return chain.from_iterable(actor.client.records for actor in self.actors)
+
+    def __len__(self) -> int:
+        return sum(len(actor.client.records) for actor in self.actors)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
     @property
-    def count(self) -> int:
-        """The number of records that the members have seen."""
+    def seen(self) -> int:
+        """The number of records that the members have seen, kept or not."""
         return sum(actor.client.seen for actor in self.actors)
 
     @property
