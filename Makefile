@@ -66,7 +66,7 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	@$(BIN)/mypy
-	@$(BIN)/python -m tests.house.typed_examples
+	@$(BIN)/python -m tests.examples.typed_examples
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it in an empty environment
 	@rm -rf dist build/wheel-venv
@@ -83,7 +83,7 @@ instructions: $(VENV)/.installed-dev  ## the part of it that counts instructions
 	@$(BIN)/python -m pytest -q -rs tests/bench/test_instructions.py --benchmark-only
 
 docs: $(VENV)/.installed-dev  ## write the generated parts of the pages again
-	@$(BIN)/python -m tests.house.write_docs
+	@$(BIN)/python -m docs.generate.write_docs
 
 site: $(VENV)/.installed  ## the documentation as pages in build/site
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -35,7 +35,7 @@ html_theme = "furo"
 html_title = "minicluster"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-exclude_patterns = ["conf.py"]
+exclude_patterns = ["conf.py", "generate"]
 
 # These parts of a docstring are fields of reStructuredText; what engineers call the shapes of a
 # function's values are to readers of the site its arguments.

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from docs.generate.short_table import short_table
 from minicluster.verify.spark import session
-from tests.house.short_table import short_table
 from tests.played_once import PlayedOnce
 
 PROPERTY = "conformance"

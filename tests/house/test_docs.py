@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from docs.generate import conformance, coverage
+from docs.generate.kips import TITLES
+from docs.generate.pages import DOCS, differing_parts, table, with_parts
+from docs.generate.short_table import as_property
+from docs.generate.write_docs import PAGES
 from minicluster import MiniCluster
 from minicluster.broker.kafka_apis import APIS
 from minicluster.cli import app
 from minicluster.scenario import ACTIONS, parse_scenario
 from minicluster.scenario.expression import parse
 from minicluster.scenario.functions import FUNCTIONS, NAMED_SETS, TEXTS
-from tests.house import conformance, coverage
-from tests.house.kips import TITLES
-from tests.house.pages import DOCS, differing_parts, table, with_parts
-from tests.house.short_table import as_property
-from tests.house.write_docs import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER_TESTS = ROOT / "tests" / "kafka" / "cluster_tests" / "classes.yaml"
@@ -82,7 +82,7 @@ def test_the_scenario_on_the_page_is_one() -> None:
 
 def test_every_kip_that_is_cited_has_a_title() -> None:
     unknown = sorted(set(coverage.cited_kips()) - set(TITLES))
-    assert not unknown, f"tests/house/kips.py: no title for {unknown}"
+    assert not unknown, f"docs/generate/kips.py: no title for {unknown}"
 
 
 def test_an_api_that_is_called_served_in_part_is_served() -> None:

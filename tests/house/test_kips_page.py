@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
+from docs.generate.pages import DOCS
 from minicluster.rules import Rules
-from tests.house.pages import DOCS
 from tests.house.references import is_there
 
 PAGE = (DOCS / "reference/kips.md").read_text(encoding="utf-8")

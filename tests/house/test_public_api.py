@@ -13,12 +13,12 @@ import pytest
 import minicluster
 import minicluster.protocol
 import minicluster.verify
+from docs.generate.pages import DOCS
 from minicluster import MiniCluster
 from minicluster.actors.cluster.app import App
 from minicluster.actors.cluster.views import ClientNode, Node, NodeSet, Partition, Topic
 from minicluster.fixtures import plugin
 from minicluster.scenario import ACTIONS
-from tests.house.pages import DOCS
 
 PAGE = (DOCS / "reference/api.md").read_text(encoding="utf-8")
 

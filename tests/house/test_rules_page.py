@@ -9,6 +9,8 @@ from dataclasses import fields
 
 import pytest
 
+from docs.generate.rules_page import described
+from docs.generate.rules_shown import SHOWN_BY
 from minicluster.errors import UserError
 from minicluster.metadata.bootstrap import activation_records, bootstrap_records
 from minicluster.metadata.image.metadata_image import MetadataImage
@@ -16,8 +18,6 @@ from minicluster.metadata.metadata_version import MetadataVersion
 from minicluster.protocol.records import ConfigRecord
 from minicluster.rules import FailedReplicas, Rules, UncleanRecovery
 from tests.house.references import is_there
-from tests.house.rules_page import described
-from tests.house.rules_shown import SHOWN_BY
 from tests.house.sources import module_of, nodes_of, room_of, sources, tree_of
 
 FIELDS = [f.name for f in fields(Rules) if f.name != "name"]
@@ -30,7 +30,7 @@ def test_every_field_is_described() -> None:
 
 
 def test_every_field_has_a_test_and_every_test_is_there() -> None:
-    assert sorted(SHOWN_BY) == sorted(FIELDS), "tests/house/rules_shown.py"
+    assert sorted(SHOWN_BY) == sorted(FIELDS), "docs/generate/rules_shown.py"
     missing = [r for shown in SHOWN_BY.values() for r in shown if not is_there(r)]
     assert missing == []
 

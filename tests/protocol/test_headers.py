@@ -9,7 +9,7 @@ import pytest
 
 from minicluster.protocol import messages
 from minicluster.protocol.api_keys import APIS
-from tests.house.message_versions import changes
+from tests.protocol.message_versions import changes
 
 
 @pytest.mark.parametrize(

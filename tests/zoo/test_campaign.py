@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.house.zoo_page import spans
+from docs.generate.zoo_page import spans
 from tests.zoo.measure_campaign import Campaign, Found, faults, play_judged, results
 
 FOUND = [(zoo, found) for zoo, found in results().items() if found.found is not None]

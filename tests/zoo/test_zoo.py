@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from docs.generate import zoo_page
 from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
 from minicluster.actors.play.player import Played
 from minicluster.rules import Rules
 from minicluster.verify import Report, Verdict, verify
-from tests.house import zoo_page
 from tests.played_once import PlayedOnce
 from tests.zoo.table import LEFT_OUT, MACHINES, NEVER_HIT, PLANTS, ROOT, STORIES, Plant
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 
 import minicluster.zoo  # noqa: F401  (plants the faults)
+from docs.generate.pages import table
+from docs.generate.rules_page import described
+from docs.generate.rules_shown import SHOWN_BY
 from minicluster.faults import Faults
 from minicluster.planting import PLANTED_AT
 from minicluster.rules import Rules
-from tests.house.pages import table
-from tests.house.rules_page import described
-from tests.house.rules_shown import SHOWN_BY
 from tests.zoo import measure_campaign
 from tests.zoo.table import LEFT_OUT, MACHINES, PLANTS, ROOT
 from tests.zoo.test_cluster_faults import STORIES as PROGRAMS

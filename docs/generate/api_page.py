@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, get_args, get_origin
 
+from docs.generate.pages import table
 from minicluster.scenario.actions import arguments, clients, nodes, topics
-from tests.house.pages import table
 
 
 def kinds() -> dict[str, arguments.Kind]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from docs.generate.pages import table
 from minicluster.verify.shown.declared import SHOWN_VIEWS
-from tests.house.pages import table
 
 
 def parts() -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""``python -m tests.house.write_docs``: write the generated parts of the pages in docs/ again."""
+"""``python -m docs.generate.write_docs``: write the generated parts of the pages in docs/ again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.house import (
+from docs.generate import (
     api_page,
     conformance,
     coverage,
@@ -13,7 +13,7 @@ from tests.house import (
     vocabulary,
     zoo_page,
 )
-from tests.house.pages import DOCS, with_parts
+from docs.generate.pages import DOCS, with_parts
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "reference/vocabulary.md": vocabulary.scenario_parts,

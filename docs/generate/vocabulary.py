@@ -6,6 +6,7 @@ import re
 
 import click
 
+from docs.generate.pages import table
 from minicluster.cli import app
 from minicluster.faults import Faults
 from minicluster.rules import Rules
@@ -14,7 +15,6 @@ from minicluster.scenario.actions.arguments import KINDS
 from minicluster.scenario.actions.record_contents import HEADERS, KEYS, TIMESTAMPS, VALUES
 from minicluster.scenario.functions import TEXTS
 from minicluster.scenario.vocabulary import ACTIONS
-from tests.house.pages import table
 
 
 def scenario_parts() -> dict[str, str]:
@@ -73,5 +73,5 @@ def cli_parts() -> dict[str, str]:
 
 def _help(command: click.Command, name: str) -> str:
     settings = dict(command.context_settings) or {"help_option_names": ["-h", "--help"]}
-    context = click.Context(command, info_name=name, terminal_width=90, **settings)  # type: ignore[arg-type]
+    context = click.Context(command, info_name=name, terminal_width=90, **settings)
     return "```\n" + command.get_help(context).rstrip() + "\n```"

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from docs.generate.conformance_rows import GROUPS, LEFT_OUT, row_ids
+from docs.generate.pages import table
+from docs.generate.short_table import Line
 from minicluster.log.dump import dump_json
 from minicluster.log.locating import locate
-from tests.house.conformance_rows import GROUPS, LEFT_OUT, row_ids
-from tests.house.pages import table
-from tests.house.short_table import Line
 from tests.log.test_real_logs import DUMPS, dumped_controller, expected
 from tests.transcripts import controller_player, partition, quorum_player
 from tests.transcripts.report import AGREE, DIFFER, HASH_ORDER, NOT_BUILT, Tally
 from tests.wire.compare import compare
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2] / "tests"
 DATA = TESTS / "data"
 
 
@@ -41,18 +41,20 @@ def measure() -> Measured:
 
 
 def _wire(lines: list[Line]) -> str:
-    rows = []
+    rows: list[tuple[str, str, int, int, int, int]] = []
     for path in sorted((DATA / "wire").glob("*.jsonl.gz")):
         release = path.name.removesuffix(".jsonl.gz").replace("kafka-", "Kafka ")
         tallies = compare(path, 0).values()
+        of_release = []
         for kind in dict.fromkeys(tally.kind for tally in tallies):
             some = [tally for tally in tallies if tally.kind == kind]
             agree = sum(tally.agree for tally in some)
             differ = sum(tally.differ for tally in some)
             missing = sum(tally.not_declared for tally in some)
-            rows.append((release, kind, len(some), agree, differ, missing))
-        total = [sum(row[n] for row in rows if row[0] == release) for n in (3, 4, 5)]
+            of_release.append((release, kind, len(some), agree, differ, missing))
+        total = [sum(counts) for counts in zip(*(row[3:] for row in of_release), strict=True)]
         lines.append(Line(f"wire, {release}", *total))
+        rows += of_release
     return table(("release", "kind", "messages", "agree", "differ", "not declared"), rows)
 
 
@@ -162,16 +164,19 @@ def named_rows(room: str) -> tuple[set[str], set[str]]:
 
 
 def _rows(lines: list[Line]) -> str:
-    rows = []
+    rows: list[tuple[str, str, int, int, int, int]] = []
     found = {room: named_rows(room) for rooms in _ROOMS.values() for room in rooms}
     for group, (title, _) in GROUPS.items():
         ids = set(row_ids(group)) - set(LEFT_OUT)
         named = {row for room in _ROOMS[group] for row in found[room][0]} & ids
         headed = {row for room in _ROOMS[group] for row in found[room][1]} & ids - named
-        rows.append((group, title, len(ids), len(named), len(headed), len(ids - named - headed)))
-    for group, _, _, named, headed, missing in rows:
-        lines.append(Line(f"rows {group} with a test", named + headed, 0, missing))
-    rows.append(("", "all", *(sum(row[n] for row in rows) for n in (2, 3, 4, 5))))
+        missing = len(ids - named - headed)
+        lines.append(Line(f"rows {group} with a test", len(named | headed), 0, missing))
+        rows.append((group, title, len(ids), len(named), len(headed), missing))
+    ids_of_all, named_of_all, headed_of_all, missing_of_all = (
+        sum(counts) for counts in zip(*(row[2:] for row in rows), strict=True)
+    )
+    rows.append(("", "all", ids_of_all, named_of_all, headed_of_all, missing_of_all))
     head = ("", "group", "rows", "named by a test", "in the span of a test file", "not named")
     left_out = [f"{row}: {why}." for row, why in LEFT_OUT.items()]
     return table(head, rows) + "\n\nLeft out: " + " ".join(left_out)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.generate.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
+from docs.generate.pages import table, versions
 from minicluster.broker import kafka_apis as client_api
 from minicluster.controller.controller_apis import CONTROLLER_APIS
 from minicluster.coordinator.apis import COORDINATOR_APIS
@@ -19,8 +21,6 @@ from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.server import controller_listener
 from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
 from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
-from tests.house.kips import BUILT, LEFT_OUT, MESSAGES_ONLY, TITLES
-from tests.house.pages import table, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 DONE, PARTLY, NOT = "done", "partly", "not"

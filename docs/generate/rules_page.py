@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
+from docs.generate.pages import table
+from docs.generate.rules_shown import SHOWN_BY
 from minicluster.rules import FailedReplicas, IsrChanges, Rules, UncleanRecovery
-from tests.house.pages import table
-from tests.house.rules_shown import SHOWN_BY
 
 CHOICES = (FailedReplicas, IsrChanges, UncleanRecovery)
 # The headings in minicluster/rules.py -> the parts of the page.

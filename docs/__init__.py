@@ -1,0 +1,1 @@
+"""The pages of the documentation; ``docs.generate`` writes their generated parts."""
