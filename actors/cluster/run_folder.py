@@ -108,7 +108,7 @@ def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart
     if cluster.mode == ZOOKEEPER:
         cluster.zookeeper_log.write(path)
         # Not loaded by a cluster of KRaft.
-        from minicluster.zookeeper.controller.state.settings import ReleaseRules
+        from minicluster.zookeeper.controller.settings import ReleaseRules
 
         header["inter_broker_protocol"] = str(cluster.protocol)
         release = ReleaseRules.of(cluster.protocol.release)

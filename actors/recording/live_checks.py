@@ -174,7 +174,7 @@ class ZnodeChecks(LiveChecks):
         self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
     ) -> None:
         from minicluster.verify.live import LiveZnodeJudge
-        from minicluster.zookeeper.controller.state.settings import ReleaseRules
+        from minicluster.zookeeper.controller.settings import ReleaseRules
 
         super().__init__(rt, problems)
         are_checked = ReleaseRules.of(protocol.release).ineligible_members_rejected

@@ -53,12 +53,12 @@ from minicluster.protocol.messages import (
 )
 from minicluster.replica.broker_context import NO_BROKER_EPOCH
 from minicluster.rules import FailedReplicas
-from minicluster.zookeeper.broker.administration.admin_requests import (
+from minicluster.zookeeper.broker.admin_requests import (
     ADMIN_REQUESTS,
     process_admin,
 )
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
+from minicluster.zookeeper.broker.admin_state import AdminState
+from minicluster.zookeeper.broker.alter_configs import preprocessed
 from minicluster.zookeeper.broker.control_requests import NO_GIVEN_EPOCH
 from minicluster.zookeeper.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from minicluster.zookeeper.broker.controlled_shutdown import ControlledShutdown, LeadershipsMoved
@@ -82,12 +82,12 @@ from minicluster.zookeeper.broker.registration import (
     register,
 )
 from minicluster.zookeeper.controller import effects as cx
+from minicluster.zookeeper.controller.allocate_producer_ids import allocate_producer_ids
 from minicluster.zookeeper.controller.channels import TIMER_PREFIX, ControllerChannels
+from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.processing.allocate_producer_ids import allocate_producer_ids
-from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
-from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
-from minicluster.zookeeper.controller.state.settings import (
+from minicluster.zookeeper.controller.requests import CONTROLLER_REQUESTS
+from minicluster.zookeeper.controller.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )

@@ -24,7 +24,7 @@ from minicluster.protocol.messages import (
     UpdateMetadataResponse,
 )
 from minicluster.zookeeper.broker.control_requests import ControlRequests
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.controller.settings import ReleaseRules
 
 Configs = dict[str, dict[str, str]]  # by topic, as the znodes have them
 

@@ -16,7 +16,7 @@ from minicluster.trace import ZNODES
 
 if TYPE_CHECKING:  # loaded by clusters on ZooKeeper
     from minicluster.zookeeper.server.effects import LogTransaction
-    from minicluster.zookeeper.server.state.tree import Change
+    from minicluster.zookeeper.server.tree import Change
 
 
 class ZooKeeperLog:

@@ -19,8 +19,8 @@ from minicluster.protocol.records.framing import CONTROL_CLASSES, RECORD_CLASSES
 from minicluster.quorum import handlers as quorum_handlers
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.server import controller_listener
-from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
-from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
+from minicluster.zookeeper.broker.admin_requests import ADMIN_REQUESTS
+from minicluster.zookeeper.controller.requests import CONTROLLER_REQUESTS
 
 ROOT = Path(__file__).resolve().parents[2]
 DONE, PARTLY, NOT = "done", "partly", "not"

@@ -11,12 +11,17 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import plant
 from minicluster.zookeeper.broker import isr_writer
 from minicluster.zookeeper.broker.isr_writer import IsrWriter
-from minicluster.zookeeper.controller import znode_access
-from minicluster.zookeeper.controller.changing import elections, replica_states
-from minicluster.zookeeper.controller.changing.elections import Election
-from minicluster.zookeeper.controller.processing import alter_partition, reassignment, topic_change
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import (
+from minicluster.zookeeper.controller import (
+    alter_partition,
+    elections,
+    reassignment,
+    replica_states,
+    topic_change,
+    znode_access,
+)
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.elections import Election
+from minicluster.zookeeper.controller.leader_and_isr import (
     LeaderAndIsr,
     Leadership,
 )

@@ -35,7 +35,7 @@ from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.model import Evidence, Finding, Verdict
 from minicluster.zookeeper.server.effects import LogTransaction
 from minicluster.zookeeper.server.operations import Code, SetData
-from minicluster.zookeeper.server.state.tree import Change
+from minicluster.zookeeper.server.tree import Change
 from tests.actors.test_recorded_clients import Producer, encoded
 from tests.verify.in_process import verified
 

@@ -37,7 +37,7 @@ from minicluster.protocol.messages import (
 from minicluster.protocol.records import VersionedRecord
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.broker.metadata_cache import MetadataCache
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.znodes.partition_state import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from minicluster.zookeeper.znodes.records import (
     broker_record,

@@ -18,8 +18,8 @@ from minicluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
-from minicluster.zookeeper.broker.administration.admin_requests import ADMIN_REQUESTS
-from minicluster.zookeeper.controller.processing.requests import CONTROLLER_REQUESTS
+from minicluster.zookeeper.broker.admin_requests import ADMIN_REQUESTS
+from minicluster.zookeeper.controller.requests import CONTROLLER_REQUESTS
 
 BY_ANY_BROKER = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 OF_KRAFT_IMAGES = (DescribeTopicPartitionsRequest, ListConfigResourcesRequest)

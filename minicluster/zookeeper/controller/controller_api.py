@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minicluster.values import dataclass
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.events import RequestReceived
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.values import dataclass
-from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.server.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
 
 

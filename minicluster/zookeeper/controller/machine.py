@@ -27,46 +27,46 @@ from uuid import UUID
 from minicluster.effects import Effect, FaultHit
 from minicluster.faults import Faults
 from minicluster.zookeeper.controller import events
-from minicluster.zookeeper.controller.effects import RequestZooKeeper
-from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.processing.broker_change import (
+from minicluster.zookeeper.controller.broker_change import (
     process_broker_change,
     process_broker_modification,
 )
-from minicluster.zookeeper.controller.processing.fail_over import (
+from minicluster.zookeeper.controller.controller_state import (
+    AUTO_REBALANCE,
+    ControllerState,
+)
+from minicluster.zookeeper.controller.effects import RequestZooKeeper
+from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
+from minicluster.zookeeper.controller.fail_over import (
     process_controller_change,
     process_expire,
     process_reelect,
     process_startup,
 )
-from minicluster.zookeeper.controller.processing.notifications import (
+from minicluster.zookeeper.controller.notifications import (
     process_control_response,
     process_isr_change_notification,
     process_log_dir_event,
     process_unclean_election_enable,
 )
-from minicluster.zookeeper.controller.processing.preferred_election import (
+from minicluster.zookeeper.controller.preferred_election import (
     process_auto_preferred_election,
     process_zk_preferred_election,
 )
-from minicluster.zookeeper.controller.processing.reassignment import (
+from minicluster.zookeeper.controller.reassignment import (
     process_reassignment_isr_change,
     process_zk_reassignment,
 )
-from minicluster.zookeeper.controller.processing.requests import preempted, process_request
-from minicluster.zookeeper.controller.processing.topic_change import (
+from minicluster.zookeeper.controller.requests import preempted, process_request
+from minicluster.zookeeper.controller.settings import ZooKeeperControllerSettings
+from minicluster.zookeeper.controller.topic_change import (
     process_partition_modification,
     process_topic_change,
     process_topic_deletion,
 )
-from minicluster.zookeeper.controller.state.controller_state import (
-    AUTO_REBALANCE,
-    ControllerState,
-)
-from minicluster.zookeeper.controller.state.settings import ZooKeeperControllerSettings
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Result
-from minicluster.zookeeper.server.state.watches import WatchEvent
+from minicluster.zookeeper.server.watches import WatchEvent
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 
 

@@ -19,9 +19,9 @@ from minicluster.protocol.messages import (
     UpdateMetadataRequest,
 )
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.effects import ControlRequest
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import (
+from minicluster.zookeeper.controller.leader_and_isr import (
     LeaderAndIsr,
     Leadership,
 )

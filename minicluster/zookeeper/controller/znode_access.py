@@ -16,13 +16,13 @@ from typing import TypeVar
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.values import dataclass
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import (
     ControllerMoved,
     IllegalState,
     ZooKeeperFailure,
 )
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import (
     Check,

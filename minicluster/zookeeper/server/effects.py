@@ -5,8 +5,8 @@ from __future__ import annotations
 from minicluster.effects import Effect
 from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Code, Operation
-from minicluster.zookeeper.server.state.tree import Change
-from minicluster.zookeeper.server.state.watches import WatchEvent
+from minicluster.zookeeper.server.tree import Change
+from minicluster.zookeeper.server.watches import WatchEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ How to drive it::
     for effect in machine.on_timer("expiry", now_ms): …
 
 **Invariant:** the watch events of a write leave before its response, and a session never sees a
-response out of order (tests/zookeeper/test_machine.py).
+response out of order (tests/zookeeper/server/test_machine.py).
 
 Leaves out: ACLs, quorums of servers, containers and TTL znodes.
 Source:  org.apache.zookeeper.server.FinalRequestProcessor, PrepRequestProcessor.
@@ -36,9 +36,9 @@ from minicluster.zookeeper.server.operations import (
     Result,
     SetData,
 )
-from minicluster.zookeeper.server.state.sessions import Sessions
-from minicluster.zookeeper.server.state.tree import Change, Tree
-from minicluster.zookeeper.server.state.watches import Watches
+from minicluster.zookeeper.server.sessions import Sessions
+from minicluster.zookeeper.server.tree import Change, Tree
+from minicluster.zookeeper.server.watches import Watches
 
 EXPIRY = "expiry"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from minicluster.values import dataclass
 from minicluster.zookeeper.server.operations import Request, Result
-from minicluster.zookeeper.server.state.watches import WatchEvent
+from minicluster.zookeeper.server.watches import WatchEvent
 
 VERSION = 0
 

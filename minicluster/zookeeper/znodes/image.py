@@ -8,7 +8,7 @@ from minicluster.metadata.image.configs import TOPIC
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol.records import VersionedRecord
-from minicluster.zookeeper.server.state.tree import Change
+from minicluster.zookeeper.server.tree import Change
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 from minicluster.zookeeper.znodes.partition_state import PartitionState

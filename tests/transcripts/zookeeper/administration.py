@@ -21,9 +21,9 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.rules import Rules
-from minicluster.zookeeper.broker.administration.admin_requests import process_admin
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
+from minicluster.zookeeper.broker.admin_requests import process_admin
+from minicluster.zookeeper.broker.admin_state import AdminState
+from minicluster.zookeeper.broker.alter_configs import preprocessed
 from minicluster.zookeeper.broker.control_requests import ControlRequests
 from minicluster.zookeeper.broker.delayed_topic_operations import (
     RESULTS,
@@ -32,7 +32,7 @@ from minicluster.zookeeper.broker.delayed_topic_operations import (
     timed_out,
 )
 from minicluster.zookeeper.broker.refusals import BY_ANY_BROKER, refusal_of
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Exists, GetChildren, GetData, Request, Result
 from minicluster.zookeeper.znodes import paths

@@ -20,7 +20,7 @@ from minicluster.protocol.messages import (
     StopReplicaResponse,
 )
 from minicluster.zookeeper.broker.control_requests import ControlRequests
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.znodes import paths
 from tests.transcripts.report import AGREE, DIFFER, Outcome
 from tests.transcripts.zookeeper.forms import comparable, read_message

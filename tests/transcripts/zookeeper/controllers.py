@@ -16,10 +16,10 @@ from uuid import UUID
 from minicluster.effects import Effect, Respond
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.controller.context import Context
 from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.state.context import Context
-from minicluster.zookeeper.controller.state.settings import (
+from minicluster.zookeeper.controller.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )

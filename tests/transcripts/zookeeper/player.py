@@ -21,10 +21,10 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.messages import ElectLeadersResponse
 from minicluster.protocol.uuids import ZERO_UUID
+from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import GetChildren, Multi, Request
-from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.server.watches import WatchEvent, WatchKind
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.topics import TopicAssignment, decode_config, decode_config_change
 from tests.transcripts.report import AGREE, DIFFER, NOT_BUILT, Outcome

@@ -4,7 +4,7 @@ difference does not make many.
 
 from __future__ import annotations
 
-from minicluster.zookeeper.controller.changing.partition_states import initialize_partition_states
+from minicluster.zookeeper.controller.partition_states import initialize_partition_states
 from minicluster.zookeeper.controller.znode_access import read_known_states
 from tests.transcripts.zookeeper.controllers import Controller, machine_of
 from tests.transcripts.zookeeper.recording import Recording

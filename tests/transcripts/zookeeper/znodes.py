@@ -15,8 +15,8 @@ from minicluster.zookeeper.server.operations import (
     Result,
     SetData,
 )
-from minicluster.zookeeper.server.state.tree import Change, Tree
-from minicluster.zookeeper.server.state.watches import Watches, WatchEvent
+from minicluster.zookeeper.server.tree import Change, Tree
+from minicluster.zookeeper.server.watches import Watches, WatchEvent
 from tests.transcripts.zookeeper.recording import Entry, Transaction
 
 _NEVER = Check("/", 1 << 30)

@@ -17,9 +17,9 @@ from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.image.topics import TopicsImage
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
-from minicluster.zookeeper.broker.administration.admin_requests import process_admin
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.broker.administration.alter_configs import preprocessed
+from minicluster.zookeeper.broker.admin_requests import process_admin
+from minicluster.zookeeper.broker.admin_state import AdminState
+from minicluster.zookeeper.broker.alter_configs import preprocessed
 from minicluster.zookeeper.broker.delayed_topic_operations import DelayedTopicOperations
 from minicluster.zookeeper.server.operations import Create, Delete, Exists, GetChildren, GetData
 from minicluster.zookeeper.znodes import paths

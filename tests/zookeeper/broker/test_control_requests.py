@@ -17,7 +17,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.broker.control_requests import ControlRequests
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.controller.settings import ReleaseRules
 
 ORDERS = UUID(int=7)
 

@@ -16,7 +16,7 @@ from minicluster.zookeeper.broker.delayed_elections import (
 from minicluster.zookeeper.broker.metadata_cache import MetadataCache
 from minicluster.zookeeper.controller.effects import RespondOnceLed
 from minicluster.zookeeper.controller.errors import NO_PARTITION
-from minicluster.zookeeper.controller.processing.preferred_election import (
+from minicluster.zookeeper.controller.preferred_election import (
     elect_leaders_response,
 )
 

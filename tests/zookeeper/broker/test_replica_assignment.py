@@ -13,7 +13,7 @@ import pytest
 
 from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
-from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
+from minicluster.zookeeper.broker.replica_assignment import assign_replicas
 
 PLACEMENTS = (Path(__file__).parent / "placements.txt").read_text().splitlines()
 

@@ -19,7 +19,7 @@ from minicluster.verify.live import LiveZnodeJudge
 from minicluster.zookeeper.broker.registration import register
 from minicluster.zookeeper.controller.effects import ControlRequest, RequestZooKeeper
 from minicluster.zookeeper.controller.machine import ZooKeeperControllerMachine
-from minicluster.zookeeper.controller.state.settings import (
+from minicluster.zookeeper.controller.settings import (
     ReleaseRules,
     ZooKeeperControllerSettings,
 )
@@ -27,7 +27,7 @@ from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.effects import LogTransaction, NotifyWatch
 from minicluster.zookeeper.server.machine import ZooKeeperMachine
 from minicluster.zookeeper.server.operations import Create, GetData, Multi, Request, Result, SetData
-from minicluster.zookeeper.server.state.watches import WatchEvent
+from minicluster.zookeeper.server.watches import WatchEvent
 from minicluster.zookeeper.znodes import paths
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration, Endpoint
 from minicluster.zookeeper.znodes.partition_state import PartitionState
@@ -210,7 +210,15 @@ class Kit:
 
 def alter(kit: Kit, sender: int, isr: tuple[int, ...], leader_epoch: int, epoch: int) -> ErrorCode:
     """The controller's outcome of AlterPartition v1."""
-    request = AlterPartitionRequest(
+    response = kit.request(1, alter_request(kit, sender, isr, leader_epoch, epoch), 1)
+    return alter_outcome(response)
+
+
+def alter_request(
+    kit: Kit, sender: int, isr: tuple[int, ...], leader_epoch: int, epoch: int
+) -> AlterPartitionRequest:
+    """A leader's proposal for orders-0."""
+    return AlterPartitionRequest(
         broker_id=sender,
         broker_epoch=kit.epochs[sender],
         topics=(
@@ -227,6 +235,9 @@ def alter(kit: Kit, sender: int, isr: tuple[int, ...], leader_epoch: int, epoch:
             ),
         ),
     )
-    response = kit.request(1, request, 1)
+
+
+def alter_outcome(response: Any) -> ErrorCode:
+    """The outcome for the only partition of a response."""
     assert isinstance(response, AlterPartitionResponse)
     return ErrorCode(response.topics[0].partitions[0].error_code)

@@ -21,8 +21,8 @@ from minicluster.protocol.messages import (
     ElectLeadersRequest,
 )
 from minicluster.zookeeper.broker.registration import register
-from minicluster.zookeeper.controller.processing.allocate_producer_ids import PRODUCER_ID_BLOCK_SIZE
-from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
+from minicluster.zookeeper.controller.allocate_producer_ids import PRODUCER_ID_BLOCK_SIZE
+from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import (
     Create,
     Delete,

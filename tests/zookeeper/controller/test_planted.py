@@ -19,7 +19,7 @@ from minicluster.protocol.messages import (
     AlterPartitionRequest,
 )
 from minicluster.zookeeper.broker.isr_writer import LINGER_MS, IsrWriter
-from minicluster.zookeeper.controller.state.controller_state import AUTO_REBALANCE
+from minicluster.zookeeper.controller.controller_state import AUTO_REBALANCE
 from minicluster.zookeeper.server.operations import Delete
 from minicluster.zookeeper.znodes import paths
 from tests.zookeeper.controller.kit import Kit, alter

@@ -51,9 +51,9 @@ from minicluster.zookeeper.server.operations import (
     SetData,
     Stat,
 )
-from minicluster.zookeeper.server.state.sessions import Sessions
-from minicluster.zookeeper.server.state.tree import Change
-from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.server.sessions import Sessions
+from minicluster.zookeeper.server.tree import Change
+from minicluster.zookeeper.server.watches import WatchEvent, WatchKind
 from tests.kafka.process import LOOPBACK, free_port
 from tests.zookeeper.real.server import ServerProcess
 

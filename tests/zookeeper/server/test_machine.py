@@ -18,7 +18,7 @@ from minicluster.zookeeper.server.operations import (
     Result,
     SetData,
 )
-from minicluster.zookeeper.server.state.watches import WatchEvent, WatchKind
+from minicluster.zookeeper.server.watches import WatchEvent, WatchKind
 
 
 class Server:

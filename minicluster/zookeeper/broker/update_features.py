@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.admin_state import AdminState
 from minicluster.zookeeper.process import Process
 
 DISABLED = "Feature versioning system is disabled."

@@ -13,8 +13,8 @@ from minicluster.controller.errors import Rejected
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
-from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed
-from minicluster.zookeeper.broker.administration.replica_assignment import Racks, assign_replicas
+from minicluster.zookeeper.broker.admin_state import AdminState, failed
+from minicluster.zookeeper.broker.replica_assignment import Racks, assign_replicas
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import GetData, SetData
 from minicluster.zookeeper.znodes import paths

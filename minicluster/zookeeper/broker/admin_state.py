@@ -12,9 +12,9 @@ from minicluster.controller.errors import Rejected
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import ErrorCode
 from minicluster.values import dataclass
-from minicluster.zookeeper.broker.administration.replica_assignment import Racks
 from minicluster.zookeeper.broker.registration import create_recursively
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.broker.replica_assignment import Racks
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import (
     Check,

@@ -10,14 +10,14 @@ from typing import Any
 
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
-from minicluster.zookeeper.controller.changing.elections import Strategy
-from minicluster.zookeeper.controller.changing.partition_states import change_partitions
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
+from minicluster.zookeeper.controller.context import PartitionStatus, ReplicaStatus
 from minicluster.zookeeper.controller.controller_api import ControllerApi
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.elections import Strategy
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
+from minicluster.zookeeper.controller.partition_states import change_partitions
+from minicluster.zookeeper.controller.replica_states import change_replicas
 from minicluster.zookeeper.controller.request_batch import RequestBatch
-from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
 
 UNKNOWN_EPOCH = -1

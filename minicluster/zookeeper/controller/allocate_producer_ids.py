@@ -11,8 +11,8 @@ from typing import Any
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from minicluster.zookeeper.controller.controller_api import ControllerApi
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import FAILURES
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import expect_ok
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, GetData, SetData

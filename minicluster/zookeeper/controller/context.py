@@ -12,7 +12,7 @@ from uuid import UUID
 from minicluster.log.epochs import NO_EPOCH
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.zookeeper.controller.errors import IllegalState
-from minicluster.zookeeper.controller.state.leader_and_isr import (
+from minicluster.zookeeper.controller.leader_and_isr import (
     Leadership,
 )
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration

@@ -13,8 +13,8 @@ from minicluster.metadata.image.partition import RECOVERING
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
 from minicluster.values import dataclass
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr
 
 
 class Strategy(Enum):

@@ -17,15 +17,15 @@ from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.error_responses import error_response
 from minicluster.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
-from minicluster.zookeeper.controller.changing.elections import Strategy, preferred_may_lead
-from minicluster.zookeeper.controller.changing.partition_states import Outcomes, change_partitions
+from minicluster.zookeeper.controller.context import PartitionStatus
 from minicluster.zookeeper.controller.controller_api import ControllerApi
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.effects import RespondOnceLed
+from minicluster.zookeeper.controller.elections import Strategy, preferred_may_lead
 from minicluster.zookeeper.controller.errors import NO_PARTITION, StateChangeFailed
 from minicluster.zookeeper.controller.events import ZkPreferredElection
-from minicluster.zookeeper.controller.state.context import PartitionStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.partition_states import Outcomes, change_partitions
 from minicluster.zookeeper.controller.znode_access import (
     decoded,
     delete_all,

@@ -27,8 +27,8 @@ from minicluster.metadata.image.configs import BROKER, TOPIC
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.topics import invalid_name_reason
-from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, rejected
-from minicluster.zookeeper.controller.state.settings import ReleaseRules
+from minicluster.zookeeper.broker.admin_state import AdminState, failed, rejected
+from minicluster.zookeeper.controller.settings import ReleaseRules
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Create, Exists, GetData
 from minicluster.zookeeper.znodes import paths

@@ -20,9 +20,9 @@ from minicluster.protocol.messages.kip_texts.kip_589 import (
     AlterReplicaStateRequest,
     AlterReplicaStateResponse,
 )
+from minicluster.zookeeper.controller.broker_change import take_replicas_offline
 from minicluster.zookeeper.controller.controller_api import ControllerApi
-from minicluster.zookeeper.controller.processing.broker_change import take_replicas_offline
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.process import Process
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 from minicluster.effects import Effect, Respond, SetTimer
 from minicluster.faults import Faults
 from minicluster.planting import Planted
+from minicluster.zookeeper.controller.context import Context
 from minicluster.zookeeper.controller.events import ControllerEvent
-from minicluster.zookeeper.controller.state.context import Context
-from minicluster.zookeeper.controller.state.settings import ZooKeeperControllerSettings
+from minicluster.zookeeper.controller.settings import ZooKeeperControllerSettings
 from minicluster.zookeeper.znodes.cluster import BrokerRegistration
 
 AUTO_REBALANCE = "auto-leader-rebalance"

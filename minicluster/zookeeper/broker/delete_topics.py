@@ -12,7 +12,7 @@ from minicluster.java_order import scala_map_order, string_hash
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
+from minicluster.zookeeper.broker.admin_state import AdminState
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists
 from minicluster.zookeeper.znodes import paths

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Sequence
 
 from minicluster.controller.settings import UNCLEAN_ELECTION
 from minicluster.metadata.topic_partition import TopicPartition
-from minicluster.zookeeper.controller.changing.elections import Election, Strategy, elect
+from minicluster.zookeeper.controller.context import PartitionStatus
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.elections import Election, Strategy, elect
 from minicluster.zookeeper.controller.errors import (
     FAILURES,
     StateChangeFailed,
     ZooKeeperFailure,
 )
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.zookeeper.controller.request_batch import RequestBatch
-from minicluster.zookeeper.controller.state.context import PartitionStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.zookeeper.controller.znode_access import (
     create_states,
     read_all,

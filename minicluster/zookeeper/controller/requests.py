@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.zookeeper.controller.events import ControllerEvent, RequestReceived
-from minicluster.zookeeper.controller.processing import (
+from minicluster.zookeeper.controller import (
     allocate_producer_ids,
     alter_partition,
     alter_replica_state,
@@ -11,7 +10,8 @@ from minicluster.zookeeper.controller.processing import (
     preferred_election,
     reassignment,
 )
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.events import ControllerEvent, RequestReceived
 from minicluster.zookeeper.process import Process
 
 _APIS = (

@@ -23,8 +23,8 @@ from minicluster.protocol.topics import (
     unify_collision_chars,
 )
 from minicluster.protocol.uuids import ZERO_UUID
-from minicluster.zookeeper.broker.administration.admin_state import AdminState, failed, rejected
-from minicluster.zookeeper.broker.administration.replica_assignment import assign_replicas
+from minicluster.zookeeper.broker.admin_state import AdminState, failed, rejected
+from minicluster.zookeeper.broker.replica_assignment import assign_replicas
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.server.operations import Code, Create, Exists, GetChildren
 from minicluster.zookeeper.znodes import paths

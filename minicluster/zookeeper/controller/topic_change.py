@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
-from minicluster.zookeeper.controller.changing.partition_states import change_partitions
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.changing.topic_deletion import (
+from minicluster.zookeeper.controller.context import PartitionStatus, ReplicaStatus
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.partition_states import change_partitions
+from minicluster.zookeeper.controller.replica_states import change_replicas
+from minicluster.zookeeper.controller.topic_deletion import (
     mark_ineligible,
     queue_deletions,
 )
-from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import (
     children_of,
     delete_all,

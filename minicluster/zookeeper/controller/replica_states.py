@@ -19,14 +19,14 @@ from minicluster.java_order import int_hash, scala_trie_order
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.planting import step
+from minicluster.zookeeper.controller.context import Replica, ReplicaStatus
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import FAILURES
-from minicluster.zookeeper.controller.request_batch import RequestBatch
-from minicluster.zookeeper.controller.state.context import Replica, ReplicaStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import (
+from minicluster.zookeeper.controller.leader_and_isr import (
     LeaderAndIsr,
     Leadership,
 )
+from minicluster.zookeeper.controller.request_batch import RequestBatch
 from minicluster.zookeeper.controller.znode_access import read_states, write_states
 from minicluster.zookeeper.process import Process
 

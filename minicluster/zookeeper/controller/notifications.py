@@ -16,19 +16,19 @@ from minicluster.protocol.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from minicluster.zookeeper.controller.changing.partition_states import bring_online
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.changing.topic_deletion import (
+from minicluster.zookeeper.controller.broker_change import take_replicas_offline
+from minicluster.zookeeper.controller.context import ReplicaStatus
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.errors import FAILURES
+from minicluster.zookeeper.controller.events import ControlResponse
+from minicluster.zookeeper.controller.partition_states import bring_online
+from minicluster.zookeeper.controller.reassignment import complete_if_caught_up
+from minicluster.zookeeper.controller.replica_states import change_replicas
+from minicluster.zookeeper.controller.request_batch import send_metadata
+from minicluster.zookeeper.controller.topic_deletion import (
     complete_replica_deletions,
     fail_replica_deletions,
 )
-from minicluster.zookeeper.controller.errors import FAILURES
-from minicluster.zookeeper.controller.events import ControlResponse
-from minicluster.zookeeper.controller.processing.broker_change import take_replicas_offline
-from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
-from minicluster.zookeeper.controller.request_batch import send_metadata
-from minicluster.zookeeper.controller.state.context import ReplicaStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
 from minicluster.zookeeper.controller.znode_access import (
     children_of,
     decoded,

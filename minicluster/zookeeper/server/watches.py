@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 from minicluster.values import dataclass
-from minicluster.zookeeper.server.state.tree import Change, parent_of
+from minicluster.zookeeper.server.tree import Change, parent_of
 
 
 class WatchKind(Enum):

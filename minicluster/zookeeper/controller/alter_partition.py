@@ -26,11 +26,11 @@ from minicluster.protocol import ErrorCode
 from minicluster.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.zookeeper.controller.controller_api import ControllerApi
+from minicluster.zookeeper.controller.controller_state import ControllerState
 from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved, IllegalState
-from minicluster.zookeeper.controller.processing.reassignment import complete_if_caught_up
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr, Leadership
+from minicluster.zookeeper.controller.reassignment import complete_if_caught_up
 from minicluster.zookeeper.controller.request_batch import send_metadata
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr, Leadership
 from minicluster.zookeeper.controller.znode_access import (
     read_known_states,
     read_states,

@@ -23,31 +23,31 @@ from typing import Any
 from minicluster.effects import CancelTimer
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol.errors import ProtocolError
-from minicluster.zookeeper.controller.changing.partition_states import (
-    bring_online,
-    initialize_partition_states,
-)
-from minicluster.zookeeper.controller.changing.replica_states import start_replica_states
-from minicluster.zookeeper.controller.changing.topic_deletion import resume_deletions
-from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
-from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
-from minicluster.zookeeper.controller.processing.preferred_election import (
-    AUTO_REBALANCE_DELAY_MS,
-    Trigger,
-    elect_replicas,
-)
-from minicluster.zookeeper.controller.processing.reassignment import (
-    process_zk_reassignment,
-    resume_reassignments,
-)
-from minicluster.zookeeper.controller.processing.topic_change import take_assignments
-from minicluster.zookeeper.controller.request_batch import send_metadata
-from minicluster.zookeeper.controller.state.context import Context
-from minicluster.zookeeper.controller.state.controller_state import (
+from minicluster.zookeeper.controller.context import Context
+from minicluster.zookeeper.controller.controller_state import (
     AUTO_REBALANCE,
     NO_ACTIVE_CONTROLLER,
     ControllerState,
 )
+from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
+from minicluster.zookeeper.controller.errors import FAILURES, ControllerMoved
+from minicluster.zookeeper.controller.partition_states import (
+    bring_online,
+    initialize_partition_states,
+)
+from minicluster.zookeeper.controller.preferred_election import (
+    AUTO_REBALANCE_DELAY_MS,
+    Trigger,
+    elect_replicas,
+)
+from minicluster.zookeeper.controller.reassignment import (
+    process_zk_reassignment,
+    resume_reassignments,
+)
+from minicluster.zookeeper.controller.replica_states import start_replica_states
+from minicluster.zookeeper.controller.request_batch import send_metadata
+from minicluster.zookeeper.controller.topic_change import take_assignments
+from minicluster.zookeeper.controller.topic_deletion import resume_deletions
 from minicluster.zookeeper.controller.znode_access import (
     children_of,
     decoded,

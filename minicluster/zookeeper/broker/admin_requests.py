@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.protocol import messages as m
-from minicluster.zookeeper.broker.administration.admin_state import AdminState
-from minicluster.zookeeper.broker.administration.alter_configs import alter_configs
-from minicluster.zookeeper.broker.administration.create_partitions import create_partitions
-from minicluster.zookeeper.broker.administration.create_topics import create_topics
-from minicluster.zookeeper.broker.administration.delete_topics import delete_topics
-from minicluster.zookeeper.broker.administration.update_features import update_features
+from minicluster.zookeeper.broker.admin_state import AdminState
+from minicluster.zookeeper.broker.alter_configs import alter_configs
+from minicluster.zookeeper.broker.create_partitions import create_partitions
+from minicluster.zookeeper.broker.create_topics import create_topics
+from minicluster.zookeeper.broker.delete_topics import delete_topics
+from minicluster.zookeeper.broker.update_features import update_features
 from minicluster.zookeeper.process import Process
 
 _DECIDED_BY: Mapping[type, Callable[[AdminState, Any, int], Process[Any]]] = {

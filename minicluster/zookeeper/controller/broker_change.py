@@ -12,25 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from minicluster.zookeeper.controller.changing.partition_states import (
-    bring_online,
-    change_partitions,
-)
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.changing.topic_deletion import (
-    fail_replica_deletions,
-    resume_deletion_of,
-)
-from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
-from minicluster.zookeeper.controller.processing.reassignment import resume_reassignments
-from minicluster.zookeeper.controller.request_batch import send_metadata
-from minicluster.zookeeper.controller.state.context import (
+from minicluster.zookeeper.controller.context import (
     PartitionStatus,
     Replica,
     ReplicaStatus,
 )
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.effects import CloseChannel, OpenChannel
+from minicluster.zookeeper.controller.leader_and_isr import LeaderAndIsr
+from minicluster.zookeeper.controller.partition_states import (
+    bring_online,
+    change_partitions,
+)
+from minicluster.zookeeper.controller.reassignment import resume_reassignments
+from minicluster.zookeeper.controller.replica_states import change_replicas
+from minicluster.zookeeper.controller.request_batch import send_metadata
+from minicluster.zookeeper.controller.topic_deletion import (
+    fail_replica_deletions,
+    resume_deletion_of,
+)
 from minicluster.zookeeper.controller.znode_access import (
     expect_ok,
     read_brokers,

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from minicluster.java_order import scala_copy_order, scala_map_order, string_hash
-from minicluster.zookeeper.controller.changing.partition_states import change_partitions
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.request_batch import send_metadata
-from minicluster.zookeeper.controller.state.context import (
+from minicluster.zookeeper.controller.context import (
     PartitionStatus,
     Replica,
     ReplicaStatus,
 )
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.partition_states import change_partitions
+from minicluster.zookeeper.controller.replica_states import change_replicas
+from minicluster.zookeeper.controller.request_batch import send_metadata
 from minicluster.zookeeper.controller.znode_access import delete_all, delete_recursively
 from minicluster.zookeeper.process import Process
 from minicluster.zookeeper.znodes import paths

@@ -34,20 +34,20 @@ from minicluster.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from minicluster.zookeeper.controller.changing.elections import Strategy
-from minicluster.zookeeper.controller.changing.partition_states import change_partitions
-from minicluster.zookeeper.controller.changing.replica_states import change_replicas
-from minicluster.zookeeper.controller.changing.topic_deletion import (
+from minicluster.zookeeper.controller.context import PartitionStatus, ReplicaStatus
+from minicluster.zookeeper.controller.controller_api import ControllerApi
+from minicluster.zookeeper.controller.controller_state import ControllerState
+from minicluster.zookeeper.controller.elections import Strategy
+from minicluster.zookeeper.controller.errors import FAILURES, NO_PARTITION, StateChangeFailed
+from minicluster.zookeeper.controller.events import ZkReassignment
+from minicluster.zookeeper.controller.leader_and_isr import Leadership
+from minicluster.zookeeper.controller.partition_states import change_partitions
+from minicluster.zookeeper.controller.replica_states import change_replicas
+from minicluster.zookeeper.controller.request_batch import RequestBatch, send_metadata
+from minicluster.zookeeper.controller.topic_deletion import (
     mark_ineligible,
     resume_deletion_of,
 )
-from minicluster.zookeeper.controller.controller_api import ControllerApi
-from minicluster.zookeeper.controller.errors import FAILURES, NO_PARTITION, StateChangeFailed
-from minicluster.zookeeper.controller.events import ZkReassignment
-from minicluster.zookeeper.controller.request_batch import RequestBatch, send_metadata
-from minicluster.zookeeper.controller.state.context import PartitionStatus, ReplicaStatus
-from minicluster.zookeeper.controller.state.controller_state import ControllerState
-from minicluster.zookeeper.controller.state.leader_and_isr import Leadership
 from minicluster.zookeeper.controller.znode_access import (
     decoded,
     delete_all,

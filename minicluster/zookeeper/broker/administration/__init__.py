@@ -1,1 +1,0 @@
-"""The requests of administrators on ZooKeeper, decided by the broker that is the controller."""

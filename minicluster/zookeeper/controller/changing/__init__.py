@@ -1,1 +1,0 @@
-"""Changes of partitions, replicas and topics by the controller on ZooKeeper."""
