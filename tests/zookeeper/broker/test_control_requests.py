@@ -129,6 +129,7 @@ def test_a_request_for_the_process_before_is_not_taken() -> None:
     """A broker that starts again takes requests once it is registered: by then they are stale."""
     with MiniCluster(mode="zookeeper", seed=3) as cluster:
         other = next(n for n in cluster.brokers if n != cluster.active_controller)
+        cluster.run_for("1s")  # nothing else waits in the controller's channel to it
         cluster.kill(other)
         first = next(n.id for n in cluster.brokers if n != other)
         orders = cluster.create_topic("orders", assignment=[[first, other.id]], within="5s")
