@@ -18,9 +18,11 @@ from minicluster.actors.runtime import garbage
 @pytest.fixture(autouse=True)
 def collected_on_demand() -> Iterator[None]:
     """No collection comes between two lines of a test, from the threads of its cluster."""
+    was_enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
+    if was_enabled:
+        gc.enable()
 
 
 class Kept:

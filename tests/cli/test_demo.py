@@ -42,7 +42,8 @@ def in_terminal(columns: int, *command: str) -> bytes:
     pid, terminal = pty.fork()
     if pid == 0:  # the width is set here: a loaded machine starts the command before its parent
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        os.execve(sys.executable, [sys.executable, *command], {**os.environ, "TERM": "xterm"})
+        own = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        os.execve(sys.executable, [sys.executable, *command], {**own, "TERM": "xterm"})
     written = b""
     while True:
         try:
