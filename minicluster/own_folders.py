@@ -10,71 +10,54 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Self
+from weakref import WeakSet
 
 if sys.platform != "win32":  # there, nothing is locked and nothing of another process removed
     import fcntl
 
-_PREFIX = "minicluster-temporary-"
-_swept: set[Path] = set()
-_present: set[Path] = set()  # those of this process
+_present: WeakSet[OwnFolder] = WeakSet()
 
 
-class OwnFolder:
+class OwnFolder(TemporaryDirectory[str]):
     """An empty folder whose name begins with a stem; ``descriptor`` holds its lock."""
 
     def __init__(self, parent: Path, stem: str) -> None:
+        with suppress(OSError):
+            _remove_abandoned(parent, stem)
+        self.descriptor: int | None = None
         while True:
-            self.path = Path(tempfile.mkdtemp(prefix=stem, dir=parent))
-            with suppress(FileNotFoundError):  # another process removed it before the lock
-                self.descriptor = lock(self.path)
-                if self.path.exists():
+            super().__init__(prefix=stem, dir=parent, ignore_cleanup_errors=True)
+            self.path = Path(self.name)
+            with suppress(FileNotFoundError):
+                self.descriptor = _lock(self.path)
+                if self.path.exists():  # else another process took it for abandoned before the lock
                     break
-        _present.add(self.path)
+        _present.add(self)
 
-    def remove(self) -> None:
-        """Remove it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        _present.discard(self.path)
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Self:  # type: ignore[override]  # not its name alone
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.remove()
+    def cleanup(self) -> None:
+        """Remove it with all that is in it."""
+        super().cleanup()
+        _unlock(self.descriptor)
+        self.descriptor = None
+
+
+def temporary_folder(purpose: str) -> OwnFolder:
+    """A folder in the system's folder of temporary files."""
+    return OwnFolder(Path(gettempdir()), f"minicluster-temporary-{purpose}-")
 
 
 def remove_all() -> None:
     """Remove the folders of this process, which is about to end without their makers."""
-    for path in list(_present):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def temporary_folder(purpose: str) -> OwnFolder:
-    """A folder in the system's folder of temporary files; those of killed processes go."""
-    parent = Path(tempfile.gettempdir())
-    if parent not in _swept:
-        _swept.add(parent)
-        with suppress(OSError):
-            remove_abandoned(parent, _PREFIX)
-    return OwnFolder(parent, f"{_PREFIX}{purpose}-")
-
-
-def remove_abandoned(parent: Path, stem: str) -> None:
-    """Remove the folders of killed processes whose names begin with a stem."""
-    if sys.platform == "win32":
-        return
-    for folder in parent.iterdir():
-        if folder.name.startswith(stem) and not folder.is_symlink():
-            with suppress(OSError), locked(folder, wait=False):
-                shutil.rmtree(folder, ignore_errors=True)
+    for folder in list(_present):
+        folder.cleanup()
 
 
 @contextmanager
@@ -83,19 +66,22 @@ def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
 
     Errors:  BlockingIOError where another process has it and ``wait`` is not set.
     """
-    descriptor = lock(folder, wait=wait)
+    descriptor = _lock(folder, wait=wait)
     try:
         yield
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        _unlock(descriptor)
 
 
-def lock(folder: Path, *, wait: bool = True) -> int | None:
-    """Lock a folder until the descriptor is closed; None where the system has no such locks.
+def _remove_abandoned(parent: Path, stem: str) -> None:
+    for folder in parent.iterdir() if sys.platform != "win32" else ():
+        if folder.name.startswith(stem) and not folder.is_symlink():
+            with suppress(OSError), locked(folder, wait=False):
+                shutil.rmtree(folder, ignore_errors=True)
 
-    Errors:  as ``locked``.
-    """
+
+def _lock(folder: Path, *, wait: bool = True) -> int | None:
+    """Lock a folder until the descriptor is closed; None where the system has no such locks."""
     if sys.platform == "win32":
         return None
     descriptor = os.open(folder, os.O_RDONLY)
@@ -105,3 +91,8 @@ def lock(folder: Path, *, wait: bool = True) -> int | None:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _unlock(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)

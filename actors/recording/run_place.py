@@ -25,7 +25,7 @@ from typing import Any
 from minicluster.errors import UserError
 from minicluster.files import FILE_NAME_BYTES_MAX
 from minicluster.log.locating import RUN_NAME
-from minicluster.own_folders import OwnFolder, locked, remove_abandoned
+from minicluster.own_folders import OwnFolder, locked
 from minicluster.verify.evidence.file_systems import is_uri, uri_of
 
 FILES = "files"  # the list in run.json
@@ -249,7 +249,5 @@ def _files_in(folder: Path) -> list[str]:
 @contextmanager
 def _folder_beside(place: Path) -> Iterator[Path]:
     """A hidden folder beside a place; it goes in the end, and those of killed processes do now."""
-    stem = f".{place.name[:40]}.writing-"
-    remove_abandoned(place.parent, stem)
-    with OwnFolder(place.parent, stem) as folder:
+    with OwnFolder(place.parent, f".{place.name[:40]}.writing-") as folder:
         yield folder.path

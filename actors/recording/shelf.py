@@ -170,7 +170,7 @@ class Shelf:
 
         if self._folder is None:
             own = temporary_folder("trace")
-            weakref.finalize(self, own.remove)
+            weakref.finalize(self, own.cleanup)
             self._folder = own.path
         self._files += 1
         file = self._folder / f"{table}-{self._files}.arrow"

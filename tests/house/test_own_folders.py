@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minicluster import own_folders
-from minicluster.own_folders import OwnFolder, lock, remove_abandoned, temporary_folder
+from minicluster.own_folders import OwnFolder, temporary_folder
 
 ROOT = Path(__file__).parents[2]
 MAKER = """
@@ -55,7 +55,8 @@ def test_the_folder_of_a_killed_process_goes_and_that_of_a_live_one_stays(tmp_pa
     killed.wait()
     assert left.is_dir()
 
-    remove_abandoned(tmp_path, "some-")
+    with OwnFolder(tmp_path, "some-") as next_one:
+        assert next_one.path.is_dir()
 
     assert not left.exists()
     assert (kept / "file").is_file() and other.is_dir()
@@ -70,11 +71,11 @@ def test_a_folder_stays_while_a_child_of_a_killed_process_has_its_lock(tmp_path:
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(own.descriptor,))
     unlock(own)
 
-    remove_abandoned(tmp_path, "some-")
+    OwnFolder(tmp_path, "some-").cleanup()
     assert own.path.is_dir()
 
     child.communicate()
-    remove_abandoned(tmp_path, "some-")
+    OwnFolder(tmp_path, "some-").cleanup()
     assert not own.path.exists()
 
 
@@ -82,30 +83,30 @@ def test_a_temporary_folder_goes_with_its_use_and_sweeps_what_was_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(own_folders, "_swept", set())
-    first = temporary_folder("first")
+    first = temporary_folder("run")
     unlock(first)  # as its process's death does
-    monkeypatch.setattr(own_folders, "_swept", set())
 
-    with temporary_folder("second") as second:
+    with temporary_folder("run") as second:
         assert second.path.is_dir()
         assert list(tmp_path.iterdir()) == [second.path]
 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_was_taken_for_abandoned_before_its_lock_is_made_anew(
+def test_a_folder_that_was_taken_for_abandoned_before_its_lock_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[Path] = []
 
-    def late(folder: Path) -> int | None:
+    lock = own_folders._lock
+
+    def late(folder: Path, *, wait: bool = True) -> int | None:
         if not taken:
             taken.append(folder)
             folder.rmdir()
-        return lock(folder)
+        return lock(folder, wait=wait)
 
-    monkeypatch.setattr(own_folders, "lock", late)
+    monkeypatch.setattr(own_folders, "_lock", late)
 
     with OwnFolder(tmp_path, "some-") as own:
         assert own.path.is_dir() and own.path != taken[0]

@@ -263,7 +263,7 @@ def _bytes_of(path: Path) -> int:
 def _fetched(spark: SparkSession) -> Fetched:
     """Copies of what is on other file systems, which last as long as the session."""
     folder = temporary_folder("shown")
-    weakref.finalize(spark, folder.remove)
+    weakref.finalize(spark, folder.cleanup)
     return Fetched(folder.path, lambda: spark)
 
 

@@ -174,7 +174,7 @@ class Jvm:
             self._process.wait()
         if self._process.stdin:
             self._process.stdin.close()
-        self._own.remove()
+        self._own.cleanup()
 
     def _last_words(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()

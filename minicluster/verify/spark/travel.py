@@ -48,7 +48,7 @@ def ship_package(spark: SparkSession) -> None:
     if spark in _shipped:
         return
     own = temporary_folder("package")
-    weakref.finalize(spark, own.remove)  # executors that start late fetch it
+    weakref.finalize(spark, own.cleanup)  # executors that start late fetch it
     archive = _archive(own.path)
     if is_classic:
         spark.sparkContext.addPyFile(str(archive))
