@@ -8,30 +8,20 @@ from typing import Any
 
 from minicluster.coordinator.group.machine import GroupCoordinatorMachine
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
+from tests.driving import Driving
 
 
-class DrivenCoordinator(ABC):
+class DrivenCoordinator(Driving, ABC):
     """Effects are performed at once; timers run when time passes."""
 
     machine: GroupCoordinatorMachine
-
-    def __init__(self, now_ms: int) -> None:
-        self.now_ms = now_ms
-        self.timers: dict[str, int] = {}
 
     @abstractmethod
     def respond(self, token: int, response: Any) -> None:
         """Take the response to a request."""
 
-    def advance(self, ms: int) -> None:
-        """Let time pass; timers run in order, each at its time."""
-        end_ms = self.now_ms + ms
-        while due := [(at_ms, name) for name, at_ms in self.timers.items() if at_ms <= end_ms]:
-            at_ms, name = min(due)
-            self.now_ms = max(self.now_ms, at_ms)
-            del self.timers[name]
-            self.perform(self.machine.on_timer(name, self.now_ms))
-        self.now_ms = end_ms
+    def on_timer(self, timer: str) -> None:
+        self.perform(self.machine.on_timer(timer, self.now_ms))
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Perform what the coordinator asks for."""

@@ -146,9 +146,9 @@ def test_a_record_that_is_not_committed_in_time_ends_the_transition() -> None:
     token = bench.send(
         m.EndTxnRequest(transactional_id="x", producer_id=0, producer_epoch=0, committed=False), 5
     )
-    bench.run(4_999)
+    bench.advance(4_999)
     assert token not in bench.given
-    bench.run(2)
+    bench.advance(2)
     assert bench.given[token].error_code == E.COORDINATOR_NOT_AVAILABLE
     assert bench.transaction().pending_state is None
     assert bench.state() == "Empty"

@@ -291,7 +291,7 @@ def test_a_producer_gets_an_error_of_a_coordinator(
     else:
         bench.log.refusal = of_log
     token = bench.send(request, version)
-    bench.run(61_000)
+    bench.advance(61_000)
     response = bench.given[token]
     if write is add_partitions:
         (topic,) = response.results_by_topic_v3_and_below

@@ -63,6 +63,6 @@ def test_a_refused_block_is_requested_again_a_little_later() -> None:
     story.allocate(ErrorCode.STALE_BROKER_EPOCH)
     assert story.init().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert not story.sends
-    story.bench.run(50)
+    story.bench.advance(50)
     story.init()
     assert len(story.sends) == 1

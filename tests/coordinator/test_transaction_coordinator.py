@@ -173,7 +173,7 @@ def test_two_phase_commit_has_no_timeout() -> None:
     )
     producer = bench.producer(version=6, enable2_pc=True, transaction_timeout_ms=0)
     bench.add(producer)
-    bench.run(3_600_000)
+    bench.advance(3_600_000)
     assert bench.state() == "Ongoing"
 
 
@@ -313,7 +313,7 @@ def test_a_batch_without_transactions_gets_no_response() -> None:
     """Kafka sends the response with the last result, and here there is none."""
     bench = Bench()
     token = bench.send(m.AddPartitionsToTxnRequest(), 5)
-    bench.run(60_000)
+    bench.advance(60_000)
     assert token not in bench.given
 
 
@@ -341,9 +341,9 @@ def test_a_transaction_that_times_out_is_aborted(level: int) -> None:
     bench = Bench(transaction_version=level)
     producer = bench.producer(transaction_timeout_ms=15_000)
     bench.add(producer)
-    bench.run(15_000)
+    bench.advance(15_000)
     assert bench.state() == "Ongoing"
-    bench.run(10_000)  # transaction.abort.timed.out.transaction.cleanup.interval.ms
+    bench.advance(10_000)  # transaction.abort.timed.out.transaction.cleanup.interval.ms
     assert (bench.state(), bench.describe().producer_epoch) == ("CompleteAbort", 1)
     assert bench.end(producer, commit=True, version=4).error_code == E.PRODUCER_FENCED
 
@@ -354,10 +354,10 @@ def test_a_pending_transition_is_not_timed_out() -> None:
     bench.add(bench.producer(transaction_timeout_ms=1))
     transaction = bench.transaction()
     transaction.pending_state = S.PREPARE_COMMIT
-    bench.run(60_000)
+    bench.advance(60_000)
     assert bench.describe().producer_epoch == 0
     transaction.pending_state = None
-    bench.run(20_000)
+    bench.advance(20_000)
     assert bench.state() == "CompleteAbort"
 
 
@@ -373,9 +373,9 @@ def test_a_transactional_id_expires_when_it_was_not_used_for_long() -> None:
     for transactional_id in "yz":
         bench.producer(transactional_id)
     bench.add(bench.producer(), T0)
-    bench.run(3_000_000)
+    bench.advance(3_000_000)
     bench.producer("z")
-    bench.run(4_300_000)
+    bench.advance(4_300_000)
     gone = E.TRANSACTIONAL_ID_NOT_FOUND
     states = {i: bench.describe(i).error_code for i in "xyz"}
     assert states == {"x": gone, "y": gone, "z": E.NONE}  # x was aborted by its time-out before
@@ -388,10 +388,10 @@ def test_an_expiry_that_is_not_written_is_tried_again() -> None:
     bench = Bench(config={"transactional.id.expiration.ms": "1000"})
     bench.producer()
     bench.log.refusal = E.NOT_ENOUGH_REPLICAS
-    bench.run(3_600_000)
+    bench.advance(3_600_000)
     assert bench.state() == "Empty"
     bench.log.refusal = None
-    bench.run(3_600_000)
+    bench.advance(3_600_000)
     assert bench.describe().error_code == E.TRANSACTIONAL_ID_NOT_FOUND
 
 
@@ -422,7 +422,7 @@ def test_every_filter_of_a_listing() -> None:
     for transactional_id in "abc":
         bench.producer(transactional_id)
     bench.add(bench.producer("a"), transactional_id="a")
-    bench.run(1_000)
+    bench.advance(1_000)
     bench.add(bench.producer("b"), transactional_id="b")
     assert _listed(bench) == "abc"
     assert _listed(bench, state_filters=("Ongoing",)) == "ab"

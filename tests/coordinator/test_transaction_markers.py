@@ -91,7 +91,7 @@ def test_a_marker_that_was_not_written_goes_to_the_leader_of_then(error: ErrorCo
     bench.publish(image(leaders={T0: OWN, T1: OTHER, OFFSETS: OWN}))
     bench.write_markers(error)
     assert [send.to for send in bench.sends] == [OTHER]  # T0 waits a little for its leader
-    bench.run(50)
+    bench.advance(50)
     assert [send.to for send in bench.sends] == [OTHER, OWN]
     bench.write_markers()
     bench.write_markers()
@@ -104,7 +104,7 @@ def test_a_coordinator_that_was_replaced_gives_up(error: ErrorCode) -> None:
     bench = Bench()
     _ended(bench, T0)
     bench.write_markers(error)
-    bench.run(10_000)
+    bench.advance(10_000)
     assert bench.sends == []
     assert bench.state() == "PrepareCommit"
 
@@ -123,7 +123,7 @@ def test_a_lost_request_is_sent_again() -> None:
     _ended(bench, T0)
     bench.fail()
     assert bench.sends == []
-    bench.run(50)
+    bench.advance(50)
     bench.write_markers()
     assert bench.state() == "CompleteCommit"
 
@@ -155,11 +155,11 @@ def test_a_completion_is_appended_until_it_is_committed() -> None:
     _ended(bench, T0)
     bench.log.refusal = E.NOT_ENOUGH_REPLICAS
     bench.write_markers()
-    bench.run(1_000)
+    bench.advance(1_000)
     assert bench.state() == "PrepareCommit"
     assert bench.init().error_code == E.CONCURRENT_TRANSACTIONS
     bench.log.refusal = None
-    bench.run(50)
+    bench.advance(50)
     assert bench.state() == "CompleteCommit"
 
 
@@ -169,7 +169,7 @@ def test_markers_of_a_partition_go_with_its_leadership() -> None:
     _ended(bench, T0)
     bench.publish(image(coordinator=OTHER, epoch=1))
     bench.write_markers(E.NOT_LEADER_OR_FOLLOWER)
-    bench.run(1_000)
+    bench.advance(1_000)
     assert bench.sends == []
     written = bench.log.end
     bench.publish(image(epoch=2))  # back again: the state comes from the log
@@ -282,7 +282,7 @@ class _Story:
         self.bench.commit()
 
     def time(self) -> None:
-        self.bench.run(self.chance.choice((1, 60, 200)))
+        self.bench.advance(self.chance.choice((1, 60, 200)))
 
     def network(self) -> None:
         if not self.bench.sends:
@@ -340,7 +340,7 @@ class _Story:
         self.bench.commit()
         self.log.mark = None
         self.bench.release()
-        self.bench.run(100_000)
+        self.bench.advance(100_000)
         for shard in self.bench.machine.state.runtime.shards:
             for transaction in shard.transactions.values():
                 assert transaction.metadata.state.name.startswith(("EMPTY", "COMPLETE"))

@@ -26,6 +26,7 @@ from minicluster.protocol.records import (
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from minicluster.rules import Rules
 from tests.coordinator.memory_log import Log
+from tests.driving import Driving
 
 OWN, OTHER, CONTROLLER = 1, 2, 101
 BLOCK = 1_000
@@ -72,7 +73,7 @@ def image(
     return apply_all(MetadataImage.EMPTY, records)
 
 
-class Bench:
+class Bench(Driving):
     """Shapes:  ``sends``: the requests without a response yet; ``given``: responses by token.
 
     Without ``holds``, producer ids come from the controller and markers are written at once.
@@ -88,17 +89,16 @@ class Bench:
         now_ms: int = 1_000_000,
         **shape: Any,
     ) -> None:
+        super().__init__(now_ms)
         self.log = Log(mark=None) if log is None else log
         self.holds = holds
         levels = BrokerLevels({}, {}, dict(config or {}))
         self.machine = TransactionCoordinatorMachine(
             OWN, TransactionCoordinatorConfig.of(levels), self.log, rules=rules
         )
-        self.now_ms = now_ms
         self.sends: list[Send] = []
         self.written: list[Any] = []
         self.given: dict[int, Any] = {}
-        self._timers: dict[str, int] = {}
         self.next_id = 0
         self._tokens = 0
         self.image = MetadataImage.EMPTY
@@ -111,19 +111,10 @@ class Bench:
         delta = MetadataDelta.between(self.image, after)
         self.image = after
         self._perform(self.machine.on_metadata(delta, self.now_ms))
-        self.run(0)
+        self.advance(0)
 
-    def run(self, for_ms: int) -> None:
-        """Let time pass: timers fire."""
-        until_ms = self.now_ms + for_ms
-        while self._timers:
-            name, at_ms = min(self._timers.items(), key=lambda item: item[1])
-            if at_ms > until_ms:
-                break
-            del self._timers[name]
-            self.now_ms = max(self.now_ms, at_ms)
-            self._perform(self.machine.on_timer(name, self.now_ms))
-        self.now_ms = until_ms
+    def on_timer(self, timer: str) -> None:
+        self._perform(self.machine.on_timer(timer, self.now_ms))
 
     def commit(self) -> None:
         """Replicate all that is written."""
@@ -167,7 +158,7 @@ class Bench:
             if isinstance(effect, Respond):
                 self.given[effect.token] = effect.response
             elif isinstance(effect, SetTimer):
-                self._timers[effect.name] = effect.at_ms
+                self.timers[effect.name] = effect.at_ms
             elif isinstance(effect, Send):
                 self.sends.append(effect)
         while self.sends and not self.holds:

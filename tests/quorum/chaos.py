@@ -185,7 +185,7 @@ class Chaos:
         network = self.network
         network.at(network.now_ms, self._strike)
         network.at(network.now_ms, self._write)
-        network.run_for(ms)
+        network.advance(ms)
         self.active = False
         network.heal()
         for node in self.up():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -29,6 +28,7 @@ from minicluster.quorum.settings import QuorumSettings
 from minicluster.quorum.state.node import Draws
 from minicluster.quorum.state.voters import Endpoint, Node, ReplicaKey, Voter, VoterSet
 from minicluster.rules import Rules
+from tests.driving import Driving
 from tests.quorum.checks import Checks
 
 CLUSTER_ID = "cluster"
@@ -78,7 +78,7 @@ class Member:
         return self.machine
 
 
-class Network:
+class Network(Driving):
     """Machines, links that delay and lose in either direction, and a clock that jumps."""
 
     def __init__(
@@ -94,8 +94,8 @@ class Network:
         delay_ms: tuple[int, int] = (1, 5),
         wire: bool = False,
     ) -> None:
+        super().__init__()
         self.random = random.Random(seed)
-        self.now_ms = 0
         self.settings = settings or QuorumSettings(append_linger_ms=0)
         self.rules = rules
         self.faults = faults
@@ -108,11 +108,7 @@ class Network:
         self.cuts: set[tuple[int, int]] = set()
         self.admin: dict[object, Any] = {}
         self.trace: list[str] = []
-        self.after_event: Callable[[Network], None] | None = None
         self.checks = Checks()
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
-        self._sequence = 0
-        self._at_once = 0
         if dynamic:
             for member in self.members.values():
                 self.format(member)
@@ -175,36 +171,6 @@ class Network:
             member.directory = directory_of(node_id, member.life)
 
     # --- running ----------------------------------------------------------------------------
-
-    def at(self, when_ms: int, action: Callable[[], None]) -> None:
-        self._sequence += 1
-        heapq.heappush(self._queue, (when_ms, self._sequence, action))
-
-    def step(self) -> bool:
-        if not self._queue:
-            return False
-        when_ms, _, action = heapq.heappop(self._queue)
-        self._at_once = self._at_once + 1 if when_ms <= self.now_ms else 0
-        assert self._at_once < 10_000, f"time does not advance at {when_ms}:\n{self.describe()}"
-        self.now_ms = max(self.now_ms, when_ms)
-        action()
-        if self.after_event is not None:
-            self.after_event(self)
-        return True
-
-    def run_for(self, ms: int) -> None:
-        end = self.now_ms + ms
-        while self._queue and self._queue[0][0] <= end:
-            self.step()
-        self.now_ms = end
-
-    def run_until(self, condition: Callable[[], bool], within_ms: int = 30_000) -> None:
-        end = self.now_ms + within_ms
-        while not condition():
-            assert self._queue and self._queue[0][0] <= end, (
-                f"not within {within_ms} ms:\n{self.describe()}"
-            )
-            self.step()
 
     def describe(self) -> str:
         lines = []
@@ -347,7 +313,7 @@ class Network:
             if (member.id, target.id) in self.cuts:
                 return
             if target.machine is None:
-                self.at(self.now_ms + self._delay(), refuse)
+                self.later(self._delay(), refuse)
                 return
             if isinstance(send.request, ApiVersionsRequest):
                 self._respond(target, Respond(token, api_versions()))
@@ -362,7 +328,7 @@ class Network:
                 effects = member.machine.on_failure(send.correlation_id, self.now_ms)
                 self._perform(member, effects)
 
-        self.at(self.now_ms + self._delay(), arrive)
+        self.later(self._delay(), arrive)
 
     def _respond(self, member: Member, respond: Respond) -> None:
         token = respond.token
@@ -380,4 +346,4 @@ class Network:
                 effects = source.machine.on_response(correlation_id, response, self.now_ms)
                 self._perform(source, effects)
 
-        self.at(self.now_ms + self._delay(), arrive)
+        self.later(self._delay(), arrive)

@@ -184,7 +184,7 @@ class Story:
 
     def do_run(self, duration: str) -> None:
         """``run DURATION``"""
-        self.network.run_for(parse_duration_ms(duration))
+        self.network.advance(parse_duration_ms(duration))
 
     def do_append(self, node: str, *texts: str) -> None:
         """``append NODE TEXT…``: as one batch."""

@@ -62,7 +62,7 @@ def test_z34_a_leader_isolated_from_the_majority_resigns_unless_the_fault_keeps_
     leader = network.wait_for_leader()
     others = [i for i in network.members if i != leader]
     network.cut(others, [leader], both=False)
-    network.run_for(4_000)
+    network.advance(4_000)
     assert network.members[leader].up.is_leader == (fault is not None)
 
 

@@ -59,14 +59,14 @@ def test_a_restart_from_quorum_state_and_log_keeps_what_was_committed(lossy: boo
 def test_an_idle_quorum_costs_only_parked_fetches() -> None:
     network = Network([1, 2, 3], [4], seed=2)
     network.wait_for_leader()
-    network.run_for(5_000)
+    network.advance(5_000)
     events = 0
 
-    def count(_: Network) -> None:
+    def count() -> None:
         nonlocal events
         events += 1
 
-    network.after_event = count
-    network.run_for(60_000)
+    network.after_step = count
+    network.advance(60_000)
     # Three followers, two fetches a second each: request, response, and the leader's own timers.
     assert events < 60 * 3 * 2 * 5

@@ -1,11 +1,10 @@
-"""A tiny loop that drives replica managers by hand: a clock, a wire, and a controller by heart.
+"""Replica managers driven by hand: a wire between them, and a controller by heart.
 
 There is no quorum and no actor.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,6 +30,7 @@ from minicluster.replica.effects import CloseConnection
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import Rules
+from tests.driving import Driving
 from tests.replica.controller_by_heart import TOPIC_IDS, ControllerByHeart, directory_of
 from tests.replica.memory_disk import MemoryDisk
 
@@ -39,7 +39,7 @@ CLIENT = 0
 LATENCY_MS = 1
 
 
-class Cluster(ControllerByHeart):
+class Cluster(ControllerByHeart, Driving):
     """Brokers 1 to n, their disks, and what travels between them."""
 
     def __init__(
@@ -51,8 +51,8 @@ class Cluster(ControllerByHeart):
         racks: Mapping[int, str] | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__()
-        self.now_ms = 10_000
+        ControllerByHeart.__init__(self)
+        Driving.__init__(self, now_ms=10_000)
         self.racks = racks or {}
         self.settings = settings  # of ReplicaManagerConfig
         self.rules = rules
@@ -72,9 +72,6 @@ class Cluster(ControllerByHeart):
         self.hits: list[str] = []
         self.closed: list[int] = []
         self.acks: dict[int, int] = {}  # of each produce, by its token
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._timers: dict[tuple[int, str], int] = {}
         self._responses: dict[Any, Any] = {}
         self._tokens = itertools.count(1)
         self.publish(FeatureLevelRecord(name="metadata.version", feature_level=30))
@@ -101,7 +98,7 @@ class Cluster(ControllerByHeart):
 
         lag_ms = self.lags.get(broker, 0)
         if lag_ms:
-            self._later(lag_ms, catch_up)
+            self.later(lag_ms, catch_up)
         else:
             catch_up()
 
@@ -137,7 +134,7 @@ class Cluster(ControllerByHeart):
     def crash(self, broker: int) -> None:
         """The process is gone, its disk is not; connections to it break."""
         del self.managers[broker]
-        self._timers = {key: at for key, at in self._timers.items() if key[0] != broker}
+        self.timers = {key: at for key, at in self.timers.items() if key[0] != broker}
 
     def partition(self, broker: int, name: str = "orders") -> Partition:
         return self.managers[broker].state.partitions[(TOPIC_IDS[name], 0)]
@@ -255,13 +252,13 @@ class Cluster(ControllerByHeart):
         for effect in effects:
             if isinstance(effect, Send):
                 self.sent.append((broker, effect.to, effect.request))
-                self._later(LATENCY_MS, self._delivery(broker, effect))
+                self.later(LATENCY_MS, self._delivery(broker, effect))
             elif isinstance(effect, Respond):
                 self._respond(broker, effect)
             elif isinstance(effect, SetTimer):
-                self._timers[(broker, effect.name)] = effect.at_ms
+                self.timers[(broker, effect.name)] = effect.at_ms
             elif isinstance(effect, CancelTimer):
-                self._timers.pop((broker, effect.name), None)
+                self.timers.pop((broker, effect.name), None)
             elif isinstance(effect, Trace):
                 self.traces.append(dict(effect.row))
             elif isinstance(effect, FaultHit):
@@ -269,26 +266,9 @@ class Cluster(ControllerByHeart):
             elif isinstance(effect, CloseConnection):
                 self.closed.append(effect.token[1])
 
-    def advance(self, span_ms: int) -> None:
-        until_ms = self.now_ms + span_ms
-        while True:
-            timer = min(self._timers, key=lambda k: (self._timers[k], k), default=None)
-            timer_ms = self._timers[timer] if timer is not None else until_ms + 1
-            event_ms = self._events[0][0] if self._events else until_ms + 1
-            if min(timer_ms, event_ms) > until_ms:
-                break
-            if event_ms <= timer_ms:
-                self.now_ms = event_ms
-                heapq.heappop(self._events)[2]()
-            elif timer is not None:
-                self.now_ms = timer_ms
-                del self._timers[timer]
-                broker, name = timer
-                self.see(broker, self.managers[broker].on_timer(name, self.now_ms))
-        self.now_ms = until_ms
-
-    def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), do))
+    def on_timer(self, timer: tuple[int, str]) -> None:
+        broker, name = timer
+        self.see(broker, self.managers[broker].on_timer(name, self.now_ms))
 
     def _delivery(self, source: int, send: Send) -> Callable[[], None]:
         manager = self.managers[source]
@@ -304,22 +284,22 @@ class Cluster(ControllerByHeart):
                 self.see(source, manager.on_response(send.correlation_id, response, self.now_ms))
 
         def deliver() -> None:
-            self._later(send.timeout_ms or 30_000, fail)
+            self.later(send.timeout_ms or 30_000, fail)
             if (source, send.to) in self.cuts:
                 return
             if send.to == CONTROLLER:
                 if self.controller_responds and isinstance(send.request, AlterPartitionRequest):
                     response = self.alter(send.request)
-                    self._later(LATENCY_MS, lambda: complete(response))
+                    self.later(LATENCY_MS, lambda: complete(response))
                 elif self.controller_responds and isinstance(
                     send.request, AssignReplicasToDirsRequest
                 ):
                     assigned = self.assign(send.request)
-                    self._later(LATENCY_MS, lambda: complete(assigned))
+                    self.later(LATENCY_MS, lambda: complete(assigned))
             elif isinstance(send.request, AddPartitionsToTxnRequest):
                 response = self.coordinator(send.request)
                 if response is not None:
-                    self._later(LATENCY_MS, lambda: complete(response))
+                    self.later(LATENCY_MS, lambda: complete(response))
             elif send.to not in self.managers:
                 fail()
             else:
@@ -336,4 +316,4 @@ class Cluster(ControllerByHeart):
         if kind == CLIENT:
             self._responses[who] = response.response
         else:
-            self._later(LATENCY_MS, lambda: who(response.response))
+            self.later(LATENCY_MS, lambda: who(response.response))

@@ -25,17 +25,17 @@ from minicluster.protocol.messages import (
 )
 from minicluster.protocol.records import FeatureLevelRecord, RegisterBrokerRecord
 from minicluster.rules import Rules
+from tests.driving import Driving
 
 CONTROLLER, OTHER_CONTROLLER = 101, 102
 DIRECTORY = uuid.UUID(int=0x500)
 
 
-class Story:
-    """One broker on a clock of its own; timers fire in order, sends wait for a response."""
+class Story(Driving):
+    """One broker on a clock of its own; its sends wait for a response."""
 
     def __init__(self, rules: Rules = Rules.KAFKA_4_3, **config: Any) -> None:
-        self.now_ms = 1_000
-        self.timers: dict[str, int] = {}
+        super().__init__(now_ms=1_000)
         self.sent: list[Send] = []
         self.states: list[BrokerState] = []
         self.reasons: list[str] = []
@@ -61,13 +61,8 @@ class Story:
             else:
                 self.timers.pop(effect.name, None)  # type: ignore[attr-defined]
 
-    def advance(self, span_ms: int) -> None:
-        until_ms = self.now_ms + span_ms
-        while due := [n for n, at_ms in self.timers.items() if at_ms <= until_ms]:
-            name = min(due, key=lambda n: (self.timers[n], n))
-            self.now_ms = self.timers.pop(name)
-            self.see(self.broker.on_timer(name, self.now_ms))
-        self.now_ms = until_ms
+    def on_timer(self, timer: str) -> None:
+        self.see(self.broker.on_timer(timer, self.now_ms))
 
     def take(self) -> Any:
         """The one request that was sent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 import uuid
@@ -45,6 +44,7 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.machine import HANDLERS as REPLICA_HANDLERS
 from minicluster.replica.machine import ReplicaManagerMachine
 from minicluster.rules import Rules
+from tests.driving import Driving
 from tests.replica.memory_disk import MemoryDisk
 
 CONTROLLER = 101
@@ -97,7 +97,7 @@ class WholeBroker:
         self.installed = False
 
 
-class Whole:
+class Whole(Driving):
     """Controller 101, brokers 1 to n, and the metadata log between them."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Whole:
         metadata_version: str | None = None,
         directories: int = 1,
     ) -> None:
-        self.now_ms = 100_000
+        super().__init__(now_ms=100_000)
         self.rules = rules
         self.image = MetadataImage.EMPTY
         self.end_offset = 0
@@ -130,9 +130,6 @@ class Whole:
         # Called once, after a response of KIP-589 or KIP-497.
         self.after_response: Callable[[], None] | None = None
         self._incarnations = itertools.count(0x1000)
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._timers: dict[tuple[int, str], int] = {}
         self._responses: dict[int, Any] = {}
         self._tokens = itertools.count(1)
         chance = random.Random(7)
@@ -169,7 +166,7 @@ class Whole:
 
     def crash(self, number: int) -> None:
         del self.brokers[number]
-        self._timers = {key: at for key, at in self._timers.items() if key[0] != number}
+        self.timers = {key: at for key, at in self.timers.items() if key[0] != number}
 
     def fail_directory(self, number: int, index: int = 0) -> None:
         """Break a log directory of a running broker."""
@@ -248,24 +245,8 @@ class Whole:
 
     # -- the loop ----------------------------------------------------------------------------
 
-    def advance(self, span_ms: int) -> None:
-        until_ms = self.now_ms + span_ms
-        while True:
-            timer = min(self._timers, key=lambda k: (self._timers[k], k), default=None)
-            timer_ms = self._timers[timer] if timer is not None else until_ms + 1
-            event_ms = self._events[0][0] if self._events else until_ms + 1
-            if min(timer_ms, event_ms) > until_ms:
-                break
-            if event_ms <= timer_ms:
-                self.now_ms = event_ms
-                heapq.heappop(self._events)[2]()
-            elif timer is not None:
-                self.now_ms = timer_ms
-                del self._timers[timer]
-                self._wake(*timer)
-        self.now_ms = until_ms
-
-    def _wake(self, node: int, name: str) -> None:
+    def on_timer(self, timer: tuple[int, str]) -> None:
+        node, name = timer
         if node == CONTROLLER:
             self.see(node, self.controller.on_timer(name, self.now_ms))
             return
@@ -281,11 +262,11 @@ class Whole:
                 case Send():
                     self._send(node, effect)
                 case Respond():
-                    self._later(LATENCY_MS, self._respond(effect))
+                    self.later(LATENCY_MS, self._respond(effect))
                 case SetTimer():
-                    self._timers[(node, effect.name)] = effect.at_ms
+                    self.timers[(node, effect.name)] = effect.at_ms
                 case CancelTimer():
-                    self._timers.pop((node, effect.name), None)
+                    self.timers.pop((node, effect.name), None)
                 case BrokerRegistered():
                     self.brokers[node].replicas.on_broker_epoch(effect.broker_epoch)
                 case BrokerStateChanged():
@@ -303,9 +284,6 @@ class Whole:
     def _respond(self, response: Respond) -> Callable[[], None]:
         return lambda: response.token(response.response)
 
-    def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), do))
-
     def _append(self, append: Append) -> None:
         """Commit at once; every broker publishes what it has not."""
         assert append.base_offset == self.end_offset
@@ -317,8 +295,8 @@ class Whole:
         self.image = delta.after
         end_offset = self.end_offset
         for number, broker in self.brokers.items():
-            self._later(LATENCY_MS, self._publish(number, broker, delta, end_offset))
-        self._later(
+            self.later(LATENCY_MS, self._publish(number, broker, delta, end_offset))
+        self.later(
             0,
             lambda: self.see(CONTROLLER, self.controller.on_committed(end_offset, self.now_ms)),
         )
@@ -340,7 +318,7 @@ class Whole:
         self.states[number].append(state)
         broker = self.brokers[number]
         if state is BrokerState.RECOVERY:
-            self._later(1, lambda: self._install(number, broker))
+            self.later(1, lambda: self._install(number, broker))
         elif state is BrokerState.SHUTTING_DOWN:
             self.see(number, broker.replicas.shut_down(self.now_ms))
             self.crash(number)
@@ -350,7 +328,7 @@ class Whole:
         if self.brokers.get(number) is not broker:
             return
         if any(at_ms == self.now_ms for at_ms, _, _ in self._events):
-            self._later(1, lambda: self._install(number, broker))
+            self.later(1, lambda: self._install(number, broker))
             return
         delta = MetadataDelta.between(MetadataImage.EMPTY, self.image)
         broker.installed = True
@@ -385,8 +363,8 @@ class Whole:
 
         if isinstance(send.request, BrokerRegistrationRequest):
             self.registrations.append(send.request)
-        self._later(LATENCY_MS, deliver)
-        self._later(send.timeout_ms or 30_000, lambda: receive(None))
+        self.later(LATENCY_MS, deliver)
+        self.later(send.timeout_ms or 30_000, lambda: receive(None))
 
     def _request(
         self, node: int, receive: Callable[[Any], None], request: Any, version: int

@@ -238,7 +238,7 @@ class Events:
         draw = self.draw
         longest = draw.choices((5, 30, 200, 1_000, 3_000), (40, 30, 20, 9, 2))[0]
         ms = draw.randint(1, longest)
-        self.peers.run_for(ms)
+        self.peers.advance(ms)
         return {"kind": "advance", "ms": ms}
 
     def _epoch(self) -> int:

@@ -64,7 +64,7 @@ class Peers(Network):
         )
         super().__init__(voters, observers, seed=seed, dynamic=dynamic, settings=settings)
         self.checks = _Unchecked()
-        self.run_for(start_ms)
+        self.advance(start_ms)
         self.inbox.clear()  # it was not there yet
 
     def start(self, node_id: int) -> None:
