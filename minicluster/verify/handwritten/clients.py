@@ -45,12 +45,12 @@ def leads(
     )  # fmt: skip
 
 
-def holds(run: RunBuilder, broker: int, values: dict[int, str]) -> RunBuilder:
+def holds(run: RunBuilder, broker: int, values: dict[int, str], *, epoch: int = 0) -> RunBuilder:
     """The records of a replica at the end of the run."""
     seq = run.seq + 1
     for offset, value in values.items():
         row = {"broker": broker, "topic": "orders", "topic_id": TOPIC_ID, "part": 0, "at": "end"}
-        record = {"offset": offset, "leader_epoch": 0, "value_id": value, "seq": seq}
+        record = {"offset": offset, "leader_epoch": epoch, "value_id": value, "seq": seq}
         run.row("replica_log", {**row, **record})
     return run
 

@@ -37,6 +37,7 @@ from minicluster.verify.histories.clients import (
     Place,
     Received,
     last_leaders,
+    received,
     returned,
     topic_names,
 )
@@ -313,7 +314,9 @@ def _none_first(number: int | None) -> int:
 def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
     """Each fetch of a consumer beside the one before, and each record beside the one that was due.
 
-    A consumer begins at the offsets that it fetches with each assignment.
+    A consumer begins at the offsets that it fetches with each assignment. What is excused is
+    passed, and not judged: without it, the first record behind what a loss has left was taken for
+    a skip.
     """
     leaders = run.context(last_leaders)
     logs = {place: leader.log.offsets for place, leader in leaders.items()}
@@ -325,6 +328,8 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
     for track in tracks.values():
         place = track[0].received.place
         for fetched, due in _due(track, judge):
+            if fetched.received.excuse is not None:
+                continue
             log = logs.get(place, ())
             at = bisect_left(log, due)
             row = fetched.received.row
@@ -339,7 +344,7 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
 def _fetched(run: TracedRun) -> Iterator[_Fetched]:
     """The fetches of the cluster's own consumers and the records that they got."""
     by_client: dict[str, list[Received]] = defaultdict(list)
-    for response in run.context(returned):
+    for response in run.context(received):
         row = response.row
         if row["connection"] is not None or row["f"] not in ("own", "committed", "fetch", "read"):
             continue
@@ -375,7 +380,7 @@ def _due(track: list[_Fetched], judge: Judge) -> Iterator[tuple[_Fetched, int]]:
             passed = max(passed, ahead.received.row["offset"] + 1)
             ahead = next(read, None)
         row = fetched.received.row
-        if before is not None:
+        if before is not None and fetched.received.excuse is None:
             step = FetchPosition(broker=row["broker"], offset=row["fetch_offset"], before=before)
             judge.take(step, -1, fetched.received.topic or "", row["part"])
             yield fetched, max(before, passed)
@@ -433,7 +438,7 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
             sought.add(row["group_id"])
     places: dict[tuple[str | None, Place], dict[int, Received]] = defaultdict(dict)
     brokers: dict[tuple[str | None, Place], int] = {}
-    for response in run.context(returned):
+    for response in run.context(received):  # also what is excused was read
         row = response.row
         if row["f"] != "read" or row["connection"] is not None or row["received_seq"] is None:
             continue

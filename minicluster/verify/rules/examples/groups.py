@@ -20,7 +20,7 @@ from minicluster.verify.handwritten.clients import (
     reads,
     same_name_before,
 )
-from minicluster.verify.handwritten.log import OTHER_TOPIC, partition
+from minicluster.verify.handwritten.log import OTHER_TOPIC, change, partition
 from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.groups import (
@@ -110,6 +110,23 @@ def f12_near() -> RunBuilder:
     poll(own(run, "m1"), "m1", 0, 1)
     poll(own(run, "m2", 2), "m2", 3, 4, at=2)
     return poll(run, "m2", 5, received_seq=None)
+
+
+@keeps(polls_skip_no_record, a_group_leaves_no_record_out)
+def f12_behind_a_loss() -> RunBuilder:
+    """The last ISR member comes back with an empty log; a response has records of that epoch, which
+    may be lost by now, and of the next one."""
+    run = plain_run()
+    run.log.op(change(isr=(1,)))
+    run.committed()
+    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 4)):
+        process: dict[str, Any] = {"incarnation": f"1-{epoch}", "leader_epoch": epoch}
+        process |= {"isr": [1], "maximal_isr": [1]}
+        run.partition("become_leader", leo=left, **process)
+        run.partition("hw", hw_old=left, hw_new=end, leo=end, **process)
+    holds(run, 1, {0: "v0", 1: "v1"}, epoch=1)
+    holds(run, 1, {2: "v2", 3: "v3"}, epoch=2)
+    return poll(own(run, "m1"), "m1", 0, 1, 2, 3)
 
 
 @breaks(committed_offsets_are_not_forgotten)
