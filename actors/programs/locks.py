@@ -59,6 +59,9 @@ class Lock:
     def locked(self) -> bool:
         return self._is_held
 
+    def _at_fork_reinit(self) -> None:
+        self._is_held = False  # concurrent.futures, imported by a program, registers it
+
     def __enter__(self) -> bool:
         return self.acquire()
 

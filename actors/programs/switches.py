@@ -6,6 +6,8 @@ Each switch asks who runs: outside of a program's step all is as ever.
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
 
 from minicluster.actors.programs.clocks import Switched
 from minicluster.actors.programs.imported import ImportedNames
@@ -15,9 +17,10 @@ from minicluster.actors.programs.shims import aiokafka, faststream, kafka_python
 from minicluster.actors.programs.shims.shim import Shim
 
 SHIMS: tuple[Shim, ...] = (aiokafka.SHIM, faststream.SHIM, kafka_python.SHIM)
+PACKAGES = frozenset(shim.package for shim in SHIMS)
 
 _clusters = 0
-_switched: list[Switched | Refusals | ThreadNames | ImportedNames] = []
+_switched: list[Switched | Refusals | ThreadNames | ImportedNames | Imports] = []
 
 
 def begin() -> None:
@@ -26,7 +29,7 @@ def begin() -> None:
     _clusters += 1
     if _clusters == 1:
         _switched.extend((Switched(), Refusals(), threads := ThreadNames()))
-        _switched.append(ImportedNames(threads.own))
+        _switched.extend((ImportedNames(threads.own), Imports()))
     for shim in SHIMS:
         shim.begin()
 
@@ -38,6 +41,31 @@ def look() -> None:
             switched.look()
     for shim in SHIMS:
         shim.look()
+
+
+class Imports:
+    """Looks as soon as a client library has been imported, which a program may do in its step."""
+
+    def __init__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The library as it would be found anyway, with a loader that looks when it has loaded."""
+        spec = PathFinder.find_spec(name, path, target) if name in PACKAGES else None
+        loader: Any = None if spec is None else spec.loader
+        if loader is not None:
+            load = loader.exec_module
+
+            def load_and_look(module: Any) -> None:
+                load(module)
+                look()
+
+            loader.exec_module = load_and_look
+        return spec
+
+    def close(self) -> None:
+        """Look no more."""
+        sys.meta_path.remove(self)
 
 
 def end() -> None:

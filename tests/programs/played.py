@@ -18,11 +18,14 @@ from tests.programs.service import SERVERS, member, source
 
 
 def group(cluster: MiniCluster) -> None:
-    """Two members, one of which is killed."""
+    """Two members that read several topics, one of which is killed."""
     cluster.create_topic("orders", partitions=4, min_isr=2)
+    for topic in ("bills", "letters", "returns"):
+        cluster.create_topic(topic, partitions=1)
     seen: list[tuple[str, bytes]] = []
     for name in ("one", "two"):
-        cluster.app(name, partial(member, name, seen, session_timeout_ms=10_000))
+        topics = "orders bills letters returns"
+        cluster.app(name, partial(member, name, seen, topics, session_timeout_ms=10_000))
     cluster.app("source", partial(source, 100, 0.1))
     cluster.run_for("8s")
     cluster.apps[1].kill()

@@ -17,12 +17,12 @@ SEEN: list[tuple[str, bytes]] = []
 async def member(
     name: str = "member",
     seen: list[tuple[str, bytes]] = SEEN,
-    topic: str = "orders",
+    topics: str = "orders",
     **options: Any,
 ) -> None:
-    """Read a topic until it is killed."""
+    """Read topics, words of a text, until it is killed."""
     consumer = aiokafka.AIOKafkaConsumer(
-        topic,
+        *topics.split(),
         bootstrap_servers=SERVERS,
         auto_offset_reset="earliest",
         **{"group_id": "orders", **options},

@@ -41,6 +41,7 @@ async def store(database: Database, *, repaired: bool = False) -> None:
     offsets: dict[aiokafka.TopicPartition, int] = {}
 
     async def flush() -> None:
+        nonlocal offsets
         while True:
             await asyncio.sleep(1)
             rows, written = set(buffer), dict(offsets)
@@ -53,7 +54,11 @@ async def store(database: Database, *, repaired: bool = False) -> None:
                 elif written:
                     await consumer.commit(written)
             except aiokafka.errors.KafkaError:
-                pass  # a rebalance: whoever has the partition now reads it again
+                # What is still this consumer's is committed next time; the rest is read again.
+                kept = {
+                    place: written[place] for place in written if place in consumer.assignment()
+                }
+                offsets = kept | offsets
 
     flushing = asyncio.create_task(flush())
     try:

@@ -1,8 +1,9 @@
-"""Programs with a synchronous client, kafka-python: its own loop, in threads of its own."""
+"""Programs with a synchronous client, kafka-python: its own loop, in threads of its own.
+
+They import it themselves, as a service does that is started by a framework.
+"""
 
 from __future__ import annotations
-
-import kafka
 
 from tests.programs.service import SERVERS
 
@@ -11,6 +12,8 @@ ADDRESSES = SERVERS.split(",")
 
 def read(name: str, seen: list[tuple[str, bytes]]) -> None:
     """Read orders until it is killed."""
+    import kafka
+
     consumer = kafka.KafkaConsumer(
         "orders",
         bootstrap_servers=ADDRESSES,
@@ -24,6 +27,8 @@ def read(name: str, seen: list[tuple[str, bytes]]) -> None:
 
 def write(count: int = 40) -> int:
     """Write orders."""
+    import kafka
+
     producer = kafka.KafkaProducer(bootstrap_servers=ADDRESSES, acks="all")
     for number in range(count):
         value = b"%d" % number

@@ -1,4 +1,5 @@
-"""kafka-python: sockets and a selector of its own, a heap of tasks by address, sets by hash.
+"""kafka-python: sockets and a selector of its own, a heap of tasks by address, sets in an order
+of the process.
 
 Its threads and locks are those of ``threading``, which programs have by baton.
 """
@@ -13,7 +14,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from minicluster.actors.programs.shims.aiokafka import hash_of_partition
+from minicluster.actors.programs.shims import sets
 from minicluster.actors.programs.shims.shim import Replaced, Shim
 from minicluster.actors.runtime import tripwire
 
@@ -22,7 +23,6 @@ _places = itertools.count()  # of tasks, as they are made
 
 def _replaced() -> Iterator[Replaced]:
     from kafka.net.selector import NetworkSelector, Task
-    from kafka.structs import TopicPartition
 
     from minicluster.actors.programs import sockets
 
@@ -49,7 +49,7 @@ def _replaced() -> Iterator[Replaced]:
 
     yield Task, "__init__", numbered
     yield Task, "__lt__", lambda this, other: this.place < other.place
-    yield TopicPartition, "__hash__", hash_of_partition
+    yield from sets.of_package("kafka")
 
 
 def _defaults(kind: Any, module: str, selector: Any) -> Iterator[Replaced]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -51,7 +52,8 @@ class Shim:
                 stacklevel=2,
             )
         for owner, name, value in self._replaced():
-            self._originals.append((owner, name, getattr(owner, name)))
+            own = getattr(owner, name, getattr(builtins, name, None))
+            self._originals.append((owner, name, own))
             setattr(owner, name, value)
 
     @property
