@@ -29,11 +29,11 @@ from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord, Vo
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
+from minicluster.security.protocols import LISTENER
 from minicluster.values import dataclass
 from minicluster.verify.evidence.log_end import LogEnd
 
 CONTROLLERS_WHERE_UNKNOWN = 3
-LISTENER_PREFERRED = "PLAINTEXT"
 Address = tuple[str, int]
 
 
@@ -144,7 +144,7 @@ class Adoption:
 
 
 def _address(endpoints: Sequence[Endpoint]) -> Address:
-    preferred = (e for e in endpoints if e.name == LISTENER_PREFERRED)
+    preferred = (e for e in endpoints if e.name == LISTENER)
     endpoint = next(chain(preferred, endpoints))
     return endpoint.host, endpoint.port
 

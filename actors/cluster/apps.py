@@ -32,7 +32,9 @@ def open_programs(cluster: Cluster) -> Programs:
             "connect to a cluster with listeners=True, in real time"
         )
     # asyncio and the clients are loaded by clusters that have programs alone.
+    from minicluster.actors.listeners.endpoints import Advertised
     from minicluster.actors.listeners.memory import MemoryListeners
+    from minicluster.actors.listeners.security import ListenerSecurity
     from minicluster.actors.programs.programs import Programs
     from minicluster.actors.programs.world import World
 
@@ -42,6 +44,8 @@ def open_programs(cluster: Cluster) -> Programs:
         served_versions(cluster),
         limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
+        security=lambda _: ListenerSecurity(),
+        advertised=Advertised({}, {}),
     )
     plan = cluster.plan
     nodes = {(plan.host(node), plan.port(node)): node for node in cluster.node_ids}

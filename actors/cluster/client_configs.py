@@ -5,10 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from minicluster.actors.cluster.securing import ListenerConfigs
 from minicluster.errors import UserError, instead
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
 from minicluster.security.plain import NAME as PLAIN
+from minicluster.security.scram import SCRAM_SHA_256
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
@@ -18,32 +21,43 @@ if TYPE_CHECKING:
 _CLIENTS = ("aiokafka", "confluent-kafka", "java", "kafka-python")
 
 
-def client_config(cluster: RunningCluster, user: str | None, client: str) -> dict[str, Any]:
+def client_config(
+    cluster: RunningCluster,
+    user: str | None,
+    client: str,
+    wanted: str | None = None,
+    folder: Path | None = None,
+) -> dict[str, Any]:
     """The settings with which a client connects, in the words of its library.
 
+    Shapes:  wanted: a listener, or its protocol; None: the first that fits the user. folder: for
+             certificates; None: one that goes with the cluster.
     Errors:  UserError for an unknown library, and for a user who does not log in here.
     """
     if client not in _CLIENTS:
         raise UserError(f"client_config: unknown client {client!r}; {instead(client, _CLIENTS)}")
     security = cluster.security
-    protocol = security.protocol
+    listener = security.listener_for(user, wanted)
+    protocol = security.listeners[listener]
     if protocol.has_sasl and user not in security.users:
         known = ", ".join(security.users)
         raise UserError(f"client_config: no user {user!r} logs in here; users are {known}")
-    servers = cluster.open_to_clients("client_config").bootstrap_servers
+    servers = cluster.open_to_clients("client_config").bootstrap_servers(listener)
     of_user = None if protocol.has_sasl else user  # who is one by a certificate
-    files = _files(cluster, of_user) if protocol.has_tls else None
+    files = None
+    if protocol.has_tls:
+        files = cluster.authority().write(folder or _folder(cluster), of_user)
     password = security.users.get(user or "", "")
     if client in ("aiokafka", "kafka-python"):
-        return _of_python(cluster, client, servers, user, password, files)
+        return _of_python(cluster, client, listener, servers, user, password, files)
     config: dict[str, Any] = {"bootstrap.servers": servers, "security.protocol": str(protocol)}
     if protocol.has_sasl:
-        config["sasl.mechanism"] = _mechanism(cluster)
+        config["sasl.mechanism"] = _mechanism(cluster, listener)
         if client == "java":
             module = "plain.Plain" if config["sasl.mechanism"] == PLAIN else "scram.Scram"
             config["sasl.jaas.config"] = (
                 f"org.apache.kafka.common.security.{module}LoginModule required "
-                f'username="{user}" password="{password}";'
+                f"username={_quoted(user or '')} password={_quoted(password)};"
             )
         else:
             config |= {"sasl.username": user, "sasl.password": password}
@@ -62,16 +76,17 @@ def client_config(cluster: RunningCluster, user: str | None, client: str) -> dic
 def _of_python(
     cluster: Cluster,
     client: str,
+    listener: str,
     servers: str,
     user: str | None,
     password: str,
     files: CertificateFiles | None,
 ) -> dict[str, Any]:
-    protocol = cluster.security.protocol
+    protocol = cluster.security.listeners[listener]
     config: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": str(protocol)}
     if protocol.has_sasl:
         config |= {
-            "sasl_mechanism": _mechanism(cluster),
+            "sasl_mechanism": _mechanism(cluster, listener),
             "sasl_plain_username": user,
             "sasl_plain_password": password,
         }
@@ -86,14 +101,51 @@ def _of_python(
     return config
 
 
-def _mechanism(cluster: Cluster) -> str:
-    """The mechanism of clients' settings: the first that all of them know a password for."""
-    given = cluster.config.static.get("sasl.enabled.mechanisms", "SCRAM-SHA-256")
-    return next(name.strip() for name in given.split(",") if name.strip() != OAUTHBEARER)
+def _mechanism(cluster: Cluster, listener: str) -> str:
+    """The mechanism of clients' settings: the first with a password that the listener offers.
+
+    Errors:  UserError where it offers tokens alone.
+    """
+    configs = ListenerConfigs(listener, cluster.config.static)
+    offered = configs.text("sasl.enabled.mechanisms", SCRAM_SHA_256.name).split(",")
+    for mechanism in offered:
+        if mechanism.strip() != OAUTHBEARER:
+            return mechanism.strip()
+    raise UserError(f"client_config: {listener} offers {', '.join(offered)}, without passwords")
 
 
-def _files(cluster: Cluster, user: str | None) -> CertificateFiles:
-    """Certificates as files, which go with the cluster."""
+def _folder(cluster: Cluster) -> Path:
+    """A folder that goes with the cluster."""
     folder = tempfile.TemporaryDirectory(prefix="minicluster-tls-")
     cluster.rt.at_close.append(folder.cleanup)
-    return cluster.authority().write(Path(folder.name), user)
+    return Path(folder.name)
+
+
+def _quoted(text: str) -> str:
+    """Text in a JAAS configuration."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def write_properties(cluster: RunningCluster, folder: Path) -> list[Path]:
+    """Write what clients of a cluster with TLS need: certificates, a properties file of each user.
+
+    Shapes:  without users ``client.properties``, with a certificate of that name.
+    """
+    written = []
+    for user in cluster.security.users or ("client",):
+        config = client_config(cluster, user, "java", folder=folder)
+        path = folder / f"{quote(user, safe='')}.properties"
+        path.touch(mode=0o600)
+        lines = (f"{name}={_property(str(value))}\n" for name, value in config.items())
+        path.write_text("".join(lines), encoding="ascii")
+        written.append(path)
+    return written
+
+
+def _property(value: str) -> str:
+    """A value in a properties file of Java's."""
+    utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
+    units = (int.from_bytes(utf_16[at : at + 2], "big") for at in range(0, len(utf_16), 2))
+    text = "".join(chr(unit) if 32 <= unit < 127 else f"\\u{unit:04x}" for unit in units)
+    return f"\\{text}" if text.startswith(" ") else text

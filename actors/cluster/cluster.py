@@ -57,7 +57,7 @@ from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.actors.runtime.threaded import ThreadedRuntime
 from minicluster.actors.zookeeper.log import ZooKeeperLog
 from minicluster.configs.views import given_values
-from minicluster.errors import NeverFired, UserError
+from minicluster.errors import NeverFired, UserError, instead
 from minicluster.faults import Faults
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
@@ -91,6 +91,7 @@ if TYPE_CHECKING:  # loaded by the first action with such a client
     )
     from minicluster.actors.programs.programs import Programs
 
+INTER_BROKER_LISTENER = "inter.broker.listener.name"
 SEEN_WITHIN_MS = 5_000
 KRAFT, ZOOKEEPER = "kraft", "zookeeper"
 RuntimeName = Literal["simulated", "threaded"]
@@ -121,7 +122,7 @@ class Cluster:
         rules: Rules | str | None = None,
         faults: Faults | Iterable[str] = (),
         runtime: RuntimeName | None = None,
-        listeners: bool | str | ListenAddress = False,
+        listeners: bool | str | Sequence[str] | ListenAddress = False,
         users: Mapping[str, str] | None = None,
         super_users: Sequence[str] = (),
         pace: float | None = None,
@@ -154,7 +155,8 @@ class Cluster:
                 a cluster with listeners is unless a pace is given.
             listeners: True: each node has a port of its own on the loopback, any free one; or a
                 ListenAddress; or how clients connect to such ports: "SSL", "SASL_PLAINTEXT",
-                "SASL_SSL".
+                "SASL_SSL"; or several listeners of each broker, ["PLAINTEXT", "SASL_SSL"], whose
+                names may be your own with config listener.security.protocol.map.
             users: passwords by name, of those who log in by SASL.
             super_users: names of those who may do everything; all others need ACLs.
             pace: seconds of a simulated cluster per second of the wall clock; by default 1 with
@@ -181,7 +183,8 @@ class Cluster:
         self.pace = pace_of(pace, runtime=runtime, listeners=bool(listeners))
         self.runtime_name: RuntimeName = runtime
         self.quorum = checked_quorum(quorum, listeners=bool(listeners), runtime=runtime)
-        self.security = Security.of(listeners, users, super_users)
+        named = listeners.listeners if isinstance(listeners, ListenAddress) else listeners
+        self.security = Security.of(named, users, super_users, config or {})
         self._authority: Authority | None = None
         own = listeners if isinstance(listeners, ListenAddress) else ListenAddress()
         self.listen_address = own if listeners else None
@@ -340,6 +343,9 @@ class Cluster:
             controller_ids=controller_ids,
             voter_ids=controller_ids[: config.initial_controllers or None],
             kraft_version=config.kraft_version,
+            listeners=self.security.listeners,
+            inter_broker_listener=self._inter_broker_listener(),
+            controller_protocol=self.security.controller_protocol,
             settings=QuorumSettings(
                 election_timeout_ms=config.election_timeout_ms,
                 fetch_timeout_ms=config.fetch_timeout_ms,
@@ -352,6 +358,14 @@ class Cluster:
                 **given_values(QuorumSettings, config.static),
             ),
         )
+
+    def _inter_broker_listener(self) -> str:
+        names = list(self.security.listeners)
+        given = self.config.static.get(INTER_BROKER_LISTENER, names[0])
+        if given not in names:
+            hint = instead(given, names)
+            raise UserError(f"config: {INTER_BROKER_LISTENER}: no listener {given!r}; {hint}")
+        return given
 
     def _adopt(self, adopted: Adoption) -> None:
         """Begin with the state, the quorum and the clock of a log."""
@@ -366,7 +380,7 @@ class Cluster:
             voter_ids=adopted.voter_ids,
             kraft_version=end.kraft_version,
             addresses=controllers,
-            of_brokers=brokers,
+            of_brokers={self.plan.inter_broker_listener: brokers},
         )
         self.node_configs = adopted.configs(self.config, self.given_config)
         self.continued = adopted.continued()

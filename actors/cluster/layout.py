@@ -104,7 +104,10 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "faults": ((Faults, Iterable), "a list of zoo ids such as ['Z01']"),
     "rules": ((Rules, str), "a release such as 'kafka-4.3'"),
     "metadata_version": ((str,), "a version such as '4.3-IV0'"),
-    "listeners": ((bool, str, ListenAddress), "True, False, a protocol or a ListenAddress"),
+    "listeners": (
+        (bool, str, list, tuple, ListenAddress),
+        "True, False, a protocol, a list of listeners or a ListenAddress",
+    ),
     "users": ((Mapping,), "a mapping of names and passwords"),
     "super_users": ((list, tuple), "a list of names such as ['admin']"),
     "quorum": ((OutsideQuorum,), "an OutsideQuorum"),

@@ -9,46 +9,52 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from minicluster.actors.cluster.cluster import Cluster
+from minicluster.actors.cluster.cluster import KRAFT, Cluster
 from minicluster.actors.cluster.securing import listener_security
 from minicluster.actors.listeners.address import ListenAddress
-from minicluster.actors.listeners.endpoints import Endpoints, is_loopback
+from minicluster.actors.listeners.endpoints import Address, Advertised, Endpoints, is_loopback
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.server import Listeners
-from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER
 from minicluster.broker.kafka_apis import supported_versions
 from minicluster.broker.requests.api_versions import api_versions
 from minicluster.configs.effective import BrokerLevels
 from minicluster.protocol.api import enabled_versions
+from minicluster.security.protocols import CONTROLLER_LISTENER
 from minicluster.server.controller_listener import controller_versions
 
 
 def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
-    """Reserve a port for each node, and listen at it while its process runs.
+    """Reserve the ports of each node, and listen at them while its process runs.
 
-    At that of a combined node it listens as a broker: its controller has none.
+    A combined node listens as a broker: its controller has no port.
 
     Errors:  AddressUnavailable where a port is in use.
     """
     cluster.rt.epoch_ms = int(time.time() * 1000) - cluster.rt.now()
-    endpoints = Endpoints(cluster.broker_ids, address, cluster.controller_ids)
+    security = cluster.security
+    names = tuple(security.listeners)
+    endpoints = Endpoints(cluster.broker_ids, address, cluster.controller_ids, listeners=names)
     if not is_loopback(address):
         open_to_all = f"listening on {address.host}: every machine that reaches it reads and writes"
         cluster.log.root.warning("listeners.open", actor="listeners", reason=open_to_all)
         sys.stderr.write(f"{open_to_all}\n")
     if cluster.runtime_name == "threaded":
         outside = {} if cluster.quorum is None else cluster.quorum.controllers
-        combined = set(cluster.broker_ids) & set(cluster.controller_ids)
         own = endpoints.advertised
+        of_nodes = {n: a for n, a in own[names[0]].items() if n not in cluster.controller_ids}
         cluster.plan = replace(
             cluster.plan,
-            addresses={**outside, **{n: own[n] for n in own if n not in combined}},
-            of_brokers={n: own[n] for n in combined},
+            addresses={**outside, **of_nodes, **own.get(CONTROLLER_LISTENER, {})},
+            of_brokers={name: own[name] for name in names},
         )
-    else:
-        plan = cluster.plan
-        endpoints.hide({n: (plan.host(n), plan.port(n)) for n in cluster.node_ids})
     versions = served_versions(cluster)
+    protocols = {CONTROLLER_LISTENER: security.controller_protocol, **security.listeners}
+    securities = {
+        name: listener_security(
+            cluster, partial(node_api_versions, cluster, versions), name, protocol
+        )
+        for name, protocol in protocols.items()
+    }
     listeners = Listeners(
         cluster.network,
         cluster.client_nodes,
@@ -56,11 +62,26 @@ def open_listeners(cluster: Cluster, address: ListenAddress) -> Listeners:
         versions,
         limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
-        security=listener_security(cluster, partial(_api_versions, cluster, versions)),
+        security=securities.__getitem__,
+        advertised=advertised(cluster, endpoints.advertised),
         address_of=partial(_address_outside, cluster),
     )
     cluster.rt.at_close.append(listeners.close)
     return listeners
+
+
+def advertised(cluster: Cluster, own: Mapping[str, Mapping[int, Address]]) -> Advertised:
+    """The addresses that responses name, by those of each listener that clients reach."""
+    plan, names = cluster.plan, tuple(cluster.security.listeners)
+    of_controllers = own.get(CONTROLLER_LISTENER, {})
+    by_listener = {name: {**of_controllers, **own[name]} for name in names}
+    by_listener[CONTROLLER_LISTENER] = {**own[names[0]], **of_controllers}
+    owners = {(plan.host(node), plan.port(node)): node for node in cluster.node_ids}
+    if cluster.mode == KRAFT:
+        owners |= {plan.broker_address(broker): broker for broker in cluster.broker_ids}
+    if len(names) == 1 and all(by_listener[names[0]].get(n) == a for a, n in owners.items()):
+        owners = {}  # they are the same
+    return Advertised(owners, by_listener)
 
 
 def _address_outside(cluster: Cluster, node_id: int) -> tuple[str, int] | None:
@@ -72,7 +93,7 @@ def _address_outside(cluster: Cluster, node_id: int) -> tuple[str, int] | None:
     image = cluster.image.cluster
     registered = image.broker(node_id) or image.controllers.get(node_id)
     for endpoint in () if registered is None else registered.endpoints:
-        if endpoint.name in (LISTENER, CONTROLLER_LISTENER):
+        if endpoint.name in (cluster.plan.inter_broker_listener, CONTROLLER_LISTENER):
             return endpoint.host, endpoint.port
     return None
 
@@ -95,7 +116,7 @@ def connection_limits(cluster: Cluster, node_id: int) -> ConnectionLimits:
     return ConnectionLimits.of(process.broker.apis.state.broker_levels)
 
 
-def _api_versions(
+def node_api_versions(
     cluster: Cluster,
     versions: Mapping[int, Mapping[int, range]],
     node_id: int,

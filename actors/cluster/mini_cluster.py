@@ -297,21 +297,26 @@ class MiniCluster:
         """
         if self._cluster.programs is not None:
             return program_servers(self._cluster)
-        return self._cluster.open_to_clients("bootstrap_servers").bootstrap_servers
+        return self._cluster.open_to_clients("bootstrap_servers").bootstrap_servers()
 
     def client_config(
-        self, user: str | None = None, for_: str = "confluent-kafka"
+        self,
+        user: str | None = None,
+        for_: str = "confluent-kafka",
+        listener: str | None = None,
     ) -> dict[str, Any]:
         """The settings with which a client connects as somebody.
 
         Arguments: user: one of ``users``; on "SSL" a name for a certificate, which is signed for
                 it; None: nobody in particular.
             for_: "confluent-kafka", "aiokafka", "kafka-python" or "java" (a properties file's).
-        Errors:  UserError for an unknown library or user; for a cluster without listeners.
+            listener: one of several, or its protocol; by default the first that fits the user.
+        Errors:  UserError for an unknown library, user or listener; for a cluster
+            without listeners.
         """
         from minicluster.actors.cluster.client_configs import client_config
 
-        return client_config(self._cluster, user, for_)
+        return client_config(self._cluster, user, for_, listener)
 
     @property
     def bootstrap_controllers(self) -> str:

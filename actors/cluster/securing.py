@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from minicluster.errors import UserError
 from minicluster.security.accounts import MetadataAccounts
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
 from minicluster.security.plain import NAME as PLAIN
+from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.sasl import SaslSettings
 from minicluster.security.scram import MECHANISMS as SCRAM
 from minicluster.security.ssl_principals import SslPrincipalMapper
@@ -20,39 +21,38 @@ if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
 
 FAILED_LOGIN_DELAY = "connection.failed.authentication.delay.ms"
+MAX_REAUTH = "connections.max.reauth.ms"
 RECEIVE_SIZE = "sasl.server.max.receive.size"
 _MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 
 def listener_security(
-    cluster: Cluster, api_versions: Callable[[int, Any, int], Any]
+    cluster: Cluster,
+    api_versions: Callable[[int, Any, int], Any],
+    name: str,
+    protocol: SecurityProtocol,
 ) -> ListenerSecurity:
-    """The security of a cluster's listeners.
+    """The security of a listener.
 
     Arguments: api_versions: a node's response to a valid ApiVersions and its version, before the
             login.
     """
-    protocol, static = cluster.security.protocol, cluster.config.static
+    configs = ListenerConfigs(name, cluster.config.static)
     tls = sasl = None
     if protocol.has_tls:
         names = {cluster.listen_host, "localhost", "127.0.0.1"}
-        client_auth = static.get("ssl.client.auth", "none")
+        client_auth = configs.text("ssl.client.auth", "none")
         tls = cluster.authority().server_context(sorted(names), client_auth=client_auth)
     if protocol.has_sasl:
-        given = static.get("sasl.enabled.mechanisms", ",".join(_MECHANISMS))
-        mechanisms = tuple(name.strip() for name in given.split(","))
-        unknown = [name for name in mechanisms if name not in _MECHANISMS]
-        if unknown:
-            raise UserError(
-                f"config: sasl.enabled.mechanisms: {unknown[0]!r} is not built; "
-                f"there are {', '.join(_MECHANISMS)}"
-            )
-        max_reauth_ms = int(static.get("connections.max.reauth.ms", 0))
+        mechanisms = mechanisms_of(configs)
         sasl = SaslListener(
             settings=SaslSettings(
                 mechanisms=mechanisms,
-                max_reauth_ms=dict.fromkeys(mechanisms, max_reauth_ms),
-                receive_bytes_max=int(static.get(RECEIVE_SIZE, broker_default(RECEIVE_SIZE))),
+                max_reauth_ms={
+                    mechanism: int(configs.of_mechanism(mechanism, MAX_REAUTH, "0"))
+                    for mechanism in mechanisms
+                },
+                receive_bytes_max=int(configs.text(RECEIVE_SIZE)),
                 plain_passwords=cluster.security.users,
             ),
             accounts=partial(_accounts, cluster),
@@ -60,15 +60,46 @@ def listener_security(
             seed=cluster.seed,
             rules=cluster.rules,
         )
-    rules = static.get("ssl.principal.mapping.rules", "DEFAULT")
-    delay_ms = int(static.get(FAILED_LOGIN_DELAY, broker_default(FAILED_LOGIN_DELAY)))
     return ListenerSecurity(
         protocol=protocol,
         tls=tls,
         sasl=sasl,
-        principals=SslPrincipalMapper(rules),
-        failed_login_delay_ms=delay_ms,
+        principals=SslPrincipalMapper(configs.text("ssl.principal.mapping.rules", "DEFAULT")),
+        failed_login_delay_ms=int(configs.text(FAILED_LOGIN_DELAY)),
     )
+
+
+class ListenerConfigs:
+    """The configs of a listener: its own, then those of all, then Kafka's default."""
+
+    def __init__(self, name: str, static: Mapping[str, str]) -> None:
+        self._own, self._static = f"listener.name.{name.lower()}.", static
+
+    def text(self, config: str, default: str | None = None) -> str:
+        """A config's value."""
+        value = self._static.get(self._own + config, self._static.get(config, default))
+        return broker_default(config) if value is None else value
+
+    def of_mechanism(self, mechanism: str, config: str, default: str) -> str:
+        """A config of one mechanism, which has its own name before it."""
+        own = self._static.get(f"{self._own}{mechanism.lower()}.{config}")
+        return self.text(config, default) if own is None else own
+
+
+def mechanisms_of(configs: ListenerConfigs) -> tuple[str, ...]:
+    """The mechanisms of a listener.
+
+    Errors:  UserError for one that is not built.
+    """
+    given = configs.text("sasl.enabled.mechanisms", ",".join(_MECHANISMS))
+    mechanisms = tuple(name.strip() for name in given.split(","))
+    unknown = [name for name in mechanisms if name not in _MECHANISMS]
+    if unknown:
+        raise UserError(
+            f"config: sasl.enabled.mechanisms: {unknown[0]!r} is not built; "
+            f"there are {', '.join(_MECHANISMS)}"
+        )
+    return mechanisms
 
 
 def _accounts(cluster: Cluster, node_id: int) -> MetadataAccounts:

@@ -1,24 +1,31 @@
 """What a cluster's arguments say of its security.
 
-``listeners`` names a protocol of Kafka's, ``users`` who may log in, ``super_users`` turns the
-authorizer on. A user's password is known to PLAIN and, as records of the metadata log, to both
-SCRAM mechanisms.
+``listeners`` names a protocol of Kafka's or several listeners, ``users`` who may log in,
+``super_users`` turns the authorizer on. A user's password is known to PLAIN and, as records of the
+metadata log, to both SCRAM mechanisms.
+
+A listener whose name is no protocol's has one by ``listener.security.protocol.map``. What is set
+for ``listener.name.NAME.…`` counts for that listener before what is set for all.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError, instead
 from minicluster.protocol.records import UserScramCredentialRecord, VersionedRecord
 from minicluster.security.authorizer import AUTHORIZER, SUPER_USERS
-from minicluster.security.protocols import SecurityProtocol
+from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
 from minicluster.security.scram import MECHANISMS as SCRAM
 from minicluster.security.scram import MIN_ITERATIONS, credential, salted_password
 from minicluster.values import dataclass
 
+PROTOCOL_MAP = "listener.security.protocol.map"
+_NAME = re.compile("[A-Za-z0-9_-]+")
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -26,33 +33,72 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 class Security:
     """What a cluster's arguments say.
 
-    Shapes:  users: passwords by name; super_users: principals such as User:admin.
+    Shapes:  listeners: the protocol of each listener of brokers, in the order of the argument;
+             users: passwords by name; super_users: principals such as User:admin.
     """
 
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    listeners: Mapping[str, SecurityProtocol] = field(
+        default_factory=lambda: {LISTENER: SecurityProtocol.PLAINTEXT}
+    )
+    controller_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     super_users: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, listeners: object, users: Mapping[str, str] | None, super_users: Sequence[str]
+        cls,
+        listeners: object,
+        users: Mapping[str, str] | None,
+        super_users: Sequence[str],
+        config: Mapping[str, Any],
     ) -> Security:
-        """Read the arguments.
+        """Read the arguments. Controllers have the protocol of the first listener, or their own.
 
-        Errors:  UserError for an unknown protocol, for SASL without users, and users without SASL.
+        Errors:  UserError for an unknown protocol, for a name that is there twice, and for SASL
+                 without users.
         """
-        protocol = SecurityProtocol.PLAINTEXT
-        if isinstance(listeners, str):
-            known = [str(name) for name in SecurityProtocol]
-            if listeners not in known:
+        mapped = _protocols(str(config.get(PROTOCOL_MAP, "")))
+        names = [listeners] if isinstance(listeners, str) else listeners
+        if not isinstance(names, list | tuple):
+            names = [LISTENER]
+        if not names or len({str(name).lower() for name in names}) < len(names):
+            raise UserError("listeners: name each listener once, such as ['PLAINTEXT', 'SASL_SSL']")
+        protocols = {name: _protocol(name, mapped) for name in names}
+        first = protocols[names[0]]
+        controllers = mapped.get(CONTROLLER_LISTENER, first)
+        for protocol in (*protocols.values(), controllers):
+            if protocol.has_sasl and not users:
                 raise UserError(
-                    f"listeners: unknown protocol {listeners!r}; {instead(listeners, known)}"
+                    f'listeners: {protocol} needs users={{"alice": "secret"}} who log in'
                 )
-            protocol = SecurityProtocol(listeners)
-        if protocol.has_sasl and not users:
-            raise UserError(f'listeners: {protocol} needs users={{"alice": "secret"}} who log in')
-        names = (user if ":" in user else f"User:{user}" for user in super_users)
-        return cls(protocol=protocol, users=dict(users or {}), super_users=tuple(names))
+        super_names = (user if ":" in user else f"User:{user}" for user in super_users)
+        return cls(
+            listeners=protocols,
+            controller_protocol=controllers,
+            users=dict(users or {}),
+            super_users=tuple(super_names),
+        )
+
+    def listener_for(self, user: str | None, wanted: str | None = None) -> str:
+        """The listener of brokers to which a client connects.
+
+        Shapes:  wanted: the name of a listener, or a protocol; None: the first on which the user
+                 can be who it is.
+        Errors:  UserError where there is none.
+        """
+        if wanted is not None:
+            for name, protocol in self.listeners.items():
+                if wanted in (name, protocol):
+                    return name
+            known = [*self.listeners, *map(str, self.listeners.values())]
+            raise UserError(f"client_config: no listener {wanted!r}; {instead(wanted, known)}")
+        if user in self.users:
+            fits = [name for name, protocol in self.listeners.items() if protocol.has_sasl]
+        else:
+            fits = [name for name, protocol in self.listeners.items() if not protocol.has_sasl]
+            if user is not None:
+                fits.sort(key=lambda name: not self.listeners[name].has_tls)
+        return next(iter((*fits, *self.listeners)))
 
     def config(self) -> dict[str, str]:
         """The configs that follow from super_users."""
@@ -79,3 +125,29 @@ class Security:
                 )
                 records.append(VersionedRecord(record, 0))
         return records
+
+
+def _protocols(text: str) -> dict[str, SecurityProtocol]:
+    """listener.security.protocol.map.
+
+    Errors:  UserError for an entry that is none.
+    """
+    entries = (entry.partition(":") for entry in filter(None, text.replace(" ", "").split(",")))
+    return {name: _known(protocol, f"config: {PROTOCOL_MAP}") for name, _, protocol in entries}
+
+
+def _protocol(listener: object, mapped: Mapping[str, SecurityProtocol]) -> SecurityProtocol:
+    if isinstance(listener, str) and _NAME.fullmatch(listener) is None:
+        raise UserError(f"listeners: {listener!r} is no name of a listener, such as EXTERNAL")
+    if listener == CONTROLLER_LISTENER:
+        raise UserError(f"listeners: {listener} is the controllers' own; name another")
+    return mapped.get(str(listener)) or _known(str(listener), "listeners")
+
+
+def _known(protocol: str, place: str) -> SecurityProtocol:
+    known = [str(name) for name in SecurityProtocol]
+    if protocol not in known:
+        hint = f"; a name of your own has its protocol in config {PROTOCOL_MAP}"
+        more = hint if place == "listeners" else ""
+        raise UserError(f"{place}: unknown protocol {protocol!r}; {instead(protocol, known)}{more}")
+    return SecurityProtocol(protocol)

@@ -14,8 +14,8 @@ from minicluster.actors.nodes.config import (
     SWITCHES,
     ClusterConfig,
 )
-from minicluster.actors.nodes.quorum_shell import CONTROLLER_LISTENER, LISTENER, PROTOCOLS
 from minicluster.configs.definitions import broker_configs
+from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER
 from minicluster.values import dataclass
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
@@ -85,7 +85,7 @@ def controller_properties(
 def _of_quorum(quorum: QuorumAddresses) -> dict[str, str]:
     values = {
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": PROTOCOLS,
+        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
     }
     places = {node_id: f"{host}:{port}" for node_id, (host, port) in quorum.controllers.items()}
     if quorum.is_dynamic:

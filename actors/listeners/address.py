@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 
 from minicluster.errors import UserError
+from minicluster.security.protocols import LISTENER
 from minicluster.values import dataclass
 
 LOOPBACK = "127.0.0.1"
@@ -16,10 +18,12 @@ DEFAULT_PORT = 9_092
 class ListenAddress:
     """The place where brokers listen: the first at the port, the others at the ports after it.
 
-    Controllers listen at any free ports of the same host.
+    The second listener of each broker has the ports after those of the first. Controllers listen at
+    any free ports of the same host.
 
     Shapes:  host: a name or an address of this machine; port: 0 for any free ports; advertised:
-             the host that responses name (default: the host itself).
+             the host that responses name (default: the host itself); listeners: as MiniCluster
+             takes them, a protocol or several names.
     Errors:  UserError for a port out of range, and for the address of every interface without a
              host to advertise: no client connects to 0.0.0.0.
     """
@@ -27,6 +31,7 @@ class ListenAddress:
     host: str = LOOPBACK
     port: int = 0
     advertised: str | None = None
+    listeners: str | Sequence[str] = LISTENER
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= PORT_MAX:

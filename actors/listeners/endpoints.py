@@ -1,5 +1,7 @@
 """The ports of a cluster: reserved at first, listened on while the node's process runs.
 
+A broker has one for each listener, a node that is a controller alone one for controllers.
+
 A reserved port is bound, so that no other program takes it while a node is down; without a
 socket that listens it refuses connections, as the port of a killed process does.
 """
@@ -24,6 +26,7 @@ from minicluster.protocol.messages import (
     MetadataResponse,
     ProduceResponse,
 )
+from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER
 
 
 class AddressUnavailable(UserError):
@@ -41,67 +44,108 @@ _ENDPOINTS: dict[type[Any], str] = {
 """The responses that name addresses, with their field of them."""
 
 
-class Endpoints:
-    """The address of each node, and the one that responses name.
+Address = tuple[str, int]
 
-    The metadata of a cluster on threads has the same ones. That of a simulated cluster has made-up
-    ones, so that a run does not depend on which ports were free; responses get the real ones at
-    the border (``advertise``).
+
+class Advertised:
+    """The addresses that the responses on each listener name.
+
+    Handlers name the address of a node that its metadata has for the listener between brokers, or
+    a made-up one. A client gets that of the listener on which it has connected, at the border.
+
+    Shapes:  owners: the node of each address that handlers name; by_listener: the address of each
+             node that clients of a listener reach.
     """
 
     def __init__(
-        self, brokers: Sequence[int], at: ListenAddress, controllers: Sequence[int] = ()
+        self, owners: Mapping[Address, int], by_listener: Mapping[str, Mapping[int, Address]]
     ) -> None:
-        """Reserve a port for each node.
+        self._owners, self._by_listener = owners, by_listener
+
+    def advertise(self, response: Any, listener: str) -> Any:
+        """The response with the addresses of a listener."""
+        field = _ENDPOINTS.get(type(response))
+        if field is None or not self._owners:
+            return response
+        of_listener = self._by_listener[listener]
+        if isinstance(response, FindCoordinatorResponse):
+            response = self._moved(response, of_listener)  # below version 4
+        moved = tuple(self._moved(node, of_listener) for node in getattr(response, field))
+        return dataclasses.replace(response, **{field: moved}) if moved else response
+
+    def _moved(self, node: Any, of_listener: Mapping[int, Address]) -> Any:
+        if isinstance(node, DescribeQuorumResponse.Node):
+            listeners = tuple(self._moved(each, of_listener) for each in node.listeners)
+            return dataclasses.replace(node, listeners=listeners)
+        owner = self._owners.get((node.host, node.port))
+        place = None if owner is None else of_listener.get(owner)
+        return node if place is None else dataclasses.replace(node, host=place[0], port=place[1])
+
+
+class Endpoints:
+    """The addresses of each node, and those that responses name.
+
+    The metadata of a cluster on threads has the same ones. That of a simulated cluster has made-up
+    ones, so that a run does not depend on which ports were free.
+    """
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        at: ListenAddress,
+        controllers: Sequence[int] = (),
+        *,
+        listeners: Sequence[str] = (LISTENER,),
+    ) -> None:
+        """Reserve a port of each broker for each listener, and one for each other controller.
 
         Errors:  AddressUnavailable where another program has one, and for a host that is not here.
         """
-        self.nodes: dict[int, tuple[str, int]] = {}
-        self.advertised: dict[int, tuple[str, int]] = {}
+        self.advertised: dict[str, dict[int, Address]] = {}  # by listener
+        self._bound: dict[tuple[int, str], Address] = {}
         self._brokers = tuple(brokers)
-        self._real: dict[tuple[str, int], tuple[str, int]] = {}
         self._reserved: list[socket.socket] = []
-        wanted = {broker: at.of_broker(index) for index, broker in enumerate(brokers)}
-        alone = [node_id for node_id in controllers if node_id not in wanted]
-        wanted |= dict.fromkeys(alone, (at.host, 0))
+        wanted = {
+            (broker, listener): at.of_broker(place * len(brokers) + index)
+            for place, listener in enumerate(listeners)
+            for index, broker in enumerate(brokers)
+        }
+        alone = [node_id for node_id in controllers if node_id not in self._brokers]
+        wanted |= {(node_id, CONTROLLER_LISTENER): (at.host, 0) for node_id in alone}
         try:
-            for node_id, address in wanted.items():
+            for (node_id, listener), address in wanted.items():
                 reserved = _bound(*address)
                 self._reserved.append(reserved)
                 port = reserved.getsockname()[1]
-                self.nodes[node_id] = at.host, port
-                self.advertised[node_id] = at.advertised or at.host, port
+                self._bound[node_id, listener] = at.host, port
+                of_listener = self.advertised.setdefault(listener, {})
+                of_listener[node_id] = at.advertised or at.host, port
         except UserError:
             self.close()
             raise
 
-    def hide(self, made_up: Mapping[int, tuple[str, int]]) -> None:
-        """Name the made-up addresses that the metadata has in place of the real ones."""
-        self._real = {address: self.advertised[node] for node, address in made_up.items()}
-
-    def advertise(self, response: Any) -> Any:
-        """The response with real addresses where it has made-up ones."""
-        field = _ENDPOINTS.get(type(response))
-        if not self._real or field is None:
-            return response
-        if isinstance(response, FindCoordinatorResponse):
-            response = self._moved(response)  # below version 4
-        moved = tuple(map(self._moved, getattr(response, field)))
-        return dataclasses.replace(response, **{field: moved}) if moved else response
-
     @property
-    def bootstrap_servers(self) -> str:
-        """The addresses of the brokers, as clients take them."""
-        return self._shown(self._brokers)
+    def nodes(self) -> dict[int, Address]:
+        """Where each node listens; for a broker, the first of its listeners."""
+        return {node: self._bound[node, self.listeners(node)[0]] for node, _ in self._bound}
+
+    def listeners(self, node_id: int) -> list[str]:
+        """The names of a node's listeners."""
+        return [listener for node, listener in self._bound if node == node_id]
+
+    def bootstrap_servers(self, listener: str | None = None) -> str:
+        """The addresses of the brokers, as clients take them; by default the first listener's."""
+        name = listener or self.listeners(self._brokers[0])[0]
+        return _shown(self.advertised[name].values())
 
     @property
     def bootstrap_controllers(self) -> str:
         """The addresses of the controllers, as clients take them (KIP-919)."""
-        return self._shown(node for node in self.nodes if node not in self._brokers)
+        return _shown(self.advertised.get(CONTROLLER_LISTENER, {}).values())
 
-    def listen(self, node_id: int, backlog: int) -> socket.socket:
-        """A socket that takes connections on a node's port."""
-        listening = _bound(*self.nodes[node_id])
+    def listen(self, node_id: int, listener: str, backlog: int) -> socket.socket:
+        """A socket that takes connections on a port of a node."""
+        listening = _bound(*self._bound[node_id, listener])
         listening.listen(backlog)
         listening.setblocking(False)
         return listening
@@ -111,14 +155,9 @@ class Endpoints:
         for reserved in self._reserved:
             reserved.close()
 
-    def _moved(self, node: Any) -> Any:
-        if isinstance(node, DescribeQuorumResponse.Node):
-            return dataclasses.replace(node, listeners=tuple(map(self._moved, node.listeners)))
-        real = self._real.get((node.host, node.port))
-        return node if real is None else dataclasses.replace(node, host=real[0], port=real[1])
 
-    def _shown(self, nodes: Iterable[int]) -> str:
-        return ",".join(shown_address(*self.advertised[node]) for node in nodes)
+def _shown(addresses: Iterable[Address]) -> str:
+    return ",".join(shown_address(*address) for address in addresses)
 
 
 def shown_address(host: str, port: int) -> str:

@@ -18,8 +18,9 @@ from typing import Any, Protocol
 from minicluster.actors.listeners.carrier import Carried
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import Decode, Encode
+from minicluster.actors.listeners.endpoints import Advertised
 from minicluster.actors.listeners.limits import ConnectionLimits
-from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
 
@@ -133,7 +134,8 @@ class MemoryListeners:
         *,
         limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
         log: Any,  # a structlog logger bound to the listeners
-        security: ListenerSecurity = PLAINTEXT,
+        security: Callable[[str], ListenerSecurity],  # of each listener
+        advertised: Advertised,
     ) -> None:
         self.network = network
         self.served = ServedConnections(
@@ -145,19 +147,23 @@ class MemoryListeners:
             security=security,
             call=lambda call: call(),
             work=_at_once,
+            advertise=advertised.advertise,
             on_slot=self._admit,
         )
-        self._waiting: dict[int, deque[MemoryCarrier]] = {}  # of each node, to be accepted
+        # Of each node: the carriers that wait to be accepted, with their listeners.
+        self._waiting: dict[int, deque[tuple[MemoryCarrier, str]]] = {}
         network.on_node = self._node_changed
         network.on_lift = self.served.drop_stale
 
-    def connect(self, node_id: int, program: str, peer: Peer, address: str) -> MemoryCarrier | None:
+    def connect(
+        self, node_id: int, listener: str, program: str, peer: Peer, address: str
+    ) -> MemoryCarrier | None:
         """Connect a program to a node; None where no process listens, which refuses it."""
         endpoint = self.network.endpoints.get(node_id)
         if endpoint is None or not endpoint.listens:
             return None
         carrier = MemoryCarrier(program, peer, address)
-        self._waiting.setdefault(node_id, deque()).append(carrier)
+        self._waiting.setdefault(node_id, deque()).append((carrier, listener))
         self._admit(node_id)
         return carrier
 
@@ -170,8 +176,8 @@ class MemoryListeners:
         """Accept those that wait, as far as the node has slots."""
         waiting, endpoint = self._waiting.get(node_id), self.network.endpoints.get(node_id)
         while waiting and endpoint is not None and self.served.has_slot(node_id):
-            carrier = waiting.popleft()
-            connection = self.served.accept(node_id, endpoint.incarnation, carrier)
+            carrier, listener = waiting.popleft()
+            connection = self.served.accept(node_id, listener, endpoint.incarnation, carrier)
             if connection is None:
                 carrier.end(reset=False)
             else:
@@ -179,7 +185,7 @@ class MemoryListeners:
 
     def _node_changed(self, node_id: int, up: bool, reset: bool) -> None:
         if not up:
-            for carrier in self._waiting.pop(node_id, ()):
+            for carrier, _ in self._waiting.pop(node_id, ()):
                 carrier.end(reset=reset)
             self.served.node_ended(node_id, reset=reset)
 

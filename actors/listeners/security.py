@@ -47,7 +47,7 @@ class SaslListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
-    """The security of all listeners of a cluster. A ``tls`` of None is none.
+    """The security of a listener. A ``tls`` of None is none.
 
     Shapes:  failed_login_delay_ms: until a failed login is answered, so that whoever tries
              passwords does not try many (KAFKA-5854).
@@ -62,6 +62,3 @@ class ListenerSecurity:
     def login(self, node_id: int, connection: int) -> SaslAuthenticator | None:
         """The logins of a new connection; None where nobody logs in."""
         return None if self.sasl is None else self.sasl.login(node_id, connection)
-
-
-PLAINTEXT = ListenerSecurity()

@@ -34,7 +34,7 @@ from minicluster.actors.listeners.connection import (
 )
 from minicluster.actors.listeners.idle import IdleExpiry
 from minicluster.actors.listeners.limits import ConnectionLimits, ConnectionQuotas
-from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
@@ -61,6 +61,7 @@ class ServedConnection:
         "_encodes",
         "_ends",
         "_last_left",
+        "_listener",
         "carrier",
         "client",
         "exchanges",
@@ -72,6 +73,7 @@ class ServedConnection:
         "node_id",
         "number",
         "outside",
+        "security",
         "served",
         "tls",
         "waits_to_send",
@@ -82,6 +84,7 @@ class ServedConnection:
         served: ServedConnections,
         number: int,
         node_id: int,
+        listener: str,
         incarnation: str,
         carrier: Carrier,
         max_request_bytes: int,
@@ -89,10 +92,11 @@ class ServedConnection:
         self.served = served
         self.number = number
         self.node_id = node_id
+        self._listener, self.security = listener, served.security(listener)
         self.incarnation = incarnation
         self.carrier = carrier
         self.tls: TlsConnection | None = None
-        self.login = served.security.login(node_id, number)
+        self.login = self.security.login(node_id, number)
         self.machine = ClientConnection(
             served.versions[node_id], max_request_bytes, authenticates=self.login is not None
         )
@@ -186,7 +190,7 @@ class ServedConnection:
                 self.drop()
                 return
             try:
-                response = self.served.advertise(completion.response)
+                response = self.served.advertise(completion.response, self._listener)
                 effects = self.machine.on_response(response)
             except MiniclusterError as error:
                 effects = [Close(str(error))]
@@ -234,7 +238,7 @@ class ServedConnection:
         if not outcome.closes:
             return self.machine.on_login(outcome.response or b"")
         self._log_close(outcome.reason or "the login has failed")
-        at_ms = rt.now_ms + self.served.security.failed_login_delay_ms
+        at_ms = rt.now_ms + self.security.failed_login_delay_ms
         rt.inject(partial(rt.post, at_ms, self._reject, outcome.response))
         return []
 
@@ -256,9 +260,9 @@ class ServedConnection:
             principal, token = self.login.principal, self.login.is_token_authenticated
         else:
             peer = None if self.tls is None else self.tls.peer
-            principal = self.served.security.principals.principal(peer)
+            principal = self.security.principals.principal(peer)
         host = java_host(self.carrier.address)
-        protocol = self.served.security.protocol
+        protocol = self.security.protocol
         return None if principal is None else Requester(principal, host, token, protocol)
 
     def _work(self, effect: Decode | Encode) -> None:
@@ -328,8 +332,8 @@ class ServedConnections:
         log: Any,
         call: Callable[[Call], None],
         work: Work,
-        security: ListenerSecurity = PLAINTEXT,
-        advertise: Callable[[Any], Any] = lambda response: response,
+        security: Callable[[str], ListenerSecurity],
+        advertise: Callable[[Any, str], Any],
         on_slot: Callable[[int], None] = lambda node_id: None,
     ) -> None:
         """Serve the nodes that have versions.
@@ -337,7 +341,8 @@ class ServedConnections:
         Shapes:  versions: of each node, the versions of each API; limits: of a node, as they are
                  now; log: a structlog logger bound to the listeners; call: makes a call of the
                  runtime where the carriers are; work: makes the result of a large message, and
-                 calls back there; advertise: a response with the addresses that clients reach;
+                 calls back there; security: of each listener, by name; advertise: a response with
+                 the addresses that clients of a listener reach;
                  on_slot: a node has a connection less.
         """
         self.network = network
@@ -368,7 +373,9 @@ class ServedConnections:
         """Log that clients which connect wait."""
         self.log.warning("connection.waits", node=node_id, reason=reason)
 
-    def accept(self, node_id: int, incarnation: str, carrier: Carrier) -> Carried | None:
+    def accept(
+        self, node_id: int, listener: str, incarnation: str, carrier: Carrier
+    ) -> Carried | None:
         """Serve a connection; None where its address has all that it may have.
 
         Shapes:  -> the one that takes the carrier's bytes: TLS, or the connection itself.
@@ -380,11 +387,11 @@ class ServedConnections:
             return None
         number = next(self._numbers)
         connection = ServedConnection(
-            self, number, node_id, incarnation, carrier, limits.max_request_bytes
+            self, number, node_id, listener, incarnation, carrier, limits.max_request_bytes
         )
         self.connections[number] = connection
         self.idle.touch(connection, limits.max_idle_ms)
-        context = self.security.tls
+        context = connection.security.tls
         if context is None:
             return connection
         connection.tls = TlsConnection(context, carrier, connection)

@@ -1,4 +1,4 @@
-"""The listeners of a cluster: one thread of I/O, one port for each node.
+"""The listeners of a cluster: one thread of I/O, a port for each listener of a node.
 
 client ──bytes──▶ SocketCarrier ──▶ ServedConnection ──▶ Network
 client ◀─bytes─── SocketCarrier ◀── ServedConnection ◀── Network
@@ -20,11 +20,11 @@ from typing import Any
 from minicluster.actors.listeners.carrier import Carried
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import RECEIVE_BYTES, Decode, Encode
-from minicluster.actors.listeners.endpoints import Endpoints
+from minicluster.actors.listeners.endpoints import Advertised, Endpoints
 from minicluster.actors.listeners.large_messages import LargeMessages
 from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.outside import OutsideNodes
-from minicluster.actors.listeners.security import PLAINTEXT, ListenerSecurity
+from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
 from minicluster.actors.runtime.threaded import STOP_TIMEOUT_S
@@ -135,9 +135,10 @@ class SocketCarrier:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """The port of a node's process."""
+    """A port of a node's process."""
 
     node_id: int
+    name: str
     incarnation: str
     socket: socket.socket
 
@@ -154,7 +155,8 @@ class Listeners:
         *,
         limits: Callable[[int], ConnectionLimits],  # of a node, as they are now
         log: Any,  # a structlog logger bound to the listeners
-        security: ListenerSecurity = PLAINTEXT,
+        security: Callable[[str], ListenerSecurity],  # of each listener
+        advertised: Advertised,
         address_of: Callable[[int], tuple[str, int] | None],  # of a node outside
     ) -> None:
         self.network = network
@@ -168,12 +170,12 @@ class Listeners:
             security=security,
             call=self._call,
             work=self._work,
-            advertise=endpoints.advertise,
+            advertise=advertised.advertise,
             on_slot=self._admit,
         )
         self._full: set[int] = set()  # brokers whose port accepts nobody until one has left
         self._large = LargeMessages(network.rt.interrupted)
-        self._listening: dict[int, Listener] = {}
+        self._listening: dict[int, list[Listener]] = {}  # by node
         self._calls: deque[Callable[[], None]] = deque()
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
@@ -195,9 +197,12 @@ class Listeners:
         if node_id not in self.endpoints.nodes:
             return
         if up:
-            bound = self.endpoints.listen(node_id, BACKLOG)  # connections wait from now on
-            listener = Listener(node_id, self.network.endpoints[node_id].incarnation, bound)
-            self._call(lambda: self._listen(listener))
+            incarnation = self.network.endpoints[node_id].incarnation
+            listeners = [  # connections wait from now on
+                Listener(node_id, name, incarnation, self.endpoints.listen(node_id, name, BACKLOG))
+                for name in self.endpoints.listeners(node_id)
+            ]
+            self._call(lambda: self._listen(node_id, listeners))
         else:
             self._call(lambda: self._unlisten(node_id, reset=reset))
 
@@ -264,17 +269,17 @@ class Listeners:
         """Have a large message read or written in another thread."""
         self._large.put(effect, lambda result: self._call(partial(then, result)))
 
-    def _listen(self, listener: Listener) -> None:
-        self._listening[listener.node_id] = listener
-        self._selector.register(listener.socket, selectors.EVENT_READ, listener)
+    def _listen(self, node_id: int, listeners: list[Listener]) -> None:
+        self._listening[node_id] = listeners
+        for listener in listeners:
+            self._selector.register(listener.socket, selectors.EVENT_READ, listener)
 
     def _unlisten(self, node_id: int, *, reset: bool = False) -> None:
-        listener = self._listening.pop(node_id, None)
-        if listener is not None:
+        for listener in self._listening.pop(node_id, ()):
             if node_id not in self._full:
                 self._selector.unregister(listener.socket)
-            self._full.discard(node_id)
             listener.socket.close()
+        self._full.discard(node_id)
         self.served.node_ended(node_id, reset=reset)
 
     def _accept(self, listener: Listener) -> None:
@@ -293,7 +298,7 @@ class Listeners:
                 rt.inject(lambda: rt.post(rt.now_ms + ACCEPT_RETRY_MS, accept_again, None))
             return  # else the client has left before
         carrier = SocketCarrier(self._selector, accepted, address)
-        connection = self.served.accept(node_id, listener.incarnation, carrier)
+        connection = self.served.accept(node_id, listener.name, listener.incarnation, carrier)
         if connection is None:
             carrier.end(reset=False)
         else:
@@ -301,12 +306,13 @@ class Listeners:
 
     def _stop_accepting(self, node_id: int) -> None:
         """Let the clients that connect wait, until one has left."""
-        self._selector.unregister(self._listening[node_id].socket)
+        for listener in self._listening[node_id]:
+            self._selector.unregister(listener.socket)
         self._full.add(node_id)
 
     def _admit(self, node_id: int) -> None:
         """Accept again."""
         if node_id in self._full:
             self._full.discard(node_id)
-            listener = self._listening[node_id]
-            self._selector.register(listener.socket, selectors.EVENT_READ, listener)
+            for listener in self._listening[node_id]:
+                self._selector.register(listener.socket, selectors.EVENT_READ, listener)

@@ -29,7 +29,6 @@ from minicluster.actors.nodes.metadata_publisher import (
 )
 from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.quorum_shell import (
-    LISTENER,
     QUORUM_REQUESTS,
     QuorumPlan,
     QuorumShell,
@@ -71,8 +70,6 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.security.principals import Requester
 from minicluster.security.screening import EVERYTHING, Access, Asked, Rejected, Screened
 
-PLAINTEXT = 0
-
 
 class BeginShutdown:
     """Begin a controlled shutdown of the broker (SIGTERM)."""
@@ -91,21 +88,22 @@ class BrokerRoles(Shell):
         replicas.broker = self
         context = self.context
         config, disk, rules = context.config, context.disk, context.rules
-        host, port = plan.broker_address(self.node_id)
+        addresses = plan.broker_addresses(self.node_id)
         store = ReplicaStore(disk)
-        static = static_configs(context, plan, "broker", LISTENER)
+        static = static_configs(context, plan, "broker", addresses)
         self.lifecycle = BrokerLifecycle(
             LifecycleConfig(
                 broker_id=self.node_id,
                 incarnation_id=context.incarnation,
                 cluster_id=plan.cluster_id,
-                listeners=(
+                listeners=tuple(
                     BrokerRegistrationRequest.Listener(
-                        name=LISTENER,
+                        name=name,
                         host=host,
                         port=port,
-                        security_protocol=PLAINTEXT,
-                    ),
+                        security_protocol=plan.listeners[name].id,
+                    )
+                    for name, (host, port) in addresses.items()
                 ),
                 features=context.features(),
                 rack=config.rack_of(self.node_id),
@@ -126,7 +124,7 @@ class BrokerRoles(Shell):
             KafkaApisConfig(
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
-                listener=LISTENER,
+                listener=plan.inter_broker_listener,
                 features=context.features(),
                 static=static,
                 rules=rules,

@@ -6,6 +6,7 @@ config of a broker is one of ``static`` where it is given, as in a broker's prop
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -74,6 +75,7 @@ OWN: Mapping[str, str] = {
     "process.roles": "a node in both broker_ids=[…] and controller_ids=[…] has both roles",
 }
 # No config of Kafka's table: its nodes hand the whole file to the authorizer.
+_OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
 OF_AUTHORIZER = frozenset({ALLOW_EVERYONE, SUPER_USERS})
 
 
@@ -153,6 +155,9 @@ class ClusterConfig:
                 raise UserError(f"config: {name} is not set as a config: {OWN[name]}")
             elif name in broker_configs():
                 static[name] = _static(name, value)
+            elif (of_listener := _OF_LISTENER.fullmatch(name)) is not None:
+                base = of_listener[1]
+                static[name] = _static(base, value) if base in broker_configs() else str(value)
             elif name in OF_AUTHORIZER:
                 static[name] = str(value).lower() if isinstance(value, bool) else str(value)
             elif reason_without_effect(name) is None:

@@ -22,7 +22,6 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.authorization import access_of, screened
 from minicluster.actors.nodes.quorum_shell import (
-    CONTROLLER_LISTENER,
     QUORUM_REQUESTS,
     QuorumPlan,
     QuorumShell,
@@ -60,6 +59,7 @@ from minicluster.quorum.errors import IllegalArgument, NotLeader
 from minicluster.security.acls import Operation
 from minicluster.security.authorizer import NeverDecided
 from minicluster.security.principals import Requester
+from minicluster.security.protocols import CONTROLLER_LISTENER
 from minicluster.security.screening import Access, Asked, Rejected
 from minicluster.server.authorization import SCREENS
 from minicluster.server.controller_listener import RESPONDERS, ControllerListenerState
@@ -130,6 +130,12 @@ class QuorumController(QuorumShell):
                 auto_leader_rebalance=config.auto_leader_rebalance,
                 leader_imbalance_check_interval_ms=config.imbalance_check_interval_ms,
                 unclean_election_check_interval_ms=config.unclean_election_interval_ms,
+                token_lifetime_max_ms=int(config.text("delegation.token.max.lifetime.ms")),
+                token_expiry_ms=int(config.text("delegation.token.expiry.time.ms")),
+                token_check_interval_ms=int(
+                    config.text("delegation.token.expiry.check.interval.ms")
+                ),
+                epoch_ms=self.rt.epoch_ms,
                 max_idle_interval_ms=config.metadata_max_idle_interval_ms,
                 unstable_feature_versions=config.unstable_feature_versions,
             ),
@@ -145,13 +151,14 @@ class QuorumController(QuorumShell):
             max_bytes=config.snapshot_bytes,
             max_interval_ms=config.snapshot_interval_ms,
         )
+        addresses = plan.controller_address(self.node_id)
         self._listener = ControllerListenerState(
             KafkaApisConfig(
                 broker_id=self.node_id,
                 cluster_id=plan.cluster_id,
                 listener=CONTROLLER_LISTENER,
                 features=context.features_of_controller_listener(),
-                static=static_configs(context, plan, "controller", CONTROLLER_LISTENER),
+                static=static_configs(context, plan, "controller", addresses),
                 rules=context.rules,
             )
         )
@@ -163,7 +170,10 @@ class QuorumController(QuorumShell):
     def _registration_manager(self) -> ControllerRegistrationManager:
         endpoint = self.plan.endpoint(self.node_id)
         listener = ControllerRegistrationRequest.Listener(
-            name=endpoint.name, host=endpoint.host, port=endpoint.port
+            name=endpoint.name,
+            host=endpoint.host,
+            port=endpoint.port,
+            security_protocol=self.plan.controller_protocol.id,
         )
         return ControllerRegistrationManager(
             ControllerRegistrationConfig(

@@ -40,11 +40,12 @@ from minicluster.quorum.state.voters import (
     Voter,
     VoterSet,
 )
+from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
 from minicluster.values import dataclass
 
-CONTROLLER_LISTENER = "CONTROLLER"
-LISTENER = "PLAINTEXT"
-PROTOCOLS = ",".join(f"{name}:PLAINTEXT" for name in (LISTENER, CONTROLLER_LISTENER))
+_BETWEEN_LISTENERS = 10_000  # of made-up ports
+_PLAINTEXT: Mapping[str, SecurityProtocol] = {LISTENER: SecurityProtocol.PLAINTEXT}
+
 WAKE = "quorum-wake"
 CLEAN = "quorum-clean"
 DISK = "quorum-disk"
@@ -60,7 +61,8 @@ class QuorumPlan:
     """The quorum's plan, the same on every node.
 
     Shapes:  addresses: the host and port of each node that listens; others have made-up ones.
-             of_brokers: those of brokers that have another one as a controller.
+             listeners: those of brokers, by name. of_brokers: the addresses that brokers have for a
+             listener, where it is not that of the node.
     """
 
     cluster_id: str
@@ -69,7 +71,10 @@ class QuorumPlan:
     kraft_version: int
     settings: QuorumSettings
     addresses: Mapping[int, tuple[str, int]] = field(default_factory=dict)
-    of_brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    listeners: Mapping[str, SecurityProtocol] = field(default_factory=lambda: _PLAINTEXT)
+    inter_broker_listener: str = LISTENER
+    controller_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    of_brokers: Mapping[str, Mapping[int, tuple[str, int]]] = field(default_factory=dict)
 
     def host(self, node_id: int) -> str:
         """The host of a node, made up where it does not listen."""
@@ -79,9 +84,27 @@ class QuorumPlan:
         """The port of a node, made up where it does not listen."""
         return self.addresses.get(node_id, ("", 9_090 + node_id))[1]
 
-    def broker_address(self, node_id: int) -> tuple[str, int]:
-        """The address with which a broker registers."""
-        return self.of_brokers.get(node_id, (self.host(node_id), self.port(node_id)))
+    def broker_address(self, node_id: int, listener: str | None = None) -> tuple[str, int]:
+        """The address with which a broker registers a listener, by default that between brokers."""
+        name = listener or self.inter_broker_listener
+        given = self.of_brokers.get(name, {}).get(node_id)
+        place = list(self.listeners).index(name)
+        made_up = self.host(node_id), self.port(node_id) + place * _BETWEEN_LISTENERS
+        return made_up if given is None else given
+
+    def broker_addresses(self, node_id: int) -> dict[str, tuple[str, int]]:
+        """The addresses with which a broker registers, by listener."""
+        return {name: self.broker_address(node_id, name) for name in self.listeners}
+
+    def controller_address(self, node_id: int) -> dict[str, tuple[str, int]]:
+        """The address of a controller's listener."""
+        return {CONTROLLER_LISTENER: (self.host(node_id), self.port(node_id))}
+
+    @property
+    def protocols(self) -> str:
+        """``listener.security.protocol.map``."""
+        every = {**self.listeners, CONTROLLER_LISTENER: self.controller_protocol}
+        return ",".join(f"{name}:{protocol}" for name, protocol in every.items())
 
     def endpoint(self, node_id: int) -> Endpoint:
         """The endpoint of a controller."""
@@ -124,12 +147,15 @@ def _static_voters(endpoints: tuple[tuple[int, Endpoint], ...]) -> VoterSet:
 
 
 def static_configs(
-    context: NodeContext, plan: QuorumPlan, role: str, listener: str
+    context: NodeContext, plan: QuorumPlan, role: str, addresses: Mapping[str, tuple[str, int]]
 ) -> dict[str, str]:
-    """The configs of a node's properties file."""
+    """The configs of a node's properties file.
+
+    Shapes:  addresses: those of its listeners, by name.
+    """
     config, node_id = context.config, str(context.node_id)
     rack = config.rack_of(context.node_id)
-    here = f"{listener}://{plan.host(context.node_id)}:{plan.port(context.node_id)}"
+    here = ",".join(f"{name}://{host}:{port}" for name, (host, port) in addresses.items())
     places = {voter: f"{plan.host(voter)}:{plan.port(voter)}" for voter in plan.voter_ids}
     voters = ",".join(f"{voter}@{place}" for voter, place in places.items())
     quorum = (
@@ -144,7 +170,7 @@ def static_configs(
         "listeners": here,
         "advertised.listeners": here,
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": PROTOCOLS,
+        "listener.security.protocol.map": plan.protocols,
         **quorum,
         "log.dirs": ",".join(config.log_dirs),
         **config.static,

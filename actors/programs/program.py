@@ -28,6 +28,7 @@ from minicluster.actors.programs.refused import address_refused
 from minicluster.actors.programs.threads import Carried, Threads
 from minicluster.actors.programs.world import Serving, World
 from minicluster.actors.runtime import chance, tripwire
+from minicluster.security.protocols import LISTENER
 
 SYN_RETRIES_S = (1, 2, 4, 8, 16, 32)  # Linux: tcp_syn_retries
 FIRST_PORT = 32_768
@@ -361,7 +362,9 @@ class Incarnation:
         """The carrier of a new connection, or the error where nobody listens."""
         refused = ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {(host, port)}")
         if isinstance(found, int):
-            carrier = self.world.listeners.connect(found, self.name, peer, self.program.address)
+            carrier = self.world.listeners.connect(
+                found, LISTENER, self.name, peer, self.program.address
+            )
             return refused if carrier is None else carrier
         if self.world.place(self.name, host, port) is not found:
             return refused  # it has ended meanwhile

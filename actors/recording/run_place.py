@@ -112,8 +112,8 @@ def check_place(shown: Path) -> Path:
     return place
 
 
-def check_writable(runs: Path) -> None:
-    """Make the folder of runs and see that files can be made in it, before anything is played.
+def check_writable(runs: Path, what: str = "run folder") -> None:
+    """Make a folder and see that files can be made in it, before anything is played.
 
     Errors:  UserError, of the exit code for files, where they cannot.
     """
@@ -128,7 +128,7 @@ def check_writable(runs: Path) -> None:
             return
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise Unwritable(f"{runs}: no run folder can be made in it: {why}") from None
+        raise Unwritable(f"{runs}: no {what} can be made in it: {why}") from None
 
 
 def holds_another(place: Path, scenario: Mapping[str, Any]) -> bool:

@@ -10,8 +10,10 @@ import datetime
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 from minicluster.values import dataclass
 
@@ -22,7 +24,7 @@ NAMES = ("localhost", "127.0.0.1", "::1")
 class CertificateFiles:
     """Where a client finds what it needs; its own certificate and key are None without one.
 
-    Shapes:  chain: key and certificate in one file, as Java takes them.
+    Shapes:  chain: key (PKCS 8) and certificate in one file, as Java takes them.
     """
 
     authority: Path
@@ -77,11 +79,12 @@ class Authority:
         if common_name is None:
             return CertificateFiles(authority)
         issued = self._issue(common_name)
-        certificate, key = folder / f"{common_name}.pem", folder / f"{common_name}.key"
+        name = quote(common_name, safe="")
+        certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
         certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
         issued.private_key_pem.write_to_path(str(key))
-        chain = folder / f"{common_name}.chain.pem"
-        issued.private_key_and_cert_chain_pem.write_to_path(str(chain))
+        chain = folder / f"{name}.chain.pem"
+        chain.write_bytes(_pkcs8(issued.private_key_pem.bytes()) + certificate.read_bytes())
         for secret in (key, chain):
             secret.chmod(0o600)
         return CertificateFiles(authority, certificate, key, chain)
@@ -90,3 +93,13 @@ class Authority:
         return self._root.issue_cert(
             common_name=common_name, organization_name="minicluster", organization_unit_name="tests"
         )
+
+
+def _pkcs8(pem: bytes) -> bytes:
+    """A key in the form in which alone Java reads it from PEM."""
+    key = serialization.load_pem_private_key(pem, password=None)
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -6,13 +6,14 @@ import datetime
 import importlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
 from minicluster import trace
+from minicluster.actors.cluster.client_configs import write_properties
 from minicluster.actors.cluster.run_folder import write_run
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.listeners.address import ListenAddress
@@ -45,8 +46,11 @@ class ServeSettings:
 
     Shapes:  name: of the cluster, by which people know it; pace: of a simulated cluster, None for
              one on threads; topics: steps that come before anything else; again: the scenario
-             begins again after its last step; with_parent: the end of the process that started this
-             one ends it. trace_bytes: of the trace on disk; the oldest rows are dropped beyond it.
+             begins again after its last step; users: passwords of those who log in, by name;
+             super_users: who may do everything, with ACLs for all others; tls: the folder for
+             certificates and clients' settings, None without TLS; with_parent: the end of the
+             process that started this one ends it; trace_bytes: of the trace on disk, from which
+             the oldest rows are dropped beyond it.
     """
 
     scenario: Scenario
@@ -55,6 +59,9 @@ class ServeSettings:
     listen: ListenAddress = field(default_factory=ListenAddress)
     topics: tuple[Step, ...] = ()
     again: bool = False
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    super_users: tuple[str, ...] = ()
+    tls: Path | None = None
     runs: Path = Path("runs")
     ready_file: Path | None = None
     with_parent: bool = False
@@ -111,10 +118,12 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             ends.callback(control.close)
             for step in settings.topics:
                 session.perform(step)
+            if settings.tls is not None:
+                write_properties(cluster, settings.tls)
             ready = ReadyFile(
                 name=settings.name,
                 directory=str(Path.cwd().resolve()),
-                bootstrap_servers=cluster.open_to_clients("serve").bootstrap_servers,
+                bootstrap_servers=cluster.open_to_clients("serve").bootstrap_servers(),
                 control=control.address,
                 token=control.token,
                 pid=os.getpid(),
@@ -124,7 +133,7 @@ def serve(settings: ServeSettings, report: Report) -> Served:
             signals.at_end += [partial(ready.remove, path) for path in ready_places]
             with ready.at(ready_places):
                 signals.stop = session.stop
-                report.ready(cluster.open_to_clients("serve").bootstrap_servers)
+                report.ready(cluster.open_to_clients("serve").bootstrap_servers())
                 load_arrow()
                 response, failure = _run(session)
         except BaseException:
@@ -158,6 +167,8 @@ def _prepared(settings: ServeSettings, place: Path) -> list[Path]:
     """The places of the ready file, after a look at every place that is written to later."""
     check_place(place)
     check_writable(settings.runs)
+    if settings.tls is not None:
+        check_writable(settings.tls, "certificates")
     places = []
     if settings.ready_file is not None:
         if not settings.ready_file.parent.is_dir():
@@ -178,6 +189,8 @@ def _cluster(settings: ServeSettings, run_id: str) -> RunningCluster:
         runtime="threaded" if settings.pace is None else "simulated",
         pace=settings.pace,
         listeners=settings.listen,
+        users=settings.users,
+        super_users=settings.super_users,
         run_id=run_id,
     )
     cluster.scenario = None  # until a step is performed

@@ -19,7 +19,7 @@ from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.config import CONTROLLED_SHUTDOWN
-from minicluster.actors.nodes.quorum_shell import LISTENER, QuorumPlan
+from minicluster.actors.nodes.quorum_shell import QuorumPlan
 from minicluster.actors.nodes.replica_manager import (
     ActiveController,
     BeginControlledShutdown,
@@ -53,6 +53,7 @@ from minicluster.protocol.messages import (
 )
 from minicluster.replica.broker_context import NO_BROKER_EPOCH
 from minicluster.rules import FailedReplicas
+from minicluster.security.protocols import LISTENER
 from minicluster.zookeeper.broker.admin_requests import (
     ADMIN_REQUESTS,
     process_admin,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,26 @@ REAL_TIME = 1.0
     "--advertise",
     metavar="HOST",
     help="Host by which clients reach the brokers.  [default: the address]",
+)
+@click.option(
+    "--sasl",
+    "users",
+    multiple=True,
+    metavar="USER:PASSWORD",
+    help="User who logs in, by SCRAM or PLAIN (repeatable); every client has to.",
+)
+@click.option(
+    "--tls",
+    type=path_type,
+    metavar="DIR",
+    help="TLS. DIR gets the certificates, and a properties file for each user (Java's clients).",
+)
+@click.option(
+    "--super-user",
+    "super_users",
+    multiple=True,
+    metavar="USER",
+    help="User who may do everything (repeatable); all others need ACLs then.",
 )
 @click.option(
     "--config",
@@ -108,6 +129,9 @@ def serve_command(
     port: int,
     host: str,
     advertise: str | None,
+    users: tuple[str, ...],
+    tls: Path | None,
+    super_users: tuple[str, ...],
     configs: tuple[str, ...],
     topics: tuple[str, ...],
     scenario_path: Path | None,
@@ -144,7 +168,12 @@ def serve_command(
         scenario=scenario,
         name=scenario.name if name or scenario_path else Path.cwd().name or scenario.name,
         pace=_pace(scenario, simulated, pace),
-        listen=ListenAddress(host=host, port=port, advertised=advertise),
+        listen=ListenAddress(
+            host=host, port=port, advertised=advertise, listeners=_protocol(users, tls)
+        ),
+        users=dict(map(_user, users)),
+        super_users=super_users,
+        tls=tls,
         topics=tuple(_topic(text, scenario.brokers) for text in topics),
         again=again,
         runs=runs,
@@ -206,6 +235,18 @@ def _config(text: str) -> tuple[str, str]:
     if not name or not equals:
         raise UserError(f"--config: {text!r} is not K=V, such as min.insync.replicas=2")
     return name.strip(), value.strip()
+
+
+def _protocol(users: Sequence[str], tls: Path | None) -> str:
+    with_sasl = "SASL_PLAINTEXT" if tls is None else "SASL_SSL"
+    return with_sasl if users else "PLAINTEXT" if tls is None else "SSL"
+
+
+def _user(text: str) -> tuple[str, str]:
+    name, colon, password = text.partition(":")
+    if not (name and colon and password):
+        raise UserError(f"--sasl: {name!r} is not USER:PASSWORD, such as alice:secret")
+    return name, password
 
 
 def _topic(text: str, brokers: int) -> Step:

@@ -16,10 +16,8 @@ LOAD_BUFFER_BYTES: int = broker_default("offsets.load.buffer.size")
 """How much of its log a coordinator reads at once."""
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
-    "the cluster's listeners have one protocol, and its nodes do not log in": (
+    "the cluster's own nodes need not log in": (
         "early.start.listeners",
-        "inter.broker.listener.name",
-        "listener.security.protocol.map",
         "principal.builder.class",
         "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",

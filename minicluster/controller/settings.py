@@ -45,6 +45,8 @@ class ControllerSettings:
     token_lifetime_max_ms: int = broker_config("delegation.token.max.lifetime.ms")
     token_expiry_ms: int = broker_config("delegation.token.expiry.time.ms")
     token_check_interval_ms: int = broker_config("delegation.token.expiry.check.interval.ms")
+    epoch_ms: int = 0
+    """The time of day at the zero of the clock; clients compare it with the times of tokens."""
     max_idle_interval_ms: int = broker_config("metadata.max.idle.interval.ms")
     elections_per_task_max: int = 1_000
     unstable_feature_versions: bool = broker_config("unstable.feature.versions.enable")

@@ -1,8 +1,12 @@
-"""How a listener's clients are protected: Kafka's security protocols."""
+"""Listeners: their names, and how their clients are protected (Kafka's security protocols)."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+LISTENER = "PLAINTEXT"
+"""Of brokers, where a cluster names no other."""
+CONTROLLER_LISTENER = "CONTROLLER"
 
 
 class SecurityProtocol(StrEnum):
@@ -12,6 +16,11 @@ class SecurityProtocol(StrEnum):
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
+
+    @property
+    def id(self) -> int:
+        """The number of it in the registration of a node."""
+        return tuple(SecurityProtocol).index(self)
 
     @property
     def has_tls(self) -> bool:

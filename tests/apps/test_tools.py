@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,23 +47,13 @@ WITHIN_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
-    """A cluster, and the JVM in which its tools run."""
+class Tools:
+    """The JVM in which Kafka's tools run."""
 
-    cluster: MiniCluster
     process: subprocess.Popen[str]
 
-    def run(self, main: str, *arguments: str, typed: str = "", fails: bool = False) -> str:
-        """Run a tool with the cluster's address, and return its output (one that fails: all)."""
-        return self.run_at(
-            main,
-            *("--bootstrap-server", self.cluster.bootstrap_servers, *arguments),
-            typed=typed,
-            fails=fails,
-        )
-
     def run_at(self, main: str, *arguments: str, typed: str = "", fails: bool = False) -> str:
-        """Run a tool with these arguments alone."""
+        """Run a tool with these arguments alone, and return its output (one that fails: all)."""
         assert self.process.stdin is not None and self.process.stdout is not None
         tool = {"main": main, "arguments": arguments, "input": typed}
         self.process.stdin.write(json.dumps(tool) + "\n")
@@ -70,6 +61,22 @@ class Shell:
         ended = json.loads(self.process.stdout.readline())
         assert (ended["exit_code"] != 0) == fails, (arguments, ended)
         return ended["output"] + ended["errors"] if fails else ended["output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shell(Tools):
+    """The same for one cluster."""
+
+    cluster: MiniCluster
+
+    def run(self, main: str, *arguments: str, typed: str = "", fails: bool = False) -> str:
+        """Run a tool with the cluster's address."""
+        return self.run_at(
+            main,
+            *("--bootstrap-server", self.cluster.bootstrap_servers, *arguments),
+            typed=typed,
+            fails=fails,
+        )
 
     def run_alone(self, main: str, *arguments: str) -> str:
         """Run a tool that ends with its JVM."""
@@ -104,25 +111,32 @@ def first_words(table: str) -> set[str]:
     return {line.split()[0] for line in table.splitlines()[1:] if line}
 
 
+@contextmanager
+def java_tools(log: Path) -> Iterator[subprocess.Popen[str]]:
+    """The JVM in which tools run one after the other."""
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            java_command(TOOLS, class_path=[f"{jars()}/*"], heap="512m"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     config = {"log.dirs": "d0,d1", "kraft.version": 1}
     log = tmp_path_factory.mktemp("tools") / "java.log"
     with MiniCluster(brokers=3, controllers=3, seed=24, listeners=True, config=config) as cluster:
-        with (
-            log.open("wb") as errors,
-            subprocess.Popen(
-                java_command(TOOLS, class_path=[f"{jars()}/*"], heap="512m"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            ) as process,
-        ):
-            try:
-                yield Shell(cluster, process)
-            finally:
-                process.kill()
+        with java_tools(log) as process:
+            yield Shell(process, cluster)
         report = cluster.verify(engine="process")
         assert report.valid, report.to_text()
 

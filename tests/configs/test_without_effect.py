@@ -22,7 +22,7 @@ LISTS = (
     "actors/export",
     "minicluster/configs",
 )
-DESCRIBED = {"controller.quorum.bootstrap.servers", "listener.security.protocol.map"}
+DESCRIBED = {"controller.quorum.bootstrap.servers"}
 """What a node's own description has, whatever is set."""
 BY_GROUP = ("group.consumer.", "consumer.")  # read as the broker's or a group's (GroupConfig)
 

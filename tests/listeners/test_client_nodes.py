@@ -360,5 +360,5 @@ def test_the_real_address_of_the_leader_is_beside_a_refusal(cluster: MiniCluster
     assert refused.current_leader.leader_id == leader.id
     assert refused.current_leader.leader_epoch == 0
     [endpoint] = response.node_endpoints
-    real = inside(cluster).listeners.endpoints.advertised[leader.id]
+    real = inside(cluster).listeners.endpoints.nodes[leader.id]
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (leader.id, *real)

@@ -11,7 +11,12 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.listeners.address import ListenAddress
-from minicluster.actors.listeners.endpoints import AddressUnavailable, Endpoints, is_loopback
+from minicluster.actors.listeners.endpoints import (
+    AddressUnavailable,
+    Advertised,
+    Endpoints,
+    is_loopback,
+)
 from minicluster.errors import UserError
 from minicluster.protocol.messages import FetchResponse, MetadataResponse, ProduceResponse
 
@@ -45,7 +50,7 @@ def taken() -> Iterator[socket.socket]:
 def test_brokers_listen_on_consecutive_ports() -> None:
     first, endpoints = first_free(3)
     expected = ",".join(f"127.0.0.1:{first + n}" for n in range(3))
-    assert endpoints.bootstrap_servers == expected
+    assert endpoints.bootstrap_servers() == expected
     endpoints.close()
 
 
@@ -102,16 +107,17 @@ def test_the_metadata_has_the_advertised_host() -> None:
     endpoints = Endpoints((1,), at)
     port = endpoints.nodes[1][1]
     endpoints.close()
-    assert endpoints.advertised == {1: ("kafka.test", port)}
-    endpoints.hide({1: ("node1", 9_091)})
+    assert endpoints.advertised == {"PLAINTEXT": {1: ("kafka.test", port)}}
+    advertised = Advertised({("node1", 9_091): 1}, endpoints.advertised)
     broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="node1", port=9_091)
-    [moved] = endpoints.advertise(MetadataResponse(brokers=(broker,))).brokers
+    [moved] = advertised.advertise(MetadataResponse(brokers=(broker,)), "PLAINTEXT").brokers
     assert (moved.host, moved.port) == ("kafka.test", port)
     for kind in (ProduceResponse, FetchResponse):
         node = kind.NodeEndpoint(node_id=1, host="node1", port=9_091)
-        [at_leader] = endpoints.advertise(kind(node_endpoints=(node,))).node_endpoints
+        response = advertised.advertise(kind(node_endpoints=(node,)), "PLAINTEXT")
+        [at_leader] = response.node_endpoints
         assert (at_leader.host, at_leader.port) == ("kafka.test", port)
-    assert endpoints.bootstrap_servers == f"kafka.test:{port}"
+    assert endpoints.bootstrap_servers() == f"kafka.test:{port}"
     assert not is_loopback(at) and is_loopback(ListenAddress(host="localhost"))
 
 
@@ -135,5 +141,5 @@ def test_an_address_of_the_next_protocol_is_written_in_brackets() -> None:
         endpoints = Endpoints((1,), ListenAddress(host="::1"))
     except AddressUnavailable:
         pytest.skip("the loopback of this machine has no IPv6")
-    assert endpoints.bootstrap_servers == f"[::1]:{endpoints.nodes[1][1]}"
+    assert endpoints.bootstrap_servers() == f"[::1]:{endpoints.nodes[1][1]}"
     endpoints.close()

@@ -177,3 +177,18 @@ def test_without_a_secret_key_there_are_no_tokens() -> None:
     cluster = Cluster()
     for response in (create(cluster), renew(cluster, m.CreateDelegationTokenResponse(), "alice")):
         assert response.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def test_a_token_ends_by_the_time_of_day() -> None:
+    """A cluster's clock begins at 0, and its clients' at 1970."""
+    epoch_ms = 1_700_000_000_000
+    settings = {"token_expiry_ms": 6_000, "token_check_interval_ms": 5_000, "epoch_ms": epoch_ms}
+    cluster = Cluster(settings={"static_config": SECURED, **settings})
+    made = create(cluster)
+    assert made.expiry_timestamp_ms == made.issue_timestamp_ms + 6_000 > epoch_ms
+    [described] = describe(cluster, access("alice")).tokens
+    assert described.expiry_timestamp == made.expiry_timestamp_ms
+    cluster.run(until_ms=5_500)
+    assert describe(cluster, access("alice")).tokens
+    cluster.run(until_ms=10_500)
+    assert not describe(cluster, access("alice")).tokens

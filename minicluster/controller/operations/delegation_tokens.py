@@ -61,19 +61,19 @@ def create_delegation_token(call: Call) -> Decision:
         error = ErrorCode.INVALID_PRINCIPAL_TYPE
     if error:
         return Decision(response=CreateDelegationTokenResponse(error_code=error, **fields))
-    settings = state.settings
+    settings, now_ms = state.settings, _time_ms(state, call.now_ms)
     lifetime_ms = settings.token_lifetime_max_ms
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
-    max_timestamp = min(_LONG_MAX, call.now_ms + lifetime_ms)
+    max_timestamp = min(_LONG_MAX, now_ms + lifetime_ms)
     token_id = format_uuid(call.new_topic_id())
     token = DelegationToken(
         owner=str(owner),
         requester=str(requester),
         renewers=tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
-        issue_timestamp=call.now_ms,
+        issue_timestamp=now_ms,
         max_timestamp=max_timestamp,
-        expiration_timestamp=min(max_timestamp, call.now_ms + settings.token_expiry_ms),
+        expiration_timestamp=min(max_timestamp, now_ms + settings.token_expiry_ms),
     )
     response = CreateDelegationTokenResponse(
         issue_timestamp_ms=token.issue_timestamp,
@@ -95,7 +95,8 @@ def renew_delegation_token(call: Call) -> Decision:
     Source:  DelegationTokenControlManager.renewDelegationToken.
     """
     error, found = _found(call)
-    if found is not None and _has_expired(found[1], call.now_ms):
+    now_ms = _time_ms(call.state, call.now_ms)
+    if found is not None and _has_expired(found[1], now_ms):
         error = ErrorCode.DELEGATION_TOKEN_EXPIRED
     elif found is not None and not _may_renew(call, found[1]):
         error = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
@@ -105,7 +106,7 @@ def renew_delegation_token(call: Call) -> Decision:
     period_ms = call.state.settings.token_expiry_ms
     if call.request.renew_period_ms > 0:
         period_ms = min(period_ms, call.request.renew_period_ms)
-    expiry = min(token.max_timestamp, call.now_ms + period_ms)
+    expiry = min(token.max_timestamp, now_ms + period_ms)
     response = RenewDelegationTokenResponse(expiry_timestamp_ms=expiry)
     return Decision(records=(_record(token_id, token, expiry),), response=response, atomic=True)
 
@@ -117,18 +118,19 @@ def expire_delegation_token(call: Call) -> Decision:
     Source:  DelegationTokenControlManager.expireDelegationToken.
     """
     error, found = _found(call)
+    now_ms = _time_ms(call.state, call.now_ms)
     period_ms = call.request.expiry_time_period_ms
     if found is not None and not _may_renew(call, found[1]):
         error = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-    elif found is not None and period_ms >= 0 and _has_expired(found[1], call.now_ms):
+    elif found is not None and period_ms >= 0 and _has_expired(found[1], now_ms):
         error = ErrorCode.DELEGATION_TOKEN_EXPIRED
     if error or found is None:
         return Decision(response=ExpireDelegationTokenResponse(error_code=error))
     token_id, token = found
     if period_ms < 0:
-        expiry, record = call.now_ms, _removal(token_id)
+        expiry, record = now_ms, _removal(token_id)
     else:
-        expiry = min(token.max_timestamp, call.now_ms + period_ms)
+        expiry = min(token.max_timestamp, now_ms + period_ms)
         record = _record(token_id, token, expiry)
     response = ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry)
     return Decision(records=(record,), response=response, atomic=True)
@@ -139,9 +141,14 @@ def sweep_expired_tokens(state: ClusterState, now_ms: int) -> Decision:
     expired = tuple(
         _removal(token_id)
         for token_id, token in state.image.delegation_tokens.items()
-        if _has_expired(token, now_ms)
+        if _has_expired(token, _time_ms(state, now_ms))
     )
     return Decision(records=expired, response=False)
+
+
+def _time_ms(state: ClusterState, now_ms: int) -> int:
+    """The time of day, by which tokens are issued and expire."""
+    return state.settings.epoch_ms + now_ms
 
 
 def _disabled(state: ClusterState) -> ErrorCode:

@@ -1,0 +1,45 @@
+"""``minicluster serve --sasl … --tls DIR``: what it writes, and who gets in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.serve.test_serve import FEW, command, serving
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+
+pytestmark = pytest.mark.clients
+SECRET = "alice's own secret"
+
+
+def test_who_has_a_password_gets_in_and_it_stands_in_his_file_alone(tmp_path: Path) -> None:
+    tls = tmp_path / "tls"
+    users = ("--sasl", f"alice:{SECRET}", "--sasl", "admin:boss", "--super-user", "admin")
+    with serving(tmp_path, *FEW, *users, "--tls", str(tls)) as served:
+        settings = {
+            "bootstrap.servers": served.ready["bootstrap_servers"],
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(tls / "ca.pem"),
+            "sasl.mechanism": "PLAIN",
+        }
+        admin = AdminClient({**settings, "sasl.username": "admin", "sasl.password": "boss"})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(20)
+        alice = AdminClient({**settings, "sasl.username": "alice", "sasl.password": SECRET})
+        assert set(admin.list_topics(timeout=10).topics) == {"orders"}
+        assert set(alice.list_topics(timeout=10).topics) == set()
+        code, _, _ = served.end()
+        assert code == 0
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    with_secret = {path.name for path in files if SECRET.encode() in path.read_bytes()}
+    assert with_secret == {"alice.properties"}
+    assert (tls / "alice.properties").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("given", ["alice", "alice:", ":secret"])
+def test_a_user_without_a_password_is_one_line(given: str) -> None:
+    done = command("serve", *FEW, "--sasl", given)
+    assert done.returncode != 0 and "is not USER:PASSWORD" in done.stderr
+    assert "secret" not in done.stderr.replace("alice:secret", "")
