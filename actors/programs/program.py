@@ -281,6 +281,10 @@ class Incarnation:
             self.rt.run_until(runs_on, _NO_LIMIT_MS)
         tripwire.enter_program(self)
         self._steps.enter()
+        self.ends_here_if_dead()
+
+    def ends_here_if_dead(self) -> None:
+        """Let no further line of this step run once the process has ended within it."""
         if not self.is_alive:
             raise ProgramKilled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import atexit
 import os
@@ -10,6 +11,7 @@ import socket
 import subprocess
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from minicluster.actors.runtime import tripwire
@@ -35,15 +37,15 @@ def loop_refused(program: str, name: str) -> NotSimulated:
     return NotSimulated(f"{program}: loop.{name} is not simulated; give the program a fake of it")
 
 
-_INSTEAD = {
-    "subprocess.Popen": "give the program a fake of it",
-    "os.fork": "give the program a fake of it",
-    "os.system": "give the program a fake of it",
-}
-_CALLS: tuple[tuple[Any, str, str], ...] = (
-    (subprocess.Popen, "__init__", "subprocess.Popen"),
-    (os, "fork", "os.fork"),
-    (os, "system", "os.system"),
+_FAKE = "give the program a fake of it"
+_CALLS: tuple[tuple[Any, str, str, str], ...] = (
+    (subprocess.Popen, "__init__", "subprocess.Popen", _FAKE),
+    (BaseProcess, "start", "multiprocessing.Process", "start an app for it, or a thread"),
+    (_thread, "start_new_thread", "_thread.start_new_thread", "threading.Thread is"),
+    *((os, name, f"os.{name}", _FAKE) for name in ("fork", "forkpty", "system")),
+    *((os, name, f"os.{name}", _FAKE) for name in ("posix_spawn", "posix_spawnp")),
+    *((os, name, f"os.{name}", _FAKE) for name in ("execv", "execve", "killpg", "abort")),
+    *((signal, name, f"signal.{name}", "loop.call_later is") for name in ("alarm", "setitimer")),
 )
 
 
@@ -52,17 +54,20 @@ class Refusals:
 
     def __init__(self) -> None:
         self._originals: list[tuple[Any, str, Any]] = []
-        for owner, name, called in _CALLS:
+        for owner, name, called, instead in _CALLS:
             if hasattr(owner, name):
-                self._put(owner, name, _refusing(called))
-        for name in ("connect", "connect_ex", "bind"):
-            self._put(socket.socket, name, _refusing_address(lambda args: args[1]))
+                self._put(owner, name, _refusing(called, instead))
+        for name in ("connect", "connect_ex", "bind", "sendto"):
+            self._put(socket.socket, name, _refusing_address(lambda args: args[-1]))
         for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
             self._put(socket, name, _refusing_address(lambda args: args[:2]))
         self._put(socket, "gethostname", _of_program(lambda program: program.name))
         self._put(socket, "getfqdn", _of_program(lambda program: program.name))
         self._put(os, "getpid", _of_program(lambda program: program.pid))
         self._put(signal, "signal", _handling)
+        self._put(signal, "raise_signal", _signalling(lambda program, number: number))
+        self._put(os, "kill", _signalling(_of_itself))
+        self._put(os, "_exit", _exiting)
         self._put(atexit, "register", _registering)
         self._put(atexit, "unregister", _unregistering)
         for module in (asyncio, asyncio.events):
@@ -80,13 +85,13 @@ class Refusals:
         setattr(owner, name, wrap(original))
 
 
-def _refusing(called: str) -> Callable[[Callable[..., Any]], Any]:
+def _refusing(called: str, instead: str) -> Callable[[Callable[..., Any]], Any]:
     def wrap(original: Callable[..., Any]) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             program: Any = tripwire.program()
             if program is None:
                 return original(*args, **kwargs)
-            raise NotSimulated(f"{program.name}: {called} is not simulated; {_INSTEAD[called]}")
+            raise NotSimulated(f"{program.name}: {called} is not simulated; {instead}")
 
         return call
 
@@ -142,6 +147,46 @@ def _unregistering(original: Callable[..., Any]) -> Any:
             original(function)
         else:
             program.at_exit[:] = [kept for kept in program.at_exit if kept.func != function]
+
+    return call
+
+
+def _signalling(number_of: Callable[..., int]) -> Callable[[Callable[..., Any]], Any]:
+    """A signal that a program sends to itself is one of the simulation, as ``terminate`` is."""
+
+    def wrap(original: Callable[..., Any]) -> Any:
+        def call(*args: Any) -> None:
+            program: Any = tripwire.program()
+            if program is None:
+                original(*args)
+            else:
+                program.signal(number_of(program, *args))
+                program.ends_here_if_dead()
+
+        return call
+
+    return wrap
+
+
+def _of_itself(program: Any, pid: int, number: int) -> int:
+    if pid != program.pid:
+        raise NotSimulated(
+            f"{program.name}: os.kill of process {pid} is not simulated; a test has kill and "
+            "terminate of an app"
+        )
+    return number
+
+
+def _exiting(original: Callable[..., Any]) -> Any:
+    """``os._exit``: no other task is cancelled, and no handler of the exit is called."""
+
+    def call(code: int) -> None:
+        program: Any = tripwire.program()
+        if program is None:
+            original(code)
+        else:
+            program.exited(SystemExit(code))
+            program.ends_here_if_dead()
 
     return call
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -24,6 +27,16 @@ def test_each_call_that_would_leave_the_simulation_is_refused(mini_cluster: Mini
         "shop: db:5432 is not in the simulated network": lambda: socket.getaddrinfo("db", 5432),
         "shop: subprocess.Popen is not simulated": lambda: subprocess.run(["true"], check=True),
         "shop: os.system is not simulated": lambda: os.system("true"),
+        "shop: os.posix_spawn is not simulated": lambda: os.posix_spawn("/bin/true", ["true"], {}),
+        "shop: multiprocessing.Process is not simulated": lambda: multiprocessing.Process().start(),
+        "shop: _thread.start_new_thread is not simulated": lambda: _thread.start_new_thread(
+            print, ()
+        ),
+        "shop: 127.0.0.1:8125 is not in the simulated network": lambda: socket.socket(
+            type=socket.SOCK_DGRAM
+        ).sendto(b"orders:1|c", ("127.0.0.1", 8125)),
+        "shop: os.kill of process 1 is not simulated": lambda: os.kill(1, signal.SIGTERM),
+        "shop: signal.alarm is not simulated": lambda: signal.alarm(1),
         "shop: loop.add_reader is not simulated": lambda: asyncio.get_running_loop().add_reader(
             0, print
         ),
@@ -81,6 +94,31 @@ def test_a_program_that_nobody_handles_signals_for_ends_as_it_would(
     app.terminate("SIGINT")
     mini_cluster.run_for("1s")
     assert not app.is_running and cleaned == ["up"]
+
+
+def test_a_signal_that_a_program_sends_to_itself_is_its_own(mini_cluster: MiniCluster) -> None:
+    after: list[str] = []
+
+    async def main() -> str:
+        ends = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ends.set)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await ends.wait()
+        return "handled"
+
+    async def unhandled() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        after.append("a line of a dead process")
+
+    async def at_once() -> None:
+        os._exit(3)
+
+    handled = mini_cluster.app("handled", main)
+    others = mini_cluster.app("unhandled", unhandled), mini_cluster.app("at-once", at_once)
+    mini_cluster.run_for("1s")
+    assert handled.result == "handled"
+    assert not any(app.is_running for app in others) and not after
+    assert others[0].error is None and isinstance(others[1].error, SystemExit)
 
 
 @pytest.mark.parametrize("code", [0, 3])
