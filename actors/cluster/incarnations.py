@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from minicluster.actors.cluster.client import CLIENT_ID
-from minicluster.actors.cluster.cluster import ZOOKEEPER, Cluster
+from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER, Cluster
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.links import Packet
 from minicluster.actors.nodes.authorization import authorizer_of
@@ -30,6 +30,7 @@ from minicluster.protocol.messages import FetchRequest
 from minicluster.protocol.topics import METADATA_TOPIC
 from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
+from minicluster.security.protocols import LISTENER
 from minicluster.trace import EXIT
 
 RELIEVED_EVERY = 1_000  # rows of a log
@@ -68,6 +69,7 @@ def _start_process(cluster: Cluster, node_id: int) -> None:
         log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
         authorizer=authorizer_of(config.static, cluster.rules),
+        listener=cluster.plan.inter_broker_listener if cluster.mode == KRAFT else LISTENER,
     )
     if cluster.mode == ZOOKEEPER:
         from minicluster.actors.zookeeper.starting import start_broker, start_server

@@ -99,6 +99,7 @@ def replica_manager_config(context: NodeContext) -> ReplicaManagerConfig:
     return ReplicaManagerConfig(
         broker_id=context.node_id,
         incarnation=str(context.incarnation),
+        listener=context.listener,
         replica_lag_time_max_ms=config.replica_lag_time_max_ms,
         static=config.static,
         checkpoint_interval_ms=config.high_watermark_checkpoint_interval_ms,

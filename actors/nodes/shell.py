@@ -28,6 +28,7 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.supported_features import UNSTABLE_APIS, supported_features
 from minicluster.rules import Rules
 from minicluster.security.authorizer import NeverDecided, StandardAuthorizer
+from minicluster.security.protocols import LISTENER
 from minicluster.security.screening import CLOSES, Access, Asked, Rejected, Screened
 from minicluster.values import dataclass
 
@@ -49,6 +50,7 @@ class NodeContext:
     exited: Callable[[int, str], None]  # the process ends by itself; the reason, if halted
     folds: SharedFolds  # of the cluster
     authorizer: StandardAuthorizer | None = None  # of the node; None: everything is allowed
+    listener: str = LISTENER  # between brokers
     continued_epoch: int = -1  # of the registration that a broker continues; -1: it registers
 
     def features(self) -> dict[str, tuple[int, int]]:

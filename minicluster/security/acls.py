@@ -105,15 +105,15 @@ class Acl:
         )
 
     def fields(self) -> dict[str, Any]:
-        """Its fields, as records and responses name them."""
+        """Its fields, as records and responses name them: plain numbers, as they are read again."""
         return {
-            "resource_type": self.resource_type,
+            "resource_type": int(self.resource_type),
             "resource_name": self.resource_name,
-            "pattern_type": self.pattern_type,
+            "pattern_type": int(self.pattern_type),
             "principal": self.principal,
             "host": self.host,
-            "operation": self.operation,
-            "permission_type": self.permission,
+            "operation": int(self.operation),
+            "permission_type": int(self.permission),
         }
 
 

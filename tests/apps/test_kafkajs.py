@@ -18,10 +18,29 @@ STORY = Path(__file__).with_name("node") / "story.js"
 ENDS_WITHIN_S = 240.0
 
 
-def test_kafkajs_administers_produces_consumes_and_commits() -> None:
-    with MiniCluster(brokers=3, controllers=3, seed=24, listeners=True) as cluster:
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_SSL"])
+def test_kafkajs_administers_produces_consumes_and_commits(protocol: str) -> None:
+    """By itself on PLAINTEXT; on SASL_SSL as a user with an ACL for each thing that it does."""
+    users = {} if protocol == "PLAINTEXT" else {"admin": "admin-secret", "story": "secret"}
+    with MiniCluster(
+        brokers=3,
+        controllers=3,
+        seed=24,
+        listeners=protocol,
+        users=users,
+        super_users=[*users][:1],
+    ) as cluster:
+        login = []
+        if users:
+            config = cluster.client_config("story")
+            login = [config["ssl.ca.location"], config["sasl.username"], config["sasl.password"]]
+            cluster.grant("story", ["CREATE", "DESCRIBE"], cluster=True)
+            cluster.grant("story", "ALL", topic="orders")
+            cluster.grant("story", ["READ", "DESCRIBE", "DELETE"], group="*")
+            cluster.grant("story", ["WRITE", "DESCRIBE"], transactional_id="story")
+            cluster.grant("story", "IDEMPOTENT_WRITE", cluster=True)
         done = subprocess.run(
-            ["node", str(STORY), cluster.bootstrap_servers],
+            ["node", str(STORY), cluster.bootstrap_servers, *login],
             env={**os.environ, "NODE_PATH": str(node_modules())},
             capture_output=True,
             text=True,

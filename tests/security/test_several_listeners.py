@@ -50,6 +50,23 @@ def test_a_client_finds_every_broker_on_its_own_listener(pace: float | None, bet
         assert [orders[index].log_end_offset for index in (0, 1)] == [2, 2]
 
 
+@pytest.mark.clients
+def test_a_leader_verifies_transactions_by_the_listener_between_brokers() -> None:
+    """It asks their coordinator, whose address it looks up."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    with started(config={"inter.broker.listener.name": "OUTSIDE"}) as cluster:
+        orders = cluster.create_topic("orders", partitions=2)
+        transactional = {"transactional.id": "shop", "transaction.timeout.ms": 30_000}
+        producer = confluent_kafka.Producer({**cluster.client_config("alice"), **transactional})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for partition in (0, 1):
+            producer.produce("orders", b"an order", partition=partition)
+        producer.commit_transaction(30)
+        records = cluster.consume(orders, count=2, isolation="read_committed")
+        assert [record.value for record in records] == [b"an order"] * 2
+
+
 def test_a_broker_registers_every_listener_under_its_name() -> None:
     with started() as cluster:
         endpoints = cluster.image.cluster.brokers[1].endpoints

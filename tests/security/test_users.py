@@ -32,6 +32,8 @@ def test_a_grant_counts_until_it_is_revoked() -> None:
         cluster.revoke("alice", "WRITE", topic="orders")
         assert produced() == [False, False]
         assert [orders[index].log_end_offset for index in (0, 1)] == [2, 2]
+        report = cluster.verify(engine="process")
+        assert report.valid, report.to_text()
 
 
 def test_a_request_that_is_denied_changes_nothing() -> None:

@@ -1,7 +1,10 @@
-// KafkaJS on a cluster: node story.js SERVERS. One line of JSON for each part of the story.
+// KafkaJS on a cluster: node story.js SERVERS [CA USER PASSWORD]. One line of JSON for each part of the story.
+const fs = require('fs')
 const { Kafka, logLevel, CompressionTypes, ConfigResourceTypes } = require('kafkajs')
 
-const kafka = new Kafka({ clientId: 'story', brokers: process.argv[2].split(','), logLevel: logLevel.ERROR })
+const [servers, ca, username, password] = process.argv.slice(2)
+const secured = ca ? { ssl: { ca: [fs.readFileSync(ca, 'utf-8')] }, sasl: { mechanism: 'scram-sha-512', username, password } } : {}
+const kafka = new Kafka({ clientId: 'story', brokers: servers.split(','), logLevel: logLevel.ERROR, ...secured })
 const tell = (part, what) => console.log(JSON.stringify({ part, ...what }))
 
 async function administer() {
