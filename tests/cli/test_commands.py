@@ -16,7 +16,7 @@ import pytest
 from minicluster.cli import run
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.run_header import RUN_FORMAT, read_header
-from tests.scenario.drawn import is_short, seeds_of
+from tests.scenario.drawn import short_seed
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "tests/data/kafka-logs"
@@ -248,7 +248,7 @@ class TestVerify:
     def test_a_campaign_leaves_a_report_in_every_run(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        [seed] = seeds_of(is_short)
+        seed = short_seed()
         printed = minicluster(capfd, "chaos", "--seeds", str(seed), "--verify", "--runs", tmp_path)
         assert printed.code == 0
         assert "1 seed, 0 failed" in printed.out and "VALID" in printed.out

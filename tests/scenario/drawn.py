@@ -1,14 +1,19 @@
-"""Seeds of the nemesis by what they draw, so that a test names its intent and not a number."""
+"""Seeds of the nemesis that are played within a second or two: drawn for it, not looked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count, islice
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
 
 from minicluster.scenario import Scenario
 from minicluster.scenario.nemesis import generate
+from minicluster.scenario.nemesis.draws import NO, NOTHING, YES, Needs
+from minicluster.scenario.scenario import to_yaml
 
 SHORT_MS = 22_000
+SHORTEST = 0.0  # the fraction of what is drawn between two bounds
+_SHORT = {"short timeouts": YES, "chaos": SHORTEST, "clients": NO, "calm": NO, "quiet": NO}
 
 
 def methods(scenario: Scenario) -> set[str]:
@@ -16,14 +21,38 @@ def methods(scenario: Scenario) -> set[str]:
     return {step.action.method for step in scenario.steps if step.action is not None}
 
 
-def is_short(scenario: Scenario) -> bool:
-    """It is played within a second or two: short timeouts, no groups, nothing after liveness."""
+def written(seed: int) -> str:
+    """The scenario of a seed as a file has it."""
+    return to_yaml(generate(seed).to_dict()).strip()
+
+
+def short(
+    seed: int, variation: Sequence[int] = (), needs: Needs = NOTHING, **shape: float
+) -> Scenario:
+    """A seed with short timeouts and ten seconds of disturbances, without groups.
+
+    Shapes:  shape: fractions of other draws, such as dynamic=YES.
+    """
+    return generate(seed, variation, replace(needs, fixed={**_SHORT, **needs.fixed, **shape}))
+
+
+def short_seed() -> int:
+    """For a command, which takes no shape: a seed that happens to be short."""
+    return first_seed(_is_short, generate, hint=1_782)
+
+
+def _is_short(scenario: Scenario) -> bool:
     ends_ms = max(step.at_ms or 0 for step in scenario.steps)
     quick = "broker.session.timeout.ms" in scenario.config
     ends_at_rest = scenario.steps[-1].at_ms is not None
     return quick and ends_at_rest and ends_ms <= SHORT_MS and "consume" not in methods(scenario)
 
 
-def seeds_of(wanted: Callable[[Scenario], bool], number: int = 1, first: int = 0) -> list[int]:
-    """The first seeds that draw a scenario as it is wanted."""
-    return list(islice((seed for seed in count(first) if wanted(generate(seed))), number))
+def first_seed(
+    wanted: Callable[[Scenario], bool], draw: Callable[[int], Scenario], hint: int = 0
+) -> int:
+    """The first seed from the hint on that draws a scenario as it is wanted.
+
+    The hint is where it was found last; once draws change, a test takes longer, and goes on.
+    """
+    return next(seed for seed in count(hint) if wanted(draw(seed)))

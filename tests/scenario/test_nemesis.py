@@ -42,14 +42,9 @@ from minicluster.verify.evidence.scenario_failure import ScenarioFailure
 from minicluster.verify.model import Verdict
 from minicluster.zoo.needs import NEEDS, needs_of
 from minicluster.zookeeper.nemesis import KINDS_ON_ZOOKEEPER
-from tests.scenario.drawn import is_short, seeds_of
+from tests.scenario.drawn import short, short_seed, written
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def written(seed: int) -> str:
-    """The scenario of a seed as a file has it."""
-    return to_yaml(generate(seed).to_dict()).strip()
 
 
 def methods(steps: Iterable[Step]) -> list[str]:
@@ -58,7 +53,7 @@ def methods(steps: Iterable[Step]) -> list[str]:
 
 
 def test_a_seed_makes_one_scenario_in_every_process() -> None:
-    code = "from tests.scenario.test_nemesis import written; print(written(7))"
+    code = "from tests.scenario.drawn import written; print(written(7))"
     texts = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -168,17 +163,15 @@ def test_draws_hang_on_seed_and_name_only() -> None:
     assert 1.7 < sum(counts) / len(counts) < 2.3
 
 
-@pytest.mark.parametrize("first", [400, 600, 800])
-def test_a_seed_keeps_its_promises(first: int) -> None:
-    [seed] = seeds_of(is_short, first=first)
-    outcome = play_seed(seed)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_seed_keeps_its_promises(seed: int) -> None:
+    outcome = play_seed(seed, draw=short)
     assert outcome.failure is None, outcome.failure.text
 
 
 def test_a_seed_plays_the_same_again() -> None:
-    [seed] = seeds_of(is_short)
-    first, second = play_seed(seed), play_seed(seed)
-    assert first.trace_hash == second.trace_hash
+    first, second = (outcome_of(short(1), with_observations=True) for _ in range(2))
+    assert first.trace_hash == second.trace_hash != ""
     assert first.observations == second.observations
 
 
@@ -277,9 +270,9 @@ def test_a_seed_of_a_fault_has_what_the_fault_needs() -> None:
 
 
 def test_a_seed_of_a_fault_is_drawn_for_it() -> None:
-    """Of 29 seeds that were not, Z01 acted at none; of six that are, it is found at three."""
-    draw = partial(generate, needs=needs_of(["Z01"]))
-    found = (play_seed(seed, ("Z01",), draw=draw) for seed in range(1, 7))
+    """Of 29 seeds that were not, Z01 acted at none; of seven that are, it is found at three."""
+    draw = partial(short, needs=needs_of(["Z01"]))
+    found = (play_seed(seed, ("Z01",), draw=draw) for seed in range(5, 8))
     failure = next(outcome.failure for outcome in found if outcome.failure is not None)
     assert failure.rule in ("A1", "A3", "A7")
 
@@ -349,7 +342,7 @@ def test_liveness_names_what_is_stuck() -> None:
 def test_the_command_plays_seeds_and_prints_how_many_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [seed] = seeds_of(is_short)
+    seed = short_seed()
     seen = tmp_path / "seen.json"
     given = ["--seeds", str(seed), "--runs", str(tmp_path), "--coverage", str(seen)]
     assert run(["chaos", *given]) == 0

@@ -5,38 +5,41 @@ The quick suite plays a few seeds, the ``slow`` one 200; each slice of them is o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from minicluster.actors.play.campaign import Draw
 from minicluster.actors.play.many_seeds import campaign
 from minicluster.scenario import Scenario
+from minicluster.scenario.nemesis import generate
+from minicluster.scenario.nemesis.draws import YES
 from minicluster.verify import Verdict, verify
-from tests.scenario.drawn import is_short, methods, seeds_of
+from tests.scenario.drawn import first_seed, methods, short
 
 pytestmark = pytest.mark.spark
 
 SLICE = 50
-WANTED: tuple[Callable[[Scenario], bool], ...] = (
-    lambda drawn: drawn.controllers == 5,
-    lambda drawn: drawn.controllers == 3 and "compact" in methods(drawn),
-    lambda drawn: drawn.controllers == 3 and "remove_voter" in methods(drawn),
-)
+THREE, FIVE = 0.3, 0.9  # controllers, as fractions of the draw
 
 
-def few() -> list[int]:
-    """Short ones: with five controllers, and with three compacted logs and voters that change."""
-    found: dict[int, None] = {}
-    for wanted in WANTED:
-        found |= dict.fromkeys(seeds_of(lambda drawn, w=wanted: is_short(drawn) and w(drawn)))
-    return list(found)
+def few() -> dict[int, Scenario]:
+    """Short ones: with five controllers, and with three, compacted logs and voters that change."""
+
+    def changes_voters(drawn: Scenario) -> bool:
+        return {"compact", "remove_voter"} <= methods(drawn)
+
+    voters = partial(short, controllers=THREE, dynamic=YES)
+    seed = first_seed(changes_voters, voters, hint=2)
+    return {1: short(1, controllers=FIVE), seed: voters(seed)}
 
 
-def flagged(seeds: range | list[int], runs: Path) -> list[str]:
+def flagged(seeds: Iterable[int], runs: Path, draw: Draw = generate) -> list[str]:
     """Findings of the online rules, the promises after healing and Spark for these seeds."""
     paths, reported = [], []
-    for outcome in campaign(seeds, runs=runs):
+    for outcome in campaign(seeds, runs=runs, draw=draw):
         assert outcome.path is not None
         paths.append(outcome.path)
         if outcome.failure is not None:
@@ -49,7 +52,9 @@ def flagged(seeds: range | list[int], runs: Path) -> list[str]:
 
 
 def test_over_a_few_seeds_nothing_is_flagged(tmp_path: Path) -> None:
-    assert flagged(few(), tmp_path) == []
+    drawn = few()
+    assert {scenario.controllers for scenario in drawn.values()} == {3, 5}
+    assert flagged(drawn, tmp_path, lambda seed, _: drawn[seed]) == []
 
 
 @pytest.mark.slow
