@@ -6,35 +6,59 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from tests.house.sources import ROOT
 from tests.programs.played import STORIES, play
 
+BEFORE = {  # the releases before those that the suite is installed with, and what plays with them
+    "aiokafka==0.13.0": ("group", "dead_leader", "exactly_once", "faststream"),
+    "faststream==0.6.7": ("faststream",),
+    "kafka-python==2.3.3": ("kafka_python",),
+}
 
-def played_elsewhere(name: str, seed: int) -> str:
-    """The same in another process, whose hash seed is drawn by the interpreter."""
-    return subprocess.run(
+
+def played_elsewhere(name: str, seed: int, libraries: Path | None = None) -> str:
+    """The same in another process, whose hash seed is drawn by the interpreter.
+
+    A library that the simulation was not tried with fails the test.
+    """
+    path = {} if libraries is None else {"PYTHONPATH": str(libraries)}
+    played = subprocess.run(
         [sys.executable, "-m", "tests.programs.played", name, str(seed)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": "random"},
+        env={**os.environ, **path, "PYTHONHASHSEED": "random"},
         capture_output=True,
         text=True,
         check=True,
-    ).stdout.strip()
+    )
+    assert "was not tried in the simulation" not in played.stderr
+    return played.stdout.strip()
 
 
-def played_in_processes(name: str, processes: int) -> set[str]:
+def played_in_processes(name: str, processes: int, libraries: Path | None = None) -> set[str]:
     """What a story was in several of them."""
     with ThreadPoolExecutor(2) as pool:
-        return set(pool.map(lambda _: played_elsewhere(name, 7), range(processes)))
+        return set(pool.map(lambda _: played_elsewhere(name, 7, libraries), range(processes)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_is_the_same_in_twenty_processes(name: str) -> None:
     assert len(played_in_processes(name, 20)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", BEFORE)
+def test_a_story_repeats_with_the_release_before(release: str, tmp_path: Path) -> None:
+    pytest.importorskip("pip")
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path)]
+    subprocess.run([*install, release], check=True)
+    for name in BEFORE[release]:
+        [played] = played_in_processes(name, 2, tmp_path)
+        assert played not in played_in_processes(name, 1), f"{release} was not what was played"
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -22,8 +22,6 @@ _places = itertools.count()  # of tasks, as they are made
 
 
 def _replaced() -> Iterator[Replaced]:
-    from kafka.net.selector import NetworkSelector, Task
-
     from minicluster.actors.programs import sockets
 
     in_programs = {
@@ -39,8 +37,21 @@ def _replaced() -> Iterator[Replaced]:
                     yield module, attribute, other
             for kind in list(vars(module).values()):
                 yield from _defaults(kind, name, sockets.Selector)
-    yield from _defaults(NetworkSelector, NetworkSelector.__module__, sockets.Selector)
-    # net/selector.py: tasks that are due at the same time come in the order of their addresses.
+    yield from sets.of_package("kafka")
+    yield from _numbered_tasks() if "kafka.net" in sys.modules else _compared_connections()
+
+
+def _compared_connections() -> Iterator[Replaced]:
+    """2.3, client_async.py: a set of connections that send."""
+    from kafka.conn import BrokerConnection
+
+    yield BrokerConnection, "__lt__", lambda this, other: str(this.node_id) < str(other.node_id)
+
+
+def _numbered_tasks() -> Iterator[Replaced]:
+    """3.0, net/selector.py: tasks due at the same time come in the order of their addresses."""
+    from kafka.net.selector import Task
+
     init = Task.__init__
 
     def numbered(this: Any, coro: Any) -> None:
@@ -49,7 +60,6 @@ def _replaced() -> Iterator[Replaced]:
 
     yield Task, "__init__", numbered
     yield Task, "__lt__", lambda this, other: this.place < other.place
-    yield from sets.of_package("kafka")
 
 
 def _defaults(kind: Any, module: str, selector: Any) -> Iterator[Replaced]:
@@ -84,4 +94,4 @@ def _addresses(host: Any, port: Any, *options: Any, **more: Any) -> Any:
     return program.resolve(host, port)
 
 
-SHIM = Shim("kafka", "kafka-python", ("3.0",), _replaced)
+SHIM = Shim("kafka", "kafka-python", ("2.3", "3.0"), _replaced)
