@@ -1,15 +1,14 @@
 """Rules of your own: ``minicluster verify RUN --rules-from examples/rules_of_your_own.py``.
 
-Beside them what breaks them, and what nearly does: ``minicluster explain MY1 --rules-from …``.
+``minicluster explain MY1 --rules-from …`` shows what each promises, what breaks it and what nearly
+does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minicluster.verify import CASE, breaks, broken, history, keeps, rule, sql_rule
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
-from minicluster.verify.handwritten.run import RunBuilder, plain_run
+from minicluster.verify import CASE, broken, history, rule, sql_rule
 from minicluster.verify.histories.partitions import PartitionStep
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
@@ -17,7 +16,13 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.rules.rule import Findings
 
 
-@rule("MY1", "Two of three replicas are in sync", source="our own service level")
+@rule(
+    "MY1",
+    "Two of three replicas are in sync",
+    source="our own service level",
+    breaks="Brokers 2 and 3 leave ISR [1, 2, 3], one after the other.",
+    keeps="Broker 3 leaves ISR [1, 2, 3].",
+)
 def two_of_three_replicas_are_in_sync(step: PartitionStep) -> Findings:
     """A partition with three replicas never has an ISR of one."""
     if len(step.after.replicas or ()) < 3:
@@ -25,18 +30,6 @@ def two_of_three_replicas_are_in_sync(step: PartitionStep) -> Findings:
     yield CASE
     if len(step.after.isr or ()) < 2:
         yield broken(f"ISR {list(step.after.isr or ())}", broker=step.after.leader)
-
-
-@breaks(two_of_three_replicas_are_in_sync)
-def my1_bad() -> LogBuilder:
-    """Brokers 2 and 3 leave ISR [1, 2, 3], one after the other."""
-    return cluster().op(change((1, 2))).op(change((1,)))
-
-
-@keeps(two_of_three_replicas_are_in_sync)
-def my1_near() -> LogBuilder:
-    """Broker 3 leaves ISR [1, 2, 3]."""
-    return cluster().op(change((1, 2)))
 
 
 @dataclass(frozen=True)
@@ -67,26 +60,6 @@ def controllers_seldom_change(elected: ControllerElected) -> Findings:
     yield CASE
     if elected.number > 3:
         yield broken(f"controller {elected.node} is number {elected.number}", broker=elected.node)
-
-
-def _elected(*controllers: int) -> RunBuilder:
-    """Controllers are elected one after the other, each in an epoch of its own."""
-    run = plain_run()
-    for epoch, controller in enumerate(controllers, start=1):
-        run.raft_event("elected", controller, epoch=epoch, leader=controller)
-    return run
-
-
-@breaks(controllers_seldom_change)
-def my2_bad() -> RunBuilder:
-    """Four controllers are elected, one of them twice."""
-    return _elected(101, 102, 101, 103)
-
-
-@keeps(controllers_seldom_change)
-def my2_near() -> RunBuilder:
-    """Three controllers are elected."""
-    return _elected(101, 102, 103)
 
 
 leaders_seldom_move = sql_rule(

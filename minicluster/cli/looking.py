@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +13,6 @@ from minicluster.cli.terminal import print_line, print_lines
 from minicluster.errors import UserError, instead, printable
 
 if TYPE_CHECKING:
-    from minicluster.verify.rules.example import Example
     from minicluster.verify.rules.rule import Rule
 
 _UNITS = ("ms", "s", "m", "h")
@@ -57,24 +54,18 @@ def _place(text: str) -> tuple[str, int]:
 
 @click.command("explain")
 @click.argument("ids", nargs=-1, required=True, metavar="RULE|FAULT...")
-@click.option("--log", "with_logs", is_flag=True, help="Show the log and trace of each example.")
 @click.option("--rules-from", type=path_type, help="A Python file with rules of your own.")
-def explain(ids: tuple[str, ...], with_logs: bool, rules_from: Path | None) -> int:
-    """Explain rules, with source and examples, and planted faults: what goes wrong.
+def explain(ids: tuple[str, ...], rules_from: Path | None) -> int:
+    """Explain rules, with their source, and planted faults: what goes wrong.
 
-    Some of the examples break the rule, the others are near misses that keep it; all are judged by
-    the test suite.
+    Of each rule one case is told that breaks it, and one that nearly does.
     """
     from minicluster.verify.own_rules import load_rules
     from minicluster.verify.rules.every import BY_ID
-    from minicluster.verify.rules.example import examples_of
-    from minicluster.verify.rules.examples.every import EXAMPLES
 
-    known, examples = BY_ID, EXAMPLES
+    known = BY_ID
     if rules_from is not None:
-        own = load_rules(rules_from)
-        known = known | {rule.id: rule for rule in own.rules}
-        examples += own.examples
+        known = known | {rule.id: rule for rule in load_rules(rules_from).rules}
     faults = {str(zoo_id): str(text) for zoo_id, text in fault_rows()}
     for one in ids:
         if one.upper() not in (known | faults):
@@ -86,9 +77,7 @@ def explain(ids: tuple[str, ...], with_logs: bool, rules_from: Path | None) -> i
         if one not in known:
             _explain_fault(one, faults[one])
             continue
-        rule = known[one]
-        _explain(rule)
-        _show_examples(examples_of(rule, examples), with_logs)
+        _explain(known[one])
     return 0
 
 
@@ -101,6 +90,9 @@ def _explain(rule: Rule) -> None:
     tables = f" ({', '.join(rule.tables)})" if rule.tables else ""
     live = "; also while a cluster runs" if is_judged_live(rule) else ""
     print_line(f"  judged by: {rule.evidence}{tables}{live}")
+    for heading, sentence in (("breaks it:", rule.breaks), ("keeps it: ", rule.keeps)):
+        if sentence:
+            print_line(f"  {heading} {sentence}")
 
 
 def _explain_fault(zoo_id: str, text: str) -> None:
@@ -109,44 +101,3 @@ def _explain_fault(zoo_id: str, text: str) -> None:
     live = f", mutate, chaos --fault {zoo_id}" if zoo_id in Faults.switches() else ""
     print_line(f"{zoo_id}  {text}")
     print_line(f"  planted by: faults: [{zoo_id}] in a scenario{live}")
-
-
-def _show_examples(examples: Sequence[Example[Any]], with_logs: bool) -> None:
-    """What each builds, below one heading or, with their logs, one heading for each.
-
-    Most begin with the same cluster: what a log has in common with the one before is left out.
-    """
-    heading, before = "", list[str]()
-    for example in examples:
-        previous, heading = heading, "breaks it: " if example.is_broken else "keeps it:  "
-        again = previous == heading and not with_logs
-        print_line(f"  {' ' * len(heading) if again else heading}{example.sentence}")
-        if with_logs:
-            lines = [*_evidence_of(example)]
-            pairs = zip(before, lines, strict=False)
-            same = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
-            if same:
-                print_line(f"    … {same} lines as before")
-            print_lines(f"    {printable(line)}" for line in lines[same:])
-            before = lines
-
-
-def _evidence_of(example: Example[Any]) -> Iterator[str]:
-    """The log of an example, and the trace beside it, as ``log`` and ``trace`` show them."""
-    from tempfile import TemporaryDirectory
-
-    from minicluster.log.dump import dump_json, dump_text
-    from minicluster.log.locating import locate
-    from minicluster.verify.evidence.reading import read_run
-    from minicluster.verify.evidence.znode_log import LOG_PATH, lines_of
-    from minicluster.verify.reporting.trace_text import trace_lines
-    from minicluster.zookeeper.log.text import log_lines
-
-    with TemporaryDirectory(prefix="minicluster-") as folder:
-        path = example().write(Path(folder) / example.name)
-        if (path / LOG_PATH).is_file():
-            yield from log_lines(lines_of(path / LOG_PATH))
-            return
-        yield from dump_text(dump_json(locate(path)))
-        if (path / "trace").is_dir():
-            yield from trace_lines(read_run(path, example.name), every=True)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from minicluster.verify.model import Finding as Finding
     from minicluster.verify.model import Verdict as Verdict
     from minicluster.verify.reporting.report import Report as Report
-    from minicluster.verify.rules.example import breaks as breaks
-    from minicluster.verify.rules.example import keeps as keeps
     from minicluster.verify.rules.rule import CASE as CASE
     from minicluster.verify.rules.rule import NOT_PROMISED as NOT_PROMISED
     from minicluster.verify.rules.rule import broken as broken
@@ -41,13 +39,11 @@ _HOMES = {
     "Report": "minicluster.verify.reporting.report",
     "Verdict": "minicluster.verify.model",
     "as_of": "minicluster.verify.shown.frames",
-    "breaks": "minicluster.verify.rules.example",
     "broken": "minicluster.verify.rules.rule",
     "exempt": "minicluster.verify.rules.rule",
     "follow": "minicluster.verify.spark.sink",
     "follow_findings": "minicluster.verify.spark.findings_stream",
     "history": "minicluster.verify.histories.traced_run",
-    "keeps": "minicluster.verify.rules.example",
     "lag": "minicluster.verify.spark.sink",
     "register": "minicluster.verify.spark.data_source",
     "rule": "minicluster.verify.rules.rule",
@@ -66,13 +62,11 @@ __all__ = [
     "Report",
     "Verdict",
     "as_of",
-    "breaks",
     "broken",
     "exempt",
     "follow",
     "follow_findings",
     "history",
-    "keeps",
     "lag",
     "register",
     "rule",

@@ -1,8 +1,7 @@
 """Rules of a user's own, from one Python file.
 
 The file declares rules by the decorator ``rule``, or by ``sql_rule``, and histories over a trace by
-``history`` where its rules judge steps that no history here yields. Examples of its rules stand
-beside them, by the decorators ``breaks`` and ``keeps``.
+``history`` where its rules judge steps that no history here yields.
 """
 
 from __future__ import annotations
@@ -11,30 +10,23 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from minicluster.errors import UserError
 from minicluster.files import UnusableFile
 from minicluster.values import dataclass
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.rules.example import Example, examples_in
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.rules.sql_rule import SqlRule
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRules:
-    """The rules of one file, its histories and examples, and the file as a module."""
+    """The rules of one file, its histories, and the file as a module."""
 
     rules: tuple[Rule, ...]
     histories: tuple[History, ...]
     module: ModuleType
-
-    @property
-    def examples(self) -> tuple[Example[Any], ...]:
-        """The examples and near misses of its rules."""
-        return examples_in(self.module)
 
     @property
     def in_python(self) -> tuple[Rule, ...]:

@@ -15,7 +15,7 @@ from minicluster.log.checkpoint import Snapshot, checkpoint_name, encode_snapsho
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.log_end import read_log_end
-from minicluster.verify.handwritten.log import LogBuilder, partition
+from tests.verify.handwritten.log import LogBuilder, partition
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 RUNS = sorted(path for path in LOGS.iterdir() if path.is_dir())

@@ -13,11 +13,11 @@ import pytest
 
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.handwritten.clients import holds, leads
-from minicluster.verify.handwritten.run import plain_run
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_whole
 from tests.bench.judging_cost import seconds_and_bytes
+from tests.verify.handwritten.clients import holds, leads
+from tests.verify.handwritten.run import plain_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=time.process_time)]
 

@@ -17,12 +17,12 @@ import pytest
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.evidence.trace_tables import read_table
-from minicluster.verify.handwritten.clients import client, holds, poll
-from minicluster.verify.handwritten.log import cluster
-from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, as_json
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_whole
 from tests.bench.judging_cost import seconds_and_bytes
+from tests.verify.handwritten.clients import client, holds, poll
+from tests.verify.handwritten.log import cluster
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, as_json
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=time.process_time)]
 

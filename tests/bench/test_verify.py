@@ -24,12 +24,12 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark import session
 from minicluster.verify.spark.evidence_source import Item
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.fixed_work import fixed_work
 from tests.bench.verify_log import write_long_log
+from tests.verify.examples.requests import c6_near
 from tests.verify.in_pipeline import evidence_here
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

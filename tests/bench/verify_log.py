@@ -8,7 +8,7 @@ from pathlib import Path
 from minicluster.log.batch import RecordBatch
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import TOPIC, LogBuilder, change, partition
+from tests.verify.handwritten.log import TOPIC, LogBuilder, change, partition
 
 PARTITIONS = 200
 PER_BATCH = 50

@@ -19,8 +19,8 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.moments import Span
 from minicluster.own_command import command_line
 from minicluster.verify.evidence.reading import named_paths
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
 from minicluster.verify.shown.frames import views_of
+from tests.verify.handwritten.log import LogBuilder, change, cluster
 from tests.verify.in_process import verified
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

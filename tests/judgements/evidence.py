@@ -21,11 +21,11 @@ from minicluster.actors.play.player import play, play_once, run_name
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
-from minicluster.verify.rules.examples.every import EXAMPLES
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.judgements.record import read_record
 from tests.verify import logs_beside_rules, test_verdicts
 from tests.verify.damaged_runs import FILE_DAMAGE, FOREIGN, Damage, saved_run, sign
+from tests.verify.examples.every import EXAMPLES
 from tests.verify.recordings import RECORDINGS, recorded
 from tests.zoo import test_cluster_faults as programs
 from tests.zoo.table import NEVER_HIT, PLANTS, STORIES

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from minicluster.verify.rules.examples.every import EXAMPLES
 from tests.judgements.__main__ import main
 from tests.judgements.evidence import ALL_KINDS, SEEDS, subjects
 from tests.judgements.judgement import Judgement, difference
 from tests.judgements.judging import judged
 from tests.judgements.kept import kept_in
 from tests.judgements.record import read_record, write_record
-from tests.verify.examples import COUNT_NO_CASE
+from tests.verify.examples.by_rule import COUNT_NO_CASE
+from tests.verify.examples.every import EXAMPLES
 from tests.verify.in_process import verified
 
 SAMPLES = {

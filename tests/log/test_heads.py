@@ -10,7 +10,7 @@ from minicluster.log import heads
 from minicluster.log.batch import HEADER_BYTES
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import cluster
+from tests.verify.handwritten.log import cluster
 
 
 @pytest.mark.parametrize("mask", [0x01, 0x40, 0x80])

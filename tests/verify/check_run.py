@@ -9,7 +9,6 @@ from pathlib import Path
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.histories import (
     batches,
     brokers,
@@ -21,6 +20,7 @@ from minicluster.verify.histories import (
 from minicluster.verify.histories.clients import TopicNames
 from minicluster.verify.live import LATER, LiveJudge, LiveZnodeJudge
 from minicluster.verify.rules.every import RULES
+from tests.verify.handwritten.run import RunBuilder
 
 _OF_LOGS = {
     module.__name__ for module in (batches, brokers, committed_log, memberships, partitions, topics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minicluster.log.batch import metadata_batch
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster, partition
+from tests.verify.handwritten.log import LogBuilder, change, cluster, partition
 
 
 def below_the_promise() -> LogBuilder:

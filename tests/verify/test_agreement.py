@@ -12,14 +12,14 @@ from minicluster.verify import Finding, verify
 from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.judging import Judge
 from minicluster.verify.live import LATER, LIVE, is_judged_live
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_run, judge_whole
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run, play_rows
-from tests.verify.examples import BY_NAME, LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
+from tests.verify.examples.by_rule import BY_NAME, LOGS_BAD, LOGS_NEAR, RUNS_BAD, RUNS_NEAR, by_name
+from tests.verify.handwritten.run import RunBuilder
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 LIVE_RULES = [rule for rule in RULES if is_judged_live(rule) and rule.evidence != Evidence.ZNODES]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.handwritten.clients import client, leads, sent
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.judging import Tally
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.rules.examples import clients as cases
-from minicluster.verify.rules.examples.groups import f10_bad
 from minicluster.verify.whole import judge_whole
+from tests.verify.examples import clients as cases
+from tests.verify.examples.groups import f10_bad
+from tests.verify.handwritten.clients import client, leads, sent
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from tests.verify.in_process import judged
 
 

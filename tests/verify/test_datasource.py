@@ -14,10 +14,10 @@ from minicluster.log.errors import LogCorruption
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
 from minicluster.verify.spark import data_source as datasource
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from minicluster.verify.spark.sink import ParquetSink, follow, lag
+from tests.verify.handwritten.log import LogBuilder, change, cluster
 
 pytestmark = pytest.mark.spark
 

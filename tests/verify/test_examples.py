@@ -10,9 +10,10 @@ import pytest
 
 from minicluster.verify import Report, Verdict
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.example import breaks, examples_of
-from minicluster.verify.rules.examples.every import EXAMPLES
-from tests.verify.examples import BY_NAME, COUNT_NO_CASE, Case, each
+from minicluster.verify.rules.rule import Rule
+from tests.verify.examples.by_rule import BY_NAME, COUNT_NO_CASE, Case, each
+from tests.verify.examples.every import EXAMPLES, home_of
+from tests.verify.examples.example import breaks, examples_of
 from tests.verify.in_process import verified
 
 BAD, NEAR = (
@@ -57,14 +58,18 @@ def test_every_rule_has_an_example_and_a_near_miss(rule: object) -> None:
     assert {example.is_broken for example in EXAMPLES if rule in example.rules} == {True, False}
 
 
-def test_examples_stand_beside_their_rules_and_in_their_order() -> None:
-    """``rules/partitions.py`` has its examples in ``rules/examples/partitions.py``."""
-    declared = [rule for example in EXAMPLES for rule in example.rules]
-    assert {rule.id for rule in declared} == {rule.id for rule in RULES}
+def test_examples_stand_in_the_file_of_the_name_of_their_rules() -> None:
+    """Those of ``rules/partitions.py`` are in ``examples/partitions.py``."""
     for example in EXAMPLES:
         for rule in example.rules:
-            home = rule.parts[0][1].__module__
-            assert example.build.__module__ == home.replace(".rules.", ".rules.examples.")
+            assert example.build.__module__ == home_of(rule.parts[0][1].__module__)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_what_is_told_of_a_rule_is_judged_here(rule: Rule) -> None:
+    """``explain`` shows one sentence of each kind, and these examples are built of them."""
+    sentences = {(one.is_broken, one.sentence) for one in examples_of(rule, EXAMPLES)}
+    assert {(True, rule.breaks), (False, rule.keeps)} <= sentences
 
 
 def test_each_sentence_says_what_one_example_builds() -> None:

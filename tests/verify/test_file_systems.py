@@ -16,13 +16,13 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark.data_source import KraftDataSource
 from minicluster.verify.spark.evidence_source import HELD_LOG_BYTES, Item
 from minicluster.verify.spark.judging_worker import Task
 from tests.verify.buckets import put_bucket
+from tests.verify.examples.requests import c6_near
+from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_pipeline import rows_here
 from tests.verify.in_process import verified, without_spark
 

@@ -12,9 +12,9 @@ from pyarrow import parquet
 from minicluster.log.errors import NotALog
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.reading import read_run, read_runs
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
-from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.model import Evidence
+from tests.verify.handwritten.log import LogBuilder, change, cluster
+from tests.verify.handwritten.run import RunBuilder
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 

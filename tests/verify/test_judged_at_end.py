@@ -6,13 +6,13 @@ import pytest
 
 from minicluster.actors.cluster.judged_at_end import ABOUT_CLIENTS
 from minicluster.rules import Rules
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.rules.examples.groups import h1_bad, h2_bad
-from minicluster.verify.rules.examples.transactions import h3_bad, h5_bad
 from minicluster.verify.whole import judge_in_memory
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
+from tests.verify.examples.groups import h1_bad, h2_bad
+from tests.verify.examples.transactions import h3_bad, h5_bad
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 ABOUT_CLIENTS_BAD, ABOUT_CLIENTS_NEAR = (
     {rule: table[rule] for rule in ABOUT_CLIENTS} for table in (RUNS_BAD, RUNS_NEAR)

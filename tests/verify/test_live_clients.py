@@ -8,9 +8,6 @@ import pytest
 
 from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import Rules
-from minicluster.verify.handwritten.clients import leads, read, sent
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.histories.clients import TopicNames, ValuesAtOffsets
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
@@ -18,9 +15,12 @@ from minicluster.verify.histories.live_clients import MAY_HAVE_LOST, LiveClients
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples import clients as cases
-from minicluster.verify.rules.examples import replicas, transactions
-from tests.verify.examples import RUNS_NEAR, Case, each
+from tests.verify.examples import clients as cases
+from tests.verify.examples import replicas, transactions
+from tests.verify.examples.by_rule import RUNS_NEAR, Case, each
+from tests.verify.handwritten.clients import leads, read, sent
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 
 OF_CLIENTS = ("F1", "F6", "F9", "F18", "H5", "H7")
 BAD = {

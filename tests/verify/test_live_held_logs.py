@@ -10,7 +10,7 @@ import pytest
 from minicluster.actors.play.player import play
 from minicluster.scenario import load_scenario
 from minicluster.verify import LiveJudge
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 

@@ -8,7 +8,7 @@ from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.recording.live_checks import InvariantViolated
 from minicluster.verify import LiveJudge
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 
 ONLY_AFTERWARDS = {"e06_past_epoch"}
 

@@ -13,8 +13,8 @@ from minicluster.verify.histories.isr_changes import IsrChanges
 from minicluster.verify.histories.replicas import Replicas
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
-from minicluster.verify.rules.examples import replicas
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
+from tests.verify.examples import replicas
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 
 # B3 and F18 have a live part as well; most of their examples break the others.
 RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14")]

@@ -12,8 +12,6 @@ import pytest
 from minicluster.log.batch import metadata_batch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
-from minicluster.verify.handwritten.znodes import ZnodeRun
 from minicluster.verify.histories.batches import FirstBatch
 from minicluster.verify.histories.brokers import BrokerRecord, Registration
 from minicluster.verify.histories.live_clients import LeaderBeside
@@ -23,7 +21,7 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Broken, Findings, Judgement
 from tests.verify import logs_beside_rules
 from tests.verify.check_run import OF_LOGS, play_rows
-from tests.verify.examples import (
+from tests.verify.examples.by_rule import (
     LOGS_BAD,
     LOGS_NEAR,
     RUNS_BAD,
@@ -32,6 +30,8 @@ from tests.verify.examples import (
     by_name,
     each,
 )
+from tests.verify.handwritten.log import LogBuilder, change, cluster
+from tests.verify.handwritten.znodes import ZnodeRun
 
 
 def judged(log: LogBuilder, rules: Rules | None = None) -> LiveJudge:

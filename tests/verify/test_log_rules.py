@@ -15,7 +15,7 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import BY_ID
 from tests.verify import logs_beside_rules
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run
-from tests.verify.examples import LOGS_BAD, LOGS_NEAR, by_name
+from tests.verify.examples.by_rule import LOGS_BAD, LOGS_NEAR, by_name
 from tests.verify.in_process import verified
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

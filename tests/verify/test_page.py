@@ -19,8 +19,6 @@ from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import Finding, Report, Verdict, verify
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
-from minicluster.verify.handwritten.log import cluster
-from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.reporting.causes import Chains
 from minicluster.verify.reporting.rejections import rejections_of
 from minicluster.verify.reporting.report_data import RuleResult, RunSummary
@@ -29,6 +27,8 @@ from minicluster.verify.reporting.sections import DRAWN_PARTITIONS
 from minicluster.verify.reporting.story import story_of
 from minicluster.verify.reporting.subjects import SUBJECTS
 from minicluster.verify.rules.every import BY_ID
+from tests.verify.handwritten.log import cluster
+from tests.verify.handwritten.run import RunBuilder
 
 NIGHT = parse_scenario(
     """

@@ -24,7 +24,7 @@ from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Part,
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, by_name
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_in_shares, rows_here
 from tests.verify.in_process import judge_path
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write

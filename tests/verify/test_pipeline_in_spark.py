@@ -15,9 +15,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.verify.evidence.reading import named_paths
-from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark import pipeline, progress
 from minicluster.verify.spark.findings_stream import follow_findings
 from minicluster.verify.spark.judging_worker import Task
@@ -30,6 +28,8 @@ from minicluster.verify.spark.pipeline import (
     tables_of,
 )
 from minicluster.verify.spark.progress import Progress
+from tests.verify.examples.requests import c6_near
+from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_process import judge_path
 from tests.verify.test_log_rules import KAFKA_LOGS
 from tests.verify.test_pipeline import said

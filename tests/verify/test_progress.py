@@ -11,12 +11,12 @@ from minicluster.cli import terminal
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import verify
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark import judging_worker, progress
 from minicluster.verify.spark.evidence_source import Item
 from minicluster.verify.spark.judging_worker import Task
 from minicluster.verify.spark.progress import Meter, Progress, Watch, estimate
 from tests.verify import in_pipeline
+from tests.verify.examples.requests import c6_near
 from tests.verify.in_pipeline import rows_here
 
 

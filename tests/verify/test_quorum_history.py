@@ -16,7 +16,7 @@ from minicluster.verify.histories.releases import Releases
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_run, read_trace
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.test_log_rules import KAFKA_LOGS, RUNS
 
 EVENTS = ("E03", "E04", "E06", "E07", "E43")

@@ -9,9 +9,9 @@ import pytest
 from minicluster.protocol import records as r
 from minicluster.verify import Report, Verdict
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.handwritten.log import LogBuilder, cluster
 from minicluster.verify.rules.every import BY_ID
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run
+from tests.verify.handwritten.log import LogBuilder, cluster
 from tests.verify.in_process import verified
 from tests.verify.recorded_releases import RELEASES, unpacked
 from tests.verify.test_log_rules import compare

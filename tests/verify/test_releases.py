@@ -10,7 +10,7 @@ import pytest
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.rules import Rules
 from minicluster.scenario.reading import load_scenario
-from minicluster.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.log import change, cluster
 from tests.verify.in_process import verified
 from tests.verify.test_live_rules import judged, rules_of
 

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from minicluster import MiniCluster
-from minicluster.verify.rules.examples import memberships as cases
-from tests.verify.examples import Case
+from tests.verify.examples import memberships as cases
+from tests.verify.examples.by_rule import Case
 from tests.verify.in_process import judged
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.spark import jvm, session
 from tests.java import java
+from tests.verify.handwritten.log import change, cluster
 
 pytestmark = pytest.mark.spark
 

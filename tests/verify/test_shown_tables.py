@@ -11,15 +11,6 @@ from pyspark.sql.datasource import InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import (
-    OTHER_TOPIC,
-    TOPIC,
-    LogBuilder,
-    change,
-    cluster,
-    partition,
-)
-from minicluster.verify.handwritten.run import RunBuilder, as_json
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.shown.frames import rows_here
 from minicluster.verify.shown.states import STATE_TABLES
@@ -28,7 +19,16 @@ from minicluster.verify.spark import evidence_source
 from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter, Target
 from minicluster.verify.spark.evidence_source import Item, Request
 from minicluster.verify.spark.table_source import RECORDS, SNAPSHOT_RECORDS, reader_of
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
+from tests.verify.handwritten.log import (
+    OTHER_TOPIC,
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    partition,
+)
+from tests.verify.handwritten.run import RunBuilder, as_json
 from tests.verify.in_process import judge_path
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

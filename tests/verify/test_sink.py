@@ -15,9 +15,9 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.errors import LogCorruption, LogError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.log.segment import segment_name, write_segment
-from minicluster.verify.handwritten.log import change, cluster
 from minicluster.verify.spark.data_source import KraftStream
 from minicluster.verify.spark.sink import ParquetSink
+from tests.verify.handwritten.log import change, cluster
 
 Position = dict[str, int]
 

@@ -16,7 +16,7 @@ from minicluster import MiniCluster
 from minicluster.errors import UserError
 from minicluster.log.segment import segment_name, write_segment
 from minicluster.verify import follow_findings
-from minicluster.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.log import change, cluster
 
 DOCS = Path(__file__).parents[2] / "docs"
 STREAMING = (DOCS / "guide.md").read_text().partition("## Spark Structured Streaming")[2]

@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from minicluster.errors import UserError
 from minicluster.verify import Verdict, verify, views
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.spark import travel
 from minicluster.verify.spark.data_source import KraftDataSource
 from tests.bench.verify_log import write_long_log
+from tests.verify.examples.requests import c6_near
+from tests.verify.handwritten.log import change, cluster
 
 pytestmark = pytest.mark.spark
 

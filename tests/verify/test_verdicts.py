@@ -11,13 +11,13 @@ import pytest
 
 from minicluster.errors import UserError
 from minicluster.verify import Report, Verdict, verify
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import RunBuilder
 from minicluster.verify.judging import Judge
 from minicluster.verify.rules.every import BY_ID, RULES
-from minicluster.verify.rules.examples.replicas import b2_bad
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.rules.rule import Findings
+from tests.verify.examples.replicas import b2_bad
+from tests.verify.examples.requests import c6_near
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import RunBuilder
 from tests.verify.in_process import verified
 
 KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

@@ -16,13 +16,13 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import as_of, sql_rule, views
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.response_errors import response_errors
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import RunBuilder
-from minicluster.verify.rules.examples.clients import f1_bad
-from minicluster.verify.rules.examples.requests import c6_near
 from minicluster.verify.shown.declared import SHOWN_VIEWS
 from minicluster.verify.shown.frames import Tables, named_views, shown_in
 from minicluster.verify.shown.sql_rules import judge_sql_rules
+from tests.verify.examples.clients import f1_bad
+from tests.verify.examples.requests import c6_near
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import RunBuilder
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder
 from minicluster.verify.histories.electable import Commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject, Times
 from minicluster.verify.histories.timeline import Timeline
@@ -17,10 +16,11 @@ from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Tally
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules import time as of_time
-from minicluster.verify.rules.examples import time as cases
 from minicluster.verify.rules.rule import rules_in
 from minicluster.verify.whole import judge_run, read_trace
-from tests.verify.examples import RUNS_BAD, RUNS_NEAR, Case, each
+from tests.verify.examples import time as cases
+from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 OF_TIME = rules_in(of_time)
 

@@ -14,10 +14,10 @@ from minicluster.verify.judging import Judge
 from minicluster.verify.live import LiveZnodeJudge
 from minicluster.verify.model import Evidence, Finding
 from minicluster.verify.rules.every import BY_ID, RULES
-from minicluster.verify.rules.examples.znodes import k6_bad, k6_near
 from minicluster.verify.rules.rule import Findings
 from minicluster.verify.whole import judge_run
-from tests.verify.examples import ZNODES_BAD, ZNODES_NEAR, Case, by_name, each
+from tests.verify.examples.by_rule import ZNODES_BAD, ZNODES_NEAR, Case, by_name, each
+from tests.verify.examples.znodes import k6_bad, k6_near
 from tests.verify.recordings import RECORDINGS, recorded
 
 K6 = BY_ID["K6"]

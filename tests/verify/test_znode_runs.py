@@ -13,9 +13,9 @@ from minicluster.cli import run as run_command
 from minicluster.verify import Report, Verdict, verify
 from minicluster.verify.model import Evidence
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.examples.znodes import k3_near
 from tests.verify.check_run import check_znodes
-from tests.verify.examples import ZNODES_BAD, ZNODES_NEAR, by_name
+from tests.verify.examples.by_rule import ZNODES_BAD, ZNODES_NEAR, by_name
+from tests.verify.examples.znodes import k3_near
 from tests.verify.in_process import verified
 from tests.verify.recordings import RECORDINGS, recorded
 

@@ -7,7 +7,10 @@ from minicluster.verify.rules.rule import CASE, NOT_PROMISED, Findings, broken, 
 
 
 @rule("D4", "A broker's records carry its current epoch",
-      source="KIP-631; ClusterControlManager.replay")  # fmt: skip
+      source="KIP-631; ClusterControlManager.replay",
+      breaks="Broker 3 is fenced by a record with broker epoch 1, which is not its own.",
+      keeps="Broker 3 is fenced with its epoch, registers a new incarnation, and is "
+      "unfenced with the new one.")  # fmt: skip
 def records_carry_the_current_epoch(record: BrokerRecord) -> Findings:
     """Records that fence, unfence, change or unregister a broker carry the epoch of its
     registration."""
@@ -24,7 +27,10 @@ def records_carry_the_current_epoch(record: BrokerRecord) -> Findings:
 
 @rule("E20", "Broker epochs are log offsets and increase",
       source="KIP-631; QuorumController.registerBroker, "
-      "ClusterControlManager.registerBroker")  # fmt: skip
+      "ClusterControlManager.registerBroker",
+      breaks="A new incarnation of broker 3 registers with the epoch of the one before.",
+      keeps="Two clean-up records come before the registration, whose epoch is the "
+      "offset of the first.")  # fmt: skip
 def broker_epochs_are_offsets_and_increase(registration: Registration) -> Findings:
     """The broker epoch of a new incarnation is the offset at which its registration begins, and
     above every earlier epoch of the broker. Up to 3.5 a new leader does not count the LeaderChange
@@ -46,7 +52,9 @@ def broker_epochs_are_offsets_and_increase(registration: Registration) -> Findin
 
 
 @rule("E21", "Only a fenced broker is unfenced",
-      source="KIP-631; ReplicationControlManager.handleBrokerUnfenced")  # fmt: skip
+      source="KIP-631; ReplicationControlManager.handleBrokerUnfenced",
+      breaks="Broker 1 is unfenced twice in a row.",
+      keeps="Broker 1 is fenced twice in a row, and then unfenced.")  # fmt: skip
 def only_a_fenced_broker_is_unfenced(record: BrokerRecord) -> Findings:
     """An unfencing record follows a fenced state; a broker may be fenced twice."""
     if not record.is_registered or record.fences is None:
@@ -58,7 +66,11 @@ def only_a_fenced_broker_is_unfenced(record: BrokerRecord) -> Findings:
 
 
 @rule("E22", "Registering the same incarnation again changes nothing but its endpoints",
-      source="KAFKA-16952, KAFKA-16757; ClusterControlManager.registerBroker")  # fmt: skip
+      source="KAFKA-16952, KAFKA-16757; ClusterControlManager.registerBroker",
+      breaks="The same incarnation of broker 1, which is unfenced, registers again and is fenced "
+      "by that.",
+      keeps="The same incarnation of broker 1 registers again with its epoch, and "
+      "stays unfenced.")  # fmt: skip
 def registering_again_changes_nothing(registration: Registration) -> Findings:
     """The same incarnation registering again keeps its epoch, its fencing and its controlled
     shutdown, from Kafka 3.9 on."""
@@ -82,7 +94,13 @@ def registering_again_changes_nothing(registration: Registration) -> Findings:
         )
 
 
-@rule("E23", "Records name only registered brokers", source="ClusterControlManager.replay")
+@rule(
+    "E23",
+    "Records name only registered brokers",
+    source="ClusterControlManager.replay",
+    breaks="Broker 1 unregisters, and is unfenced after that.",
+    keeps="Broker 1 unregisters, registers a new incarnation, and is unfenced.",
+)
 def records_name_registered_brokers(record: BrokerRecord) -> Findings:
     """No record names a broker before it is registered or after it is unregistered."""
     yield CASE

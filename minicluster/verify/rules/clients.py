@@ -18,7 +18,10 @@ _OF_RECORDS = ("client_record", "history", "partition_event", "replica_log", "ra
 
 @rule("F1", "Acknowledged records are not lost",
       source="KIP-101, KIP-279; StrongISR as outcome", evidence=Evidence.TRACE,
-      tables=_OF_RECORDS)  # fmt: skip
+      tables=_OF_RECORDS,
+      breaks="Offset 1 is acknowledged with acks=all, and the log of the next leader ends at 1.",
+      keeps="The next leader lacks a record of acks=1, and one that was compacted; "
+      "broker 1 lost its copy, and leads no more.")  # fmt: skip
 def acknowledged_records_are_not_lost(record: AcknowledgedRecord) -> Findings:
     """A record that was acknowledged by all in-sync replicas (acks=all), to a client of Kafka's or
     the cluster's own, is at its offset in the log of the last leader, except where an unclean
@@ -59,7 +62,10 @@ def _lost(offset: int, leader: int) -> Broken:
 @rule("F6", "Clients read committed records only",
       source="KIP-392, KIP-207; ReplicaManager.readFromLog, FetchIsolation",
       evidence=Evidence.TRACE,
-      tables=("client_record", "partition_event", "raft_event"))  # fmt: skip
+      tables=("client_record", "partition_event", "raft_event"),
+      breaks="The high watermark is 2, and a consumer gets the record at 2.",
+      keeps="A consumer gets the last committed record; follower 2, whose high "
+      "watermark is 1, gives the one below it.")  # fmt: skip
 def clients_read_committed_records_only(record: ServedRecord) -> Findings:
     """A consumer receives records below the high watermark of the replica that responds, and no
     higher high watermark than the replica has."""
@@ -98,7 +104,9 @@ def _and_see_no_higher_high_watermark(end: ServedEnd) -> Findings:
 @rule("F9", "Clients see one value at each offset",
       source="Jepsen, Kafka workload: inconsistent offsets, version orders",
       evidence=Evidence.TRACE,
-      tables=_OF_RECORDS)  # fmt: skip
+      tables=_OF_RECORDS,
+      breaks="Two consumers read different values at offset 1.",
+      keeps="acks=1 promises no offset, and another partition has its own records.")  # fmt: skip
 def clients_see_one_value_at_each_offset(value: ValueAtOffset) -> Findings:
     """All records that clients read at one offset of a partition, or that were acknowledged there
     for all in-sync replicas, have one value, except after an unclean election or the loss of the

@@ -9,7 +9,9 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, r
 
 @rule("E41", "A controller's indexes match its image",
       source="ReplicationControlManager (BrokersToIsrs); 4.3 breaks it twice",
-      evidence=Evidence.META)  # fmt: skip
+      evidence=Evidence.META,
+      breaks="At the end of the run the indexes of controller 101 do not match its image.",
+      keeps="At the end of the run the indexes of every controller match its image.")  # fmt: skip
 def indexes_match_the_image(header: RunHeader) -> Findings:
     """At the end of a run the indexes of each controller (brokers to ISRs, partitions without
     leader, …) equal those computed again from its image."""
@@ -23,7 +25,9 @@ def indexes_match_the_image(header: RunHeader) -> Findings:
 
 @rule("E42", "No actor crashes, and no controller resigns because of a fault",
       source="design of this project; Kafka's own faults are FaultHandler.handleFault, "
-      "QuorumController.handleEventException", evidence=Evidence.META)  # fmt: skip
+      "QuorumController.handleEventException", evidence=Evidence.META,
+      breaks="Broker 1 raises a KeyError.",
+      keeps="Nobody crashes, and no controller meets a fault.")  # fmt: skip
 def no_actor_crashes(header: RunHeader) -> Findings:
     """No machine raises anything but a protocol error, whatever it receives; no decision or
     periodic task of a controller meets an impossible state, and no controller gives up its
@@ -41,7 +45,9 @@ def no_actor_crashes(header: RunHeader) -> Findings:
 
 @rule("X1", "The same seed gives the same run",
       source="design of this project", evidence=Evidence.META,
-      without_cases="the run was not repeated")  # fmt: skip
+      without_cases="the run was not repeated",
+      breaks="The run is repeated from its seed, and leaves another trace hash.",
+      keeps="The run is repeated from its seed, and leaves the same trace hash.")  # fmt: skip
 def the_same_seed_gives_the_same_run(header: RunHeader) -> Findings:
     """A run that was repeated from its seed left the same trace hash. No file can repeat a run in
     which functions of a test saw clients' requests."""

@@ -16,7 +16,10 @@ _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest
 
 
 @rule("E32", "Published images are folds of the log",
-      source="KIP-631; MetadataLoader", evidence=Evidence.IMAGES, tables=("publish",))  # fmt: skip
+      source="KIP-631; MetadataLoader", evidence=Evidence.IMAGES, tables=("publish",),
+      breaks="Broker 2 publishes an image that is not the fold of the log.",
+      keeps="A metadata transaction is aborted, and broker 2 publishes an image "
+      "without its records.")  # fmt: skip
 def images_are_folds_of_the_log(image: Publication) -> Findings:
     """The image that a node publishes at an offset is the fold of the committed log up to that
     offset."""
@@ -34,7 +37,10 @@ def images_are_folds_of_the_log(image: Publication) -> Findings:
 
 @rule("E33", "Images are published in order, at committed batch ends",
       source="KAFKA-15389, KAFKA-17713; MetadataLoader.maybePublishMetadata",
-      evidence=Evidence.IMAGES, tables=("publish", "raft_event"))  # fmt: skip
+      evidence=Evidence.IMAGES, tables=("publish", "raft_event"),
+      breaks="Broker 2 publishes an image, and then an older one.",
+      keeps="A new incarnation of broker 2 begins with an older image, and broker 3 "
+      "has its own pace.")  # fmt: skip
 def images_are_published_in_order(image: Publication) -> Findings:
     """Each incarnation publishes images in order, at the end of a committed batch, never past the
     high watermark, never inside a metadata transaction, and never an empty one."""
@@ -58,7 +64,9 @@ def images_are_published_in_order(image: Publication) -> Findings:
 
 @rule("E34", "Snapshots are folds of the log",
       source="KIP-630, KAFKA-14618, KAFKA-17713; SnapshotGenerator",
-      evidence=Evidence.SNAPSHOTS)  # fmt: skip
+      evidence=Evidence.SNAPSHOTS,
+      breaks="A snapshot has a topic that the log before it never created.",
+      keeps="A snapshot is the fold of the log up to its end.")  # fmt: skip
 def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:
     """A snapshot ends (exclusive) where a committed batch ends, carries the epoch and the time of
     that batch, and holds the fold of the log up to its end. In Kafka 3.7 the directories that it
@@ -83,7 +91,11 @@ def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:
 
 @rule("E35", "A snapshot plus the rest of the log is the whole log",
       source="KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader.handleLoadSnapshot",
-      evidence=Evidence.IMAGES, tables=("publish",))  # fmt: skip
+      evidence=Evidence.IMAGES, tables=("publish",),
+      breaks="Broker 2 has loaded a snapshot, and then publishes an image that is not the fold of "
+      "the log.",
+      keeps="Broker 2 has loaded a snapshot, and then publishes the fold of the "
+      "whole log.")  # fmt: skip
 def a_snapshot_and_the_rest_are_the_log(image: Publication) -> Findings:
     """A node that has loaded a snapshot publishes the same images as the whole log gives."""
     if not image.after_snapshot:

@@ -19,7 +19,10 @@ _NO_BROKER_EPOCH = -1
 
 @rule("A5", "Leaders propose only eligible replicas",
       source="KAFKA-14140, KIP-841; Partition.isReplicaIsrEligible", evidence=Evidence.TRACE,
-      tables=("partition_event", "publish"))  # fmt: skip
+      tables=("partition_event", "publish"),
+      breaks="Broker 3 is fenced in the image of leader 1, which proposes ISR [1, 2, 3].",
+      keeps="Leader 1 proposes broker 3 before its broker has published the fencing "
+      "of 3.")  # fmt: skip
 def leaders_propose_only_eligible_replicas(replica: ProposedReplica) -> Findings:
     """A leader never proposes to add a replica that is fenced, in controlled shutdown or of another
     broker epoch in the image that its own broker has published."""
@@ -40,7 +43,11 @@ def leaders_propose_only_eligible_replicas(replica: ProposedReplica) -> Findings
 
 @rule("B1", "A leader's maximal ISR contains the committed ISR",
       source="KIP-497; Partition.scala PartitionState.maximalIsr", evidence=Evidence.TRACE,
-      tables=("partition_event", "raft_event"))  # fmt: skip
+      tables=("partition_event", "raft_event"),
+      breaks="Leader 1 proposes to shrink ISR [1, 2, 3], and has maximal ISR [1, 2] before that "
+      "is committed.",
+      keeps="Broker 3 is in the maximal ISR from its proposal on; a deposed "
+      "leader's maximal ISR does not count.")  # fmt: skip
 def the_maximal_isr_contains_the_committed_isr(leader: LeaderBesideCommit) -> Findings:
     """The committed ISR is a subset of the maximal ISR of the leader of that epoch; without a
     change in flight the leader's ISR and maximal ISR are equal."""
@@ -73,7 +80,10 @@ def _when_an_isr_is_committed(commit: CommitBesideLeader) -> Findings:
 
 @rule("B7", "One ISR change is in flight at a time",
       source="KIP-497, KAFKA-12686, KAFKA-12751; Partition.submitAlterPartition",
-      evidence=Evidence.TRACE, tables=("partition_event",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("partition_event",),
+      breaks="Leader 1 proposes [1, 2, 3], and then [1, 2, 4] before the first change has ended.",
+      keeps="An ISR change is rejected, proposed again, shown again with metadata "
+      "of before, and ended by newer metadata.")  # fmt: skip
 def one_isr_change_is_in_flight_at_a_time(proposed: IsrProposed) -> Findings:
     """A leader's ISR change is completed by its own response or by newer metadata before the next
     one begins."""
@@ -110,7 +120,10 @@ def _or_dropped_for_newer_metadata(overtaken: ProposalOvertaken) -> Findings:
 
 @rule("B8", "The high watermark advances when the ISR shrinks",
       source="KAFKA-13091; Partition.handleAlterPartitionUpdate", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="Broker 3, with 5 of 9 records, leaves the ISR, and the high watermark stays at 5.",
+      keeps="Broker 3, with 5 of 9 records, leaves the ISR, and the high watermark "
+      "goes to 9 in the same step.")  # fmt: skip
 def the_high_watermark_advances_when_the_isr_shrinks(shrunk: IsrShrunk) -> Findings:
     """When a shrink of the ISR is committed, the leader advances its high watermark in the same
     step to the lowest log end of the smaller ISR."""
@@ -144,7 +157,10 @@ def the_high_watermark_advances_when_the_isr_shrinks(shrunk: IsrShrunk) -> Findi
 
 @rule("F14", "Only a caught-up replica is proposed for the ISR",
       source="KIP-497; Partition.isFollowerInSync", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="The epoch began at 6; leader 1 proposes broker 3, which has fetched up to 5.",
+      keeps="The epoch began at 6; leader 1 proposes broker 3, which has fetched up "
+      "to 6.")  # fmt: skip
 def only_a_caught_up_replica_is_proposed(proposed: IsrProposed) -> Findings:
     """A leader proposes a replica that has fetched in this leader epoch, up to the high watermark
     and to the start of the epoch."""

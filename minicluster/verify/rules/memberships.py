@@ -20,7 +20,10 @@ from minicluster.verify.rules.rule import CASE, NOT_PROMISED, Broken, Findings, 
 
 
 @rule("A1", "Every ISR member is active",
-      source="KIP-841; ReplicationControlManager.handleBrokerFenced")  # fmt: skip
+      source="KIP-841; ReplicationControlManager.handleBrokerFenced",
+      breaks="Broker 3 is fenced and stays in ISR [1, 2, 3].",
+      keeps="Broker 3 is fenced and leaves the ISR in one operation; broker 1 is "
+      "fenced as the last member, without a leader.")  # fmt: skip
 def every_isr_member_is_active(standing: StandingPartition) -> Findings:
     """At the end of every operation each ISR member is registered, unfenced and not in controlled
     shutdown, except for the last member, which stays while there is no leader."""
@@ -47,7 +50,10 @@ def _inactive_member(member: int, isr: tuple[int, ...]) -> Broken:
 
 
 @rule("A2", "The leader is active",
-      source="KIP-841, KIP-631; PartitionChangeBuilder.electLeader")  # fmt: skip
+      source="KIP-841, KIP-631; PartitionChangeBuilder.electLeader",
+      breaks="Broker 1 enters controlled shutdown and stays the leader, with ISR [1, 2].",
+      keeps="Broker 1 enters controlled shutdown, and broker 2 leads ISR [2, 3] at "
+      "the end of the operation.")  # fmt: skip
 def the_leader_is_active(standing: StandingPartition) -> Findings:
     """At the end of every operation each leader is registered, unfenced and not in controlled
     shutdown, or there is no leader."""
@@ -77,7 +83,10 @@ def _inactive_leader(leader: int, isr: tuple[int, ...]) -> Broken:
 
 
 @rule("A3", "Only active replicas enter an ISR",
-      source="KIP-841, KIP-903; ReplicationControlManager.ineligibleReplicasForIsr")  # fmt: skip
+      source="KIP-841, KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
+      breaks="Broker 3 enters ISR [1, 2, 3] one record before it is unfenced, in one operation.",
+      keeps="Broker 3 enters ISR [1, 2, 3] one record after it is unfenced, in one "
+      "operation.")  # fmt: skip
 def only_active_replicas_enter_an_isr(growth: IsrGrowth) -> Findings:
     """A replica that a record adds to an ISR was active right before the record."""
     step = growth.partition
@@ -96,7 +105,10 @@ def only_active_replicas_enter_an_isr(growth: IsrGrowth) -> Findings:
 
 @rule("A4", "A broker leaves ISRs before it is fenced and is unfenced before it is elected",
       source="KIP-841, KIP-631; ReplicationControlManager.handleBrokerFenced, "
-      "handleBrokerUnfenced")  # fmt: skip
+      "handleBrokerUnfenced",
+      breaks="Broker 3 is fenced and leaves the ISR one record later, in one operation.",
+      keeps="Broker 3 leaves the ISR one record before it is fenced; broker 1, the "
+      "last member, is elected one record after it is unfenced.")  # fmt: skip
 def a_broker_leaves_isrs_before_it_is_fenced(record: BrokerRecord) -> Findings:
     """Every prefix of the log is safe: within an operation a broker leaves the ISRs before the
     record that fences it, and a broker is elected only after the record that unfences it."""
@@ -122,7 +134,10 @@ def _and_is_elected_after_it_is_unfenced(election: Election) -> Findings:
 
 
 @rule("A8", "A new incarnation is in no ISR",
-      source="KAFKA-18106, KIP-966; ReplicationControlManager.handleBrokerRegistered")  # fmt: skip
+      source="KAFKA-18106, KIP-966; ReplicationControlManager.handleBrokerRegistered",
+      breaks="Broker 3 registers a new incarnation and stays in ISR [1, 2, 3].",
+      keeps="Broker 3 leaves the ISR before its new incarnation registers; broker 1 "
+      "registers one as the last member of ISR [1], without a leader.")  # fmt: skip
 def a_new_incarnation_is_in_no_isr(registration: Registration) -> Findings:
     """After a broker has registered as a new incarnation it is in no ISR and leads no partition,
     except for the last member, which stays while there is no leader. Kafka 3.x promises this only
@@ -145,7 +160,10 @@ def _its_isrs_have_lost_it(inside: NewIncarnationInside) -> Findings:
 
 
 @rule("C5", "An unclean election happens only without a clean candidate",
-      source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader", tables=("rpc",))  # fmt: skip
+      source="KIP-704, KIP-106; PartitionChangeBuilder.electLeader", tables=("rpc",),
+      breaks="ISR [2] has no leader; broker 3 is elected uncleanly although broker 2 is active.",
+      keeps="Broker 2 is elected uncleanly one record before broker 1 of ISR [1] is "
+      "fenced, in one operation.")  # fmt: skip
 def no_unclean_election_beside_a_clean_candidate(election: UncleanElection) -> Findings:
     """A leader from outside ISR and ELR is elected only if no member of the two is active with its
     log directory online, before and after the operation. With KIP-589 the log does not hold which
@@ -166,7 +184,11 @@ def no_unclean_election_beside_a_clean_candidate(election: UncleanElection) -> F
 
 @rule("D1", "No ISR member is in an offline log directory",
       source="KIP-858, KIP-589; ReplicationControlManager.handleDirectoriesOffline, "
-      "ineligibleReplicasForIsr")  # fmt: skip
+      "ineligibleReplicasForIsr",
+      breaks="Directory A of broker 1 is recorded offline, and the replica in it stays in ISR [1, "
+      "2].",
+      keeps="The replica leaves the ISR as its directory fails; a leader with an "
+      "old image proposes it again, which nobody promises.")  # fmt: skip
 def no_isr_member_is_in_a_lost_directory(standing: StandingPartition) -> Findings:
     """When a log directory is recorded as offline, its replicas are in no ISR and lead no
     partition, except for the last member, which stays while there is no leader; a replica that is
@@ -196,7 +218,9 @@ def _in_lost_directory(member: int, isr: tuple[int, ...]) -> Broken:
 
 
 @rule("D2", "An elected leader's log directory is online",
-      source="KIP-858; ReplicationControlManager.LeaderAcceptor")  # fmt: skip
+      source="KIP-858; ReplicationControlManager.LeaderAcceptor",
+      breaks="Broker 1 is elected while the directory of its replica is offline.",
+      keeps="Broker 2 is elected, and the directory of its replica is online.")  # fmt: skip
 def an_elected_leaders_directory_is_online(election: Election) -> Findings:
     """The log directory in which an elected leader holds the partition is online."""
     yield CASE

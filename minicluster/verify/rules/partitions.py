@@ -24,7 +24,10 @@ def _outside(members: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
 
 
 @rule("C1", "A RECOVERING partition has one ISR member",
-      source="KIP-704; PartitionChangeBuilder.electLeader")  # fmt: skip
+      source="KIP-704; PartitionChangeBuilder.electLeader",
+      breaks="orders-0 is RECOVERING under leader 2, and its ISR becomes [2, 3].",
+      keeps="Broker 2, elected uncleanly, is alone in the ISR of orders-0, which is "
+      "RECOVERING.")  # fmt: skip
 def a_recovering_partition_has_one_member(standing: StandingPartition) -> Findings:
     """A RECOVERING partition has at most one ISR member, and none only with ELR and without a
     leader."""
@@ -41,7 +44,10 @@ def a_recovering_partition_has_one_member(standing: StandingPartition) -> Findin
 
 
 @rule("C2", "The ISR does not expand before the leader has recovered",
-      source="KIP-704; ReplicationControlManager.validateAlterPartitionData")  # fmt: skip
+      source="KIP-704; ReplicationControlManager.validateAlterPartitionData",
+      breaks="orders-0 is RECOVERING under leader 2, and its ISR becomes [2, 3].",
+      keeps="orders-0 is RECOVERING; the record that makes its ISR [2, 3] makes it "
+      "RECOVERED.")  # fmt: skip
 def isr_does_not_expand_before_recovery(step: PartitionStep) -> Findings:
     """While a partition is RECOVERING its ISR does not grow, unless the same record makes it
     RECOVERED."""
@@ -59,7 +65,11 @@ def isr_does_not_expand_before_recovery(step: PartitionStep) -> Findings:
 
 
 @rule("C3", "Recovery begins with the election of a lone leader",
-      source="KIP-704; PartitionChangeBuilder.electLeader")  # fmt: skip
+      source="KIP-704; PartitionChangeBuilder.electLeader",
+      breaks="The ISR shrinks to [1] under the same leader, and the record makes the partition "
+      "RECOVERING.",
+      keeps="The record that elects broker 2 uncleanly, alone in the ISR, makes the "
+      "partition RECOVERING.")  # fmt: skip
 def recovery_begins_with_a_lone_leader(step: PartitionStep) -> Findings:
     """RECOVERED becomes RECOVERING only by a record that elects a leader and leaves it alone in the
     ISR."""
@@ -81,7 +91,10 @@ def recovery_begins_with_a_lone_leader(step: PartitionStep) -> Findings:
 
 
 @rule("C4", "An unclean election marks the partition RECOVERING",
-      source="KIP-704; PartitionChangeBuilder.electLeader")  # fmt: skip
+      source="KIP-704; PartitionChangeBuilder.electLeader",
+      breaks="Broker 2 is elected from outside ISR [1], and the partition stays RECOVERED.",
+      keeps="A reassignment ends with its new member as leader, which is no unclean "
+      "election; a later one marks the partition RECOVERING.")  # fmt: skip
 def an_unclean_election_marks_the_partition(step: PartitionStep) -> Findings:
     """A leader elected from outside ISR and ELR is alone in the ISR, and the partition is
     RECOVERING."""
@@ -103,7 +116,13 @@ def an_unclean_election_marks_the_partition(step: PartitionStep) -> Findings:
 # --- structure ------------------------------------------------------------------------------------
 
 
-@rule("E10", "The leader is in the ISR", source="KIP-497; PartitionRegistration")
+@rule(
+    "E10",
+    "The leader is in the ISR",
+    source="KIP-497; PartitionRegistration",
+    breaks="Leader 1 leaves the ISR, which becomes [2, 3], and still leads.",
+    keeps="Leader 1 leaves the ISR, which becomes [2, 3], and the record elects broker 2.",
+)
 def the_leader_is_in_the_isr(step: PartitionStep) -> Findings:
     """The leader is a member of the ISR, or there is no leader."""
     if not step.leaves_a_state:
@@ -115,7 +134,10 @@ def the_leader_is_in_the_isr(step: PartitionStep) -> Findings:
 
 
 @rule("E11", "ISR, adding and removing replicas are subsets of the replicas",
-      source="KIP-455; PartitionRegistration, PartitionReassignmentReplicas")  # fmt: skip
+      source="KIP-455; PartitionRegistration, PartitionReassignmentReplicas",
+      breaks="The replicas are [1, 2], and the ISR becomes [1, 2, 3].",
+      keeps="A reassignment adds replica 3 and removes 2, and completes with "
+      "replicas and ISR [1, 3].")  # fmt: skip
 def isr_and_moving_replicas_are_replicas(step: PartitionStep) -> Findings:
     """ISR, adding and removing replicas are subsets of the replicas, the ISR has no member twice,
     and no replica is both adding and removing."""
@@ -139,7 +161,13 @@ def isr_and_moving_replicas_are_replicas(step: PartitionStep) -> Findings:
         )
 
 
-@rule("E12", "An election stays possible", source="KIP-966; PartitionChangeBuilder.build")
+@rule(
+    "E12",
+    "An election stays possible",
+    source="KIP-966; PartitionChangeBuilder.build",
+    breaks="Eligible leader replicas are off, and the ISR becomes empty.",
+    keeps="Eligible leader replicas are on; the ISR becomes empty, and the ELR is [1, 2].",
+)
 def an_election_stays_possible(step: PartitionStep) -> Findings:
     """Without ELR the ISR is never empty; with ELR an empty ISR leaves an eligible leader replica
     or a last known leader."""
@@ -161,7 +189,9 @@ def an_election_stays_possible(step: PartitionStep) -> Findings:
 
 
 @rule("E13", "Eligible leader replicas are replicas outside the ISR",
-      source="KIP-966; PartitionChangeBuilder.maybePopulateTargetElr")  # fmt: skip
+      source="KIP-966; PartitionChangeBuilder.maybePopulateTargetElr",
+      breaks="The ISR is [1, 2], and the ELR becomes [2, 3].",
+      keeps="min.insync.replicas is 3, the ISR [1, 2], and the ELR becomes [3].")  # fmt: skip
 def eligible_leaders_are_outside_the_isr(step: PartitionStep) -> Findings:
     """ELR and ISR are disjoint, ELR and last known leaders are replicas, and the ELR is empty while
     the ISR has min.insync.replicas members."""
@@ -188,7 +218,10 @@ def eligible_leaders_are_outside_the_isr(step: PartitionStep) -> Findings:
 
 
 @rule("E14", "Every PartitionChangeRecord changes something",
-      source="PartitionChangeBuilder.changeRecordIsNoOp")  # fmt: skip
+      source="PartitionChangeBuilder.changeRecordIsNoOp",
+      breaks="The ISR is [1, 2, 3], and a PartitionChange sets it to [1, 2, 3].",
+      keeps="A PartitionChange sets ISR [1] and no leader, both as they are: naming "
+      "the leader raises the leader epoch.")  # fmt: skip
 def every_change_changes_something(step: PartitionStep) -> Findings:
     """Without ELR a PartitionChangeRecord changes a field or names the leader again."""
     if not step.is_change or step.elr_on:
@@ -203,7 +236,10 @@ def every_change_changes_something(step: PartitionStep) -> Findings:
 
 
 @rule("E16", "The leader epoch is bumped exactly when it must be",
-      source="KAFKA-15021; PartitionChangeBuilder.triggerLeaderEpochBump…IfNeeded")  # fmt: skip
+      source="KAFKA-15021; PartitionChangeBuilder.triggerLeaderEpochBump…IfNeeded",
+      breaks="The ISR shrinks to [1, 2], and the record names leader 1 again.",
+      keeps="A shrink below 3.6-IV0 and the removal of a replica name the leader "
+      "again; an expansion, and a shrink from 3.6-IV0 on, do not.")  # fmt: skip
 def the_leader_epoch_rises_only_when_it_must(step: PartitionStep) -> Findings:
     """Expanding the ISR keeps the leader epoch, removing a replica bumps it, and shrinking the ISR
     bumps it only below 3.6-IV0."""
@@ -236,7 +272,10 @@ def the_leader_epoch_rises_only_when_it_must(step: PartitionStep) -> Findings:
 
 
 @rule("E17", "A partition begins with its active replicas",
-      source="KAFKA-13083; ReplicationControlManager.createTopic")  # fmt: skip
+      source="KAFKA-13083; ReplicationControlManager.createTopic",
+      breaks="Broker 3 is fenced, and a new partition has ISR [1, 2, 3].",
+      keeps="Broker 3 is fenced; a new partition with replicas [3, 2, 1] has ISR "
+      "[2, 1] and leader 2.")  # fmt: skip
 def a_partition_begins_with_its_active_replicas(step: PartitionStep) -> Findings:
     """A new partition has leader epoch 0 and partition epoch 0, its ISR is the active part of its
     replicas, and the first ISR member leads."""
@@ -271,7 +310,11 @@ def _its_isr_is_the_active_part(placement: Placement) -> Findings:
 
 @rule("E28", "A reassignment completes when its new replicas are in sync",
       source="KIP-455, KAFKA-15665; "
-      "PartitionReassignmentReplicas.maybeCompleteReassignment")  # fmt: skip
+      "PartitionReassignmentReplicas.maybeCompleteReassignment",
+      breaks="A reassignment from [1, 2] to [3, 2] completes with ISR [2], which lacks the adding "
+      "replica 3.",
+      keeps="A reassignment to [3, 2] completes with the adding replica 3 in the "
+      "ISR; the next one is cancelled.")  # fmt: skip
 def a_reassignment_completes_in_sync(step: PartitionStep) -> Findings:
     """When a reassignment completes, every adding replica that stays is in the ISR, before the
     completing record or after it."""
@@ -289,7 +332,9 @@ def a_reassignment_completes_in_sync(step: PartitionStep) -> Findings:
 
 
 @rule("E26", "Partitions belong to live topics",
-      source="ReplicationControlManager.replay(PartitionRecord)")  # fmt: skip
+      source="ReplicationControlManager.replay(PartitionRecord)",
+      breaks="orders is deleted, and a PartitionChange of orders-0 follows.",
+      keeps="orders-0 is changed, and then orders is deleted.")  # fmt: skip
 def partitions_belong_to_live_topics(step: PartitionStep) -> Findings:
     """No record creates or changes a partition of an unknown or deleted topic."""
     if not step.judged or step.kind not in (CHANGE, REMOVE_TOPIC):
@@ -300,7 +345,10 @@ def partitions_belong_to_live_topics(step: PartitionStep) -> Findings:
 
 
 @rule("D5", "Each replica has one directory, each directory one broker",
-      source="KIP-858; PartitionRegistration, ClusterControlManager.registerBroker")  # fmt: skip
+      source="KIP-858; PartitionRegistration, ClusterControlManager.registerBroker",
+      breaks="orders-0 has two replicas and one directory.",
+      keeps="Broker 2 unregisters, and 3 registers its directory; broker 1 "
+      "registers its own again as a new incarnation.")  # fmt: skip
 def each_replica_has_one_directory(step: PartitionStep) -> Findings:
     """A partition has one directory per replica, and no directory belongs to two brokers."""
     if not step.leaves_a_state or not step.after.directories:

@@ -23,7 +23,10 @@ _OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "r
 
 @rule("P1", "A group of programs is handed what it passes",
       source="at-least-once delivery: KafkaConsumer, offsets and consumer position",
-      evidence=Evidence.PROGRAMS, tables=(*_OF_GROUPS, "history"))  # fmt: skip
+      evidence=Evidence.PROGRAMS, tables=(*_OF_GROUPS, "history"),
+      breaks="A program reads 0 and 1, its group has no offset, it begins again at 4 and commits "
+      "6.",
+      keeps="A program goes from 2 to 4 by itself, and another one has read 5.")  # fmt: skip
 def a_group_is_handed_what_it_passes(record: PassedByGroup) -> Findings:
     """Each acknowledged record from the first offset at which a program of a group has fetched, and
     before the offset that the group committed last, was in a response to a program of the group,
@@ -57,7 +60,9 @@ def a_group_is_handed_what_it_passes(record: PassedByGroup) -> Findings:
 
 @rule("P2", "Programs commit what they were handed",
       source="KafkaConsumer.commitSync: the offset of the next record that it will read",
-      evidence=Evidence.PROGRAMS, tables=_OF_GROUPS)  # fmt: skip
+      evidence=Evidence.PROGRAMS, tables=_OF_GROUPS,
+      breaks="A program reads 0 and 1, and commits 4.",
+      keeps="A program goes from 2 to 4 by itself, and another one has read 5.")  # fmt: skip
 def programs_commit_what_they_were_handed(commit: ProgramCommit) -> Findings:
     """A program commits no offset behind a record that no program of its group was handed before,
     nor one behind the end of the log; an end of the partition that it asked for may be
@@ -83,7 +88,10 @@ def programs_commit_what_they_were_handed(commit: ProgramCommit) -> Findings:
 
 @rule("P3", "The lag of a group of programs falls",
       source="liveness after the last disturbance", evidence=Evidence.PROGRAMS,
-      tables=(*_OF_GROUPS, "history"))  # fmt: skip
+      tables=(*_OF_GROUPS, "history"),
+      breaks="A program reads all six records, and has committed 2 since the first of them.",
+      keeps="A program has committed all but two records, which were acknowledged a "
+      "second ago.")  # fmt: skip
 def the_lag_of_a_group_falls(lag: GroupLag) -> Findings:
     """While a program of a group runs, and nothing disturbs the run any more, the offset of a
     partition for which the group has committed before, and behind which records were acknowledged,
@@ -111,7 +119,10 @@ def the_lag_of_a_group_falls(lag: GroupLag) -> Findings:
 @rule("P4", "Programs end their transactions",
       source="KIP-98; KafkaProducer.commitTransaction, transaction.timeout.ms",
       evidence=Evidence.PROGRAMS,
-      tables=("client_record", "log_batch", "partition_event", "raft_event", "rpc"))  # fmt: skip
+      tables=("client_record", "log_batch", "partition_event", "raft_event", "rpc"),
+      breaks="A program runs, and a transaction of it with a timeout of 20 s is open for 100 s.",
+      keeps="A transaction is committed, with its marker in the log; the next one "
+      "began 10 s ago.")  # fmt: skip
 def programs_end_their_transactions(transaction: OpenTransaction) -> Findings:
     """A program that ends by itself has ended its transactions, one that runs ends each within its
     timeout in the calm, and a transaction that was ended has its markers 30 seconds later."""
@@ -140,7 +151,10 @@ def programs_end_their_transactions(transaction: OpenTransaction) -> Findings:
 
 
 @rule("P5", "Programs do not fail",
-      source="design of this project", evidence=Evidence.PROGRAMS, tables=("rpc",))  # fmt: skip
+      source="design of this project", evidence=Evidence.PROGRAMS, tables=("rpc",),
+      breaks="A program ends with a KafkaError, and nobody has read it.",
+      keeps="A program is killed, and another one fails with an error that the test "
+      "has read.")  # fmt: skip
 def programs_do_not_fail(end: EndOfProgram) -> Findings:
     """No program ends with an error, unless the test has read it (``app.error``) or has started the
     program again."""
@@ -163,7 +177,11 @@ def programs_do_not_fail(end: EndOfProgram) -> Findings:
 
 @rule("P6", "No record is handed to two members at once",
       source="ConsumerCoordinator; KIP-848 for what a group promises", evidence=Evidence.PROGRAMS,
-      tables=_OF_GROUPS)  # fmt: skip
+      tables=_OF_GROUPS,
+      breaks="Member m2 is given the partition of m1, whose heartbeats are still taken as before; "
+      "both read 0 and 1.",
+      keeps="Member m1 is expelled, and what it had read and not committed is "
+      "handed to m2.")  # fmt: skip
 def no_record_is_handed_to_two_members_at_once(held: HeldAtOnce) -> Findings:
     """A coordinator that has given a partition to a member takes no other one for its owner, and
     programs that are not members commit for a group only what no other program reads meanwhile. A

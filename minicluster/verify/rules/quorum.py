@@ -29,7 +29,9 @@ LEADER_CHANGE_COMES_FIRST = (3, 6)
 
 
 @rule("E01", "Log offsets have no gap", source="KIP-595, KIP-630; UnifiedLog",
-      evidence=Evidence.QUORUM)  # fmt: skip
+      evidence=Evidence.QUORUM,
+      breaks="A batch begins one offset above the end of the one before.",
+      keeps="Batches of one record and of two follow each other without a gap.")  # fmt: skip
 def log_offsets_have_no_gap(batch: NextBatch) -> Findings:
     """A log is contiguous from offset 0, or from an offset that a snapshot covers."""
     yield CASE
@@ -53,7 +55,10 @@ def _a_log_begins_at_0_or_in_a_snapshot(first: FirstBatch) -> Findings:
 
 
 @rule("E02", "Leader epochs do not decrease along a log",
-      source="KIP-595; LeaderEpochFileCache", evidence=Evidence.QUORUM)  # fmt: skip
+      source="KIP-595; LeaderEpochFileCache", evidence=Evidence.QUORUM,
+      breaks="A batch of epoch 3 follows the LeaderChange of epoch 4.",
+      keeps="A batch of epoch 4 follows the LeaderChange of epoch 4, and those of "
+      "epoch 1 come before.")  # fmt: skip
 def leader_epochs_do_not_decrease(batch: FirstBatch | NextBatch) -> Findings:
     """The leader epoch of batches never decreases along a log."""
     yield CASE
@@ -67,7 +72,9 @@ def leader_epochs_do_not_decrease(batch: FirstBatch | NextBatch) -> Findings:
 
 @rule("E03", "Each epoch begins with the LeaderChange of its one leader",
       source="KIP-595; LeaderState.appendLeaderChangeMessage", evidence=Evidence.QUORUM,
-      tables=("raft_event",))  # fmt: skip
+      tables=("raft_event",),
+      breaks="Epoch 2 begins with a NoOpRecord.",
+      keeps="Epochs 2 and 5 begin with their LeaderChange.")  # fmt: skip
 def each_epoch_begins_with_its_leader_change(batch: FirstBatch | NextBatch) -> Findings:
     """The first record of an epoch is the LeaderChange of its leader, and no epoch has two
     leaders. Up to Kafka 3.5 the leader's own records may come first."""
@@ -108,7 +115,10 @@ def _and_one_is_elected(election: DisputedElection) -> Findings:
 
 @rule("E05", "Logs match: one epoch and offset is one record",
       source="KIP-595, KAFKA-10527; log matching", evidence=Evidence.QUORUM,
-      tables=("raft_event",))  # fmt: skip
+      tables=("raft_event",),
+      breaks="Controllers 101 and 102 hold different records at one offset of epoch 1.",
+      keeps="Controllers 101 and 102 hold different records at one offset, in "
+      "epochs 1 and 2.")  # fmt: skip
 def logs_match(batch: CopiedBatch) -> Findings:
     """Two nodes never hold different records at the same offset of the same epoch, not even before
     a truncation."""
@@ -134,7 +144,9 @@ def _also_before_a_truncation(batch: AppendedCopy) -> Findings:
 
 @rule("E09", "Deleted records are in a snapshot",
       source="KIP-630, KAFKA-14238; KafkaMetadataLog.deleteBeforeSnapshot",
-      evidence=Evidence.QUORUM)  # fmt: skip
+      evidence=Evidence.QUORUM,
+      breaks="A log begins above offset 0, and there is no snapshot.",
+      keeps="A log begins above offset 0, one batch before the end of its snapshot.")  # fmt: skip
 def deleted_records_are_in_a_snapshot(first: FirstBatch) -> Findings:
     """A log that begins above offset 0 has a snapshot that ends at its first offset or later."""
     if first.base_offset <= 0:
@@ -152,7 +164,10 @@ def deleted_records_are_in_a_snapshot(first: FirstBatch) -> Findings:
 
 
 @rule("E04", "One vote per epoch", source="KIP-595; QuorumState (quorum-state file)",
-      evidence=Evidence.TRACE, tables=("raft_event",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("raft_event",),
+      breaks="Controller 101 votes for 102 in epoch 1, restarts, and votes for 103 in epoch 1.",
+      keeps="Controller 101 votes for 102 twice in epoch 1 and for 103 in epoch 2; "
+      "103 votes for itself in epoch 1.")  # fmt: skip
 def one_vote_per_epoch(vote: Vote) -> Findings:
     """A controller votes for at most one candidate in an epoch, across restarts."""
     yield CASE
@@ -162,7 +177,10 @@ def one_vote_per_epoch(vote: Vote) -> Findings:
 
 @rule("E06", "The high watermark is held by a majority and does not decrease",
       source="KIP-595; LeaderState.maybeUpdateHighWatermark", evidence=Evidence.TRACE,
-      tables=("raft_event", "rpc"))  # fmt: skip
+      tables=("raft_event", "rpc"),
+      breaks="Controller 101 moves its high watermark back from 5 to 4.",
+      keeps="Controller 102, and a new incarnation of 101, begin below the high "
+      "watermark 5 of 101.")  # fmt: skip
 def the_high_watermark_is_held_by_a_majority(mark: QuorumHighWatermark) -> Findings:
     """A leader's high watermark is on the disks of a majority of its voters and not below that of
     any earlier leader; no node is ahead of the leaders, no running node goes back, and no node
@@ -207,7 +225,10 @@ def _responses_have_the_epoch_of_their_node(response: FetchResponseEpoch) -> Fin
 
 @rule("E07", "An elected leader holds every committed record",
       source="KIP-595; VoteRequest (last offset and epoch)", evidence=Evidence.TRACE,
-      tables=("raft_event",))  # fmt: skip
+      tables=("raft_event",),
+      breaks="The high watermark is 6, and controller 102 is elected with a log that ends at 5.",
+      keeps="The high watermark is 6, and controller 102 is elected with a log that "
+      "ends at 6.")  # fmt: skip
 def an_elected_leader_holds_what_is_committed(elected: ElectedController) -> Findings:
     """The log of a newly elected leader ends at the high watermark or later, and its last epoch is
     not older."""
@@ -223,7 +244,10 @@ def an_elected_leader_holds_what_is_committed(elected: ElectedController) -> Fin
 
 @rule("E08", "An epoch's first commit is a record of its own",
       source="KIP-595, KAFKA-12619; LeaderState.maybeUpdateHighWatermark",
-      evidence=Evidence.TRACE, tables=("raft_event",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("raft_event",),
+      breaks="The leader of epoch 2 advances its high watermark to the offset of its LeaderChange.",
+      keeps="The leader of epoch 2 advances its high watermark past its "
+      "LeaderChange.")  # fmt: skip
 def an_epochs_first_commit_is_its_own(mark: CommitInEpoch) -> Findings:
     """A leader does not advance its high watermark before a record of its own epoch is
     committed."""
@@ -238,7 +262,10 @@ def an_epochs_first_commit_is_its_own(mark: CommitInEpoch) -> Findings:
 
 @rule("E43", "Nodes use the voter set that their log names last",
       source="KIP-853; PartitionState (KRaftControlRecordStateMachine)", evidence=Evidence.TRACE,
-      tables=("raft_event",))  # fmt: skip
+      tables=("raft_event",),
+      breaks="The log of 101 names voters 101 and 102, and 101 still uses 103 as well.",
+      keeps="Voters are written, truncated, written again, and taken from a "
+      "snapshot: 101 follows at once.")  # fmt: skip
 def nodes_use_the_voters_of_their_log(view: VoterView) -> Findings:
     """The voter set and kraft.version that a node uses are those of the last such records in its
     log, or in the snapshot before it."""

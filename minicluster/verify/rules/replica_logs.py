@@ -14,7 +14,10 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
 
 @rule("F2", "Every ISR member holds what is committed",
       source="KIP-101, KIP-320; StrongISR", evidence=Evidence.TRACE,
-      tables=("replica_log", "partition_event", "raft_event"))  # fmt: skip
+      tables=("replica_log", "partition_event", "raft_event"),
+      breaks="Leader 1 has two committed records; broker 2 is in the ISR, and has one.",
+      keeps="Broker 2, with one of two committed records, has left the ISR; 3 has "
+      "another tail above the high watermark.")  # fmt: skip
 def every_isr_member_holds_what_is_committed(record: CommittedRecordOfMember) -> Findings:
     """At the end of a run each running member of the committed ISR holds, at every offset below its
     leader's high watermark, the leader's record, except what an unclean election or the last ISR
@@ -37,7 +40,11 @@ def every_isr_member_holds_what_is_committed(record: CommittedRecordOfMember) ->
 
 @rule("F4", "Replicas do not diverge below their high watermarks",
       source="KIP-101, KIP-279; log matching", evidence=Evidence.TRACE,
-      tables=("replica_log", "partition_event", "raft_event"))  # fmt: skip
+      tables=("replica_log", "partition_event", "raft_event"),
+      breaks="KIP-279: brokers 1 and 2 have different records at offset 1, and both take it for "
+      "committed.",
+      keeps="Brokers 1 and 2 differ above the high watermark of 2, in epochs of "
+      "their own.")  # fmt: skip
 def replicas_do_not_diverge(record: HeldRecord) -> Findings:
     """Two replicas hold the same record at every offset below both of their high watermarks, and at
     the same offset and leader epoch at any time, except what an unclean election or the last ISR
@@ -64,7 +71,10 @@ def replicas_do_not_diverge(record: HeldRecord) -> Findings:
 
 @rule("F11", "A retried record is appended once",
       source="KIP-98; ProducerStateManager, ProducerAppendInfo", evidence=Evidence.TRACE,
-      tables=("replica_log", "partition_event", "raft_event", "history"))  # fmt: skip
+      tables=("replica_log", "partition_event", "raft_event", "history"),
+      breaks="A record of an idempotent producer is at offsets 0 and 2.",
+      keeps="A record of an idempotent producer is at offset 0, and one of another "
+      "producer at 1 and 2.")  # fmt: skip
 def a_retried_record_is_appended_once(record: IdempotentRecord) -> Findings:
     """A record of an idempotent producer is at one offset of a log, however often it was sent,
     except what an unclean election or the last ISR member has lost."""
@@ -82,7 +92,9 @@ def a_retried_record_is_appended_once(record: IdempotentRecord) -> Findings:
 
 @rule("F17", "Leader epochs do not decrease along a replica's log",
       source="KIP-101; LeaderEpochFileCache", evidence=Evidence.TRACE,
-      tables=("replica_log",))  # fmt: skip
+      tables=("replica_log",),
+      breaks="A replica holds records of leader epochs 0, 2 and 1, in this order.",
+      keeps="A replica holds records of leader epochs 0, 0, 2 and 5, in this order.")  # fmt: skip
 def leader_epochs_do_not_decrease_along_a_log(record: RecordInLog) -> Findings:
     """The leader epochs of a replica's records never decrease: each epoch begins once."""
     yield CASE

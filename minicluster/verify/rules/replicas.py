@@ -20,7 +20,10 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, r
 
 @rule("B2", "The high watermark waits for the maximal ISR",
       source="KIP-497, KIP-101; Partition.maybeIncrementLeaderHW", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="The high watermark goes to 8, and broker 3 of the maximal ISR has fetched up to 7.",
+      keeps="The high watermark goes to 8; brokers 2 and 3 have fetched that, and 4 "
+      "is not in the maximal ISR.")  # fmt: skip
 def the_high_watermark_waits_for_the_maximal_isr(moved: HighWatermarkMoved) -> Findings:
     """A leader advances its high watermark only over offsets that every member of its maximal ISR
     has fetched up to, in this leader epoch, and that the member's own log has."""
@@ -54,7 +57,10 @@ def _as_the_members_own_logs_have_it(advance: HighWatermarkBesideLogs) -> Findin
 
 @rule("B3", "Replicas that may be elected hold every committed record",
       source="KIP-497, KIP-966; StrongISR", evidence=Evidence.TRACE,
-      tables=("partition_event", "raft_event"))  # fmt: skip
+      tables=("partition_event", "raft_event"),
+      breaks="The high watermark is 8; broker 2 is in the ISR, and its log ends at 3.",
+      keeps="Broker 2 has all 8 committed records; after an unclean election it "
+      "leads with 3.")  # fmt: skip
 def electable_replicas_hold_what_is_committed(replica: ElectableReplica) -> Findings:
     """A running replica in the committed ISR or ELR holds every record below the highest high
     watermark, except after an unclean election or the loss of the last ISR member."""
@@ -83,7 +89,10 @@ def _and_none_loses_records_while_it_runs(begun: ReplicaBegun) -> Findings:
 
 @rule("B6", "Partition epochs never decrease on a broker",
       source="KIP-497, KAFKA-13790; Partition.makeLeader, makeFollower",
-      evidence=Evidence.TRACE, tables=("partition_event",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("partition_event",),
+      breaks="Broker 1 applies partition epoch 1, and then 0.",
+      keeps="Broker 1 applies partition epochs 0, 0 and 1; another incarnation of "
+      "it applies 0.")  # fmt: skip
 def partition_epochs_never_decrease_on_a_broker(applied: PartitionEpochApplied) -> Findings:
     """A running broker never applies an older partition epoch, and an equal partition epoch has the
     same leader epoch."""
@@ -101,7 +110,10 @@ def partition_epochs_never_decrease_on_a_broker(applied: PartitionEpochApplied) 
 
 @rule("B10", "The high watermark does not advance below min.insync.replicas",
       source="KIP-966, KAFKA-15583; Partition.maybeIncrementLeaderHW", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="min.insync.replicas is 2, the ISR [1], and the high watermark goes from 0 to 8.",
+      keeps="min.insync.replicas is 2, the ISR [1, 2], and the high watermark goes "
+      "from 0 to 8.")  # fmt: skip
 def the_high_watermark_waits_for_min_isr(moved: HighWatermarkMoved) -> Findings:
     """A leader's high watermark does not advance while its ISR is smaller than
     min.insync.replicas."""
@@ -118,7 +130,10 @@ def the_high_watermark_waits_for_min_isr(moved: HighWatermarkMoved) -> Findings:
 
 @rule("E27", "A new replica begins empty",
       source="KIP-516, KAFKA-14616; LogManager.isStrayKraftReplica", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="Broker 2 creates a replica whose log ends at 4.",
+      keeps="Broker 2 restarts with the 4 records that it had, deletes its replica, "
+      "and begins another at 0.")  # fmt: skip
 def a_new_replica_begins_empty(begun: ReplicaBegun) -> Findings:
     """A replica that a broker creates for the first time, or again after deleting it, begins with
     an empty log."""
@@ -134,7 +149,9 @@ def a_new_replica_begins_empty(begun: ReplicaBegun) -> Findings:
 
 @rule("F5", "Committed records are not truncated",
       source="KIP-101, KIP-279; AbstractFetcherThread.truncate", evidence=Evidence.TRACE,
-      tables=("partition_event", "raft_event"))  # fmt: skip
+      tables=("partition_event", "raft_event"),
+      breaks="The high watermark is 8, and broker 2 truncates to 7.",
+      keeps="The high watermark is 8, and broker 2 truncates to 8.")  # fmt: skip
 def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
     """No replica truncates below the highest high watermark of its partition, except of what an
     unclean election or the last ISR member has lost. A replica whose records are all older than the
@@ -159,7 +176,10 @@ def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
 
 @rule("F8", "acks=all waits for the whole maximal ISR",
       source="KIP-497; Partition.checkEnoughReplicasReachOffset", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="acks=all succeeds for offset 8, and broker 2 of the ISR has fetched up to 8.",
+      keeps="acks=all succeeds for offset 8; broker 2 has fetched up to 9, and 3 is "
+      "not in the ISR.")  # fmt: skip
 def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
     """When a Produce with acks=all succeeds, every member of the maximal ISR holds its records, and
     they are at least min.insync.replicas."""
@@ -180,7 +200,10 @@ def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
 
 @rule("F16", "One writer per leader epoch",
       source="KIP-101, KIP-320; Partition.appendRecordsToLeader", evidence=Evidence.TRACE,
-      tables=("partition_event",))  # fmt: skip
+      tables=("partition_event",),
+      breaks="Brokers 1 and 2 both append records of clients in leader epoch 0.",
+      keeps="Broker 1 appends records of clients in leader epoch 0, and 2 in 1; "
+      "broker 3 appends what it fetched.")  # fmt: skip
 def one_writer_per_leader_epoch(written: WrittenByLeader) -> Findings:
     """In each leader epoch of a partition only one broker appends records of clients."""
     yield CASE
@@ -195,7 +218,10 @@ def one_writer_per_leader_epoch(written: WrittenByLeader) -> Findings:
 @rule("F18", "A leader's high watermark does not decrease",
       source="KIP-101, KIP-207; Partition.maybeIncrementLeaderHW, fetchOffsetForTimestamp",
       evidence=Evidence.TRACE,
-      tables=("partition_event", "rpc", "client_record", "raft_event"))  # fmt: skip
+      tables=("partition_event", "rpc", "client_record", "raft_event"),
+      breaks="Leader 1 moves its high watermark from 8 back to 7.",
+      keeps="Leader 1 has high watermark 8, and follower 2 moves its own from 8 "
+      "back to 7.")  # fmt: skip
 def a_leaders_high_watermark_does_not_decrease(moved: HighWatermarkMoved) -> Findings:
     """While a broker leads an epoch its high watermark only advances, also as clients see it, and
     consumers receive an end offset only once the high watermark has passed the start of the

@@ -42,7 +42,11 @@ _MAY_REJECT_A_STALE_EPOCH = ("STALE_BROKER_EPOCH", "NOT_CONTROLLER", "REQUEST_TI
 
 @rule("A6", "A rejected AlterPartition writes nothing",
       source="KIP-497; ReplicationControlManager.alterPartition", evidence=Evidence.TRACE,
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="AlterPartition gets INELIGIBLE_REPLICA for its partition, and has written a "
+      "PartitionChange.",
+      keeps="A change that was made gets NEW_LEADER_ELECTED; INELIGIBLE_REPLICA "
+      "comes without a record, and reverts a change.")  # fmt: skip
 def a_rejected_alter_partition_writes_nothing(alter: AlterPartition) -> Findings:
     """A rejected AlterPartition writes no record for its partition, and its leader gives up the
     change only for errors that mean a final rejection."""
@@ -71,7 +75,10 @@ def _leaders_give_up_only_what_is_rejected(reverted: RevertedIsr) -> Findings:
 
 @rule("A7", "An accepted ISR names current incarnations",
       source="KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
-      evidence=Evidence.TRACE, tables=("rpc",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("rpc",),
+      breaks="An accepted ISR names broker 2 with broker epoch 1, which is not its own.",
+      keeps="An accepted ISR names broker 2 without an epoch (-1); its next "
+      "incarnation comes after the record.")  # fmt: skip
 def an_accepted_isr_names_current_incarnations(member: AcceptedMember) -> Findings:
     """Each member of an accepted ISR carries no broker epoch (-1) or the epoch that was registered
     right before the record."""
@@ -86,7 +93,10 @@ def an_accepted_isr_names_current_incarnations(member: AcceptedMember) -> Findin
 
 @rule("B4", "An accepted AlterPartition matches the current leader and epochs",
       source="KIP-497; ReplicationControlManager.validateAlterPartitionData",
-      evidence=Evidence.TRACE, tables=("rpc",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("rpc",),
+      breaks="orders-0 is at partition epoch 0, and an AlterPartition with 1 is accepted.",
+      keeps="A shrink with partition epoch 0 is accepted, and then an expansion "
+      "with 1.")  # fmt: skip
 def an_accepted_alter_partition_is_current(alter: AlterPartition) -> Findings:
     """The request comes from the current leader and carries the leader epoch, partition epoch and
     broker epoch that were current right before its record."""
@@ -115,7 +125,10 @@ def an_accepted_alter_partition_is_current(alter: AlterPartition) -> Findings:
 
 @rule("B9", "AlterPartition elects no leader",
       source="KIP-497, KIP-455; ReplicationControlManager.alterPartition",
-      evidence=Evidence.TRACE, tables=("rpc",))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("rpc",),
+      breaks="An accepted AlterPartition writes ISR [2, 3] and leader 2.",
+      keeps="A shrink is accepted, a snapshot takes its record from the log, and "
+      "then an expansion.")  # fmt: skip
 def alter_partition_elects_no_leader(change: RequestedChange) -> Findings:
     """The record of an accepted AlterPartition names another leader only if it completes a
     reassignment."""
@@ -145,7 +158,9 @@ def _a_preferred_election_is_clean(election: RequestedElection) -> Findings:
 
 @rule("C6", "Only the leader's AlterPartition ends a recovery",
       source="KIP-704; ReplicationControlManager.alterPartition", evidence=Evidence.TRACE,
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="A heartbeat of leader 2 writes the record that makes orders-0 RECOVERED.",
+      keeps="The AlterPartition of leader 2 makes orders-0 RECOVERED.")  # fmt: skip
 def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
     """RECOVERING becomes RECOVERED only by an AlterPartition of the leader."""
     yield CASE
@@ -163,7 +178,10 @@ def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
 
 @rule("D3", "A stale broker epoch is rejected",
       source="KIP-589, KIP-380; ClusterControlManager.checkBrokerEpoch", evidence=Evidence.TRACE,
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="Broker 1 has epoch 5, and its heartbeat with epoch 1 gets NONE.",
+      keeps="Broker 1 has epoch 5; a heartbeat with 1 gets STALE_BROKER_EPOCH, and "
+      "one with 5 NONE.")  # fmt: skip
 def a_stale_broker_epoch_is_rejected(request: HandledRequest) -> Findings:
     """A request whose broker epoch is not the registered one gets STALE_BROKER_EPOCH and writes
     nothing."""
@@ -184,7 +202,10 @@ def a_stale_broker_epoch_is_rejected(request: HandledRequest) -> Findings:
 
 @rule("E24", "A broker is unfenced only when it has caught up",
       source="KIP-631; BrokerHeartbeatManager.calculateNextBrokerState", evidence=Evidence.TRACE,
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="Broker 1 registered at offset 2, and a heartbeat with metadata offset 1 unfences it.",
+      keeps="Broker 1 registered at offset 2, and a heartbeat with metadata offset "
+      "2 unfences it.")  # fmt: skip
 def a_broker_is_unfenced_when_it_has_caught_up(unfencing: Unfencing) -> Findings:
     """A broker is unfenced by its own BrokerHeartbeat, whose metadata offset is at its registration
     or later."""
@@ -212,7 +233,10 @@ def _and_so_is_a_request(request: TopicRequest) -> Findings:
 
 @rule("E40", "Responses leave after the commit",
       source="KIP-631, KIP-595; QuorumController.ControllerWriteEvent", evidence=Evidence.TRACE,
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="CreateTopics gets NONE while its record is not below the high watermark.",
+      keeps="CreateTopics gets NOT_CONTROLLER before its record is committed, and "
+      "NONE after it.")  # fmt: skip
 def responses_leave_after_the_commit(request: HandledRequest) -> Findings:
     """A successful response is sent only after the records that the request wrote are committed."""
     if not request.answered or request.error != "NONE":
@@ -233,7 +257,10 @@ def responses_leave_after_the_commit(request: HandledRequest) -> Findings:
 
 @rule("B5", "Each partition change adds one to the partition epoch",
       source="KIP-497; PartitionRegistration.merge", evidence=Evidence.TRACE,
-      tables=("partition_event", "rpc"))  # fmt: skip
+      tables=("partition_event", "rpc"),
+      breaks="The log has partition epoch 0, and leader 1 applies 1.",
+      keeps="The response to an AlterPartition has the partition epoch 1 of its "
+      "record; leader 1 has applied 0.")  # fmt: skip
 def partition_epochs_are_those_of_the_log(applied: AppliedState) -> Findings:
     """The partition epoch that a broker applies, and that a leader receives in a response, is the
     epoch of a committed record, one above the epoch before."""
@@ -260,7 +287,10 @@ def _and_so_are_those_in_responses(alter: AlterPartition) -> Findings:
 
 @rule("E15", "Each record that names a leader adds one to the leader epoch",
       source="KIP-497, KIP-631; PartitionRegistration.merge", evidence=Evidence.TRACE,
-      tables=("partition_event", "rpc"))  # fmt: skip
+      tables=("partition_event", "rpc"),
+      breaks="The log has leader epoch 1 at partition epoch 1, and broker 1 applies 0 there.",
+      keeps="The log has leader epoch 1 at partition epoch 1, and broker 1 applies "
+      "it.")  # fmt: skip
 def leader_epochs_are_those_of_the_log(applied: AppliedState) -> Findings:
     """Brokers apply, and leaders receive, each partition state with the leader epoch that the log
     gives it: one more for each record that names a leader."""
@@ -289,7 +319,10 @@ def _and_so_are_the_leader_epochs_in_responses(alter: AlterPartition) -> Finding
 
 @rule("E36", "Brokers act as their metadata image has it",
       source="KAFKA-14296, KAFKA-13858; ReplicaManager.applyDelta", evidence=Evidence.TRACE,
-      tables=("partition_event", "publish", "replica_log"))  # fmt: skip
+      tables=("partition_event", "publish", "replica_log"),
+      breaks="The log has leader 1, and broker 2 becomes leader.",
+      keeps="Broker 1 has not published the image with leader 2, and leads by the "
+      "one before.")  # fmt: skip
 def brokers_act_as_their_image_has_it(applied: AppliedState) -> Findings:
     """A broker leads the partitions that its metadata makes it lead and no others, even while it
     shuts down, and its own epochs of a partition are at least those of its metadata."""
@@ -329,7 +362,10 @@ def _epochs_of_leaders_are_not_behind(action: ActionOfLeader) -> Findings:
 
 @rule("E37", "Brokers keep the replicas that are assigned to them, and no others",
       source="KAFKA-13127, KAFKA-14616; ReplicaManager.applyDelta, LogManager.isStrayKraftReplica",
-      evidence=Evidence.TRACE, tables=("partition_event", "publish", "replica_log"))  # fmt: skip
+      evidence=Evidence.TRACE, tables=("partition_event", "publish", "replica_log"),
+      breaks="Broker 2 deletes its replica of orders-0, which its image assigns to it.",
+      keeps="orders is deleted; broker 2 deletes its replica, and 3, whose image is "
+      "older, has its own.")  # fmt: skip
 def brokers_keep_the_replicas_assigned_to_them(deleted: DeletedReplica) -> Findings:
     """A broker deletes only replicas that its image does not assign to it, and keeps no replica
     that is not assigned."""
@@ -356,7 +392,10 @@ def _and_no_others(kept: KeptReplica) -> Findings:
 
 @rule("F15", "Fetches with another leader epoch are rejected",
       source="KIP-320, KAFKA-7395; Partition.localLogWithEpochOrThrow", evidence=Evidence.TRACE,
-      tables=("rpc", "partition_event"))  # fmt: skip
+      tables=("rpc", "partition_event"),
+      breaks="The partition is at leader epoch 0, and a Fetch with 1 gets records.",
+      keeps="The partition is at leader epoch 0; a Fetch with 1 gets an error, and "
+      "one with 0 records.")  # fmt: skip
 def fetches_with_another_leader_epoch_are_rejected(fetched: FetchedPartition) -> Findings:
     """A Fetch whose current leader epoch is not that of the partition where it is handled returns
     an error."""

@@ -16,7 +16,8 @@ yields, for each thing that it looks at, ``CASE`` (the promise holds for it), ``
 release or the metadata.version promises nothing), or ``exempt(why)``; and ``broken(…)`` where the
 promise was not kept. Nothing at all: the step is none of its business.
 
-Its examples and near misses stand in the file of the same name in ``examples/`` (``example.py``).
+``breaks`` and ``keeps`` tell of one case that breaks it, and of one that nearly does: the suite has
+both, with many more, as logs and runs that are judged (``tests/verify/examples``).
 
 A rule neither knows who drives it, nor where the step lies: offset, topic and partition of a
 finding are those of the step, unless ``broken`` names others.
@@ -110,7 +111,7 @@ class Rule:
 
     Shapes:  parts: types of steps, each with the function that judges them. tables: those of the
              trace without which the rule is unknown. without_cases: why a run has none, where
-             nothing of it was exempt.
+             nothing of it was exempt. breaks, keeps: for people, a sentence each.
     """
 
     def __init__(
@@ -121,6 +122,8 @@ class Rule:
         evidence: Evidence,
         tables: tuple[str, ...] = (),
         without_cases: str = NOTHING_HAPPENED,
+        breaks: str = "",
+        keeps: str = "",
     ) -> None:
         self.id = id
         self.title = title
@@ -128,6 +131,8 @@ class Rule:
         self.evidence = evidence
         self.tables = tables
         self.without_cases = without_cases
+        self.breaks = breaks
+        self.keeps = keeps
         self.statement = ""
         self.parts: list[tuple[type, Judgement]] = []
 
@@ -159,14 +164,18 @@ def rule(
     evidence: Evidence = Evidence.LOG,
     tables: tuple[str, ...] = (),
     without_cases: str = NOTHING_HAPPENED,
+    breaks: str = "",
+    keeps: str = "",
 ) -> Callable[[Judgement], Rule]:
     """Make a rule of a function from a step to findings.
 
+    Shapes:  breaks, keeps: one case that breaks the rule and one that nearly does, as ``minicluster
+             explain`` shows them.
     Errors:  TypeError for a function without a docstring, or whose parameter names no step.
     """
 
     def declare(function: Judgement) -> Rule:
-        declared = Rule(id, title, source, evidence, tables, without_cases)
+        declared = Rule(id, title, source, evidence, tables, without_cases, breaks, keeps)
         if not function.__doc__:
             raise TypeError(
                 f"rule {id}: {function.__name__} has no docstring, which is the promise"

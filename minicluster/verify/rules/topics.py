@@ -15,7 +15,9 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, rule
 
 
 @rule("E18", "Partitions are numbered without gaps",
-      source="KIP-195; ReplicationControlManager.createTopic, createPartitions")  # fmt: skip
+      source="KIP-195; ReplicationControlManager.createTopic, createPartitions",
+      breaks="A topic is created with partitions 0 and 2.",
+      keeps="A topic is created with partition 0, and partition 1 is added.")  # fmt: skip
 def partitions_are_numbered_without_gaps(partition: NewPartition) -> Findings:
     """The partitions of a topic are 0, 1, 2, …, and their number only grows."""
     yield CASE
@@ -25,7 +27,9 @@ def partitions_are_numbered_without_gaps(partition: NewPartition) -> Findings:
 
 
 @rule("E25", "Topic ids are used once, names of live topics are unique",
-      source="KIP-516; ReplicationControlManager.replay(TopicRecord)")  # fmt: skip
+      source="KIP-516; ReplicationControlManager.replay(TopicRecord)",
+      breaks="orders is deleted, and a new topic has its id.",
+      keeps="orders is deleted, and created again under another id.")  # fmt: skip
 def topic_ids_are_used_once(topic: NewTopic) -> Findings:
     """No topic id is used twice, no name of a live topic is used again, and a TopicRecord comes
     before its partitions."""
@@ -47,7 +51,10 @@ def _and_their_topic_exists(topic: NamedTopic) -> Findings:
 
 @rule("E29", "An operation is written as a whole or not at all",
       source="KIP-631, KAFKA-12376; QuorumController (ControllerResult.atomicOf)",
-      tables=("rpc",))  # fmt: skip
+      tables=("rpc",),
+      breaks="The TopicRecord of orders is one operation, and its first partition the next.",
+      keeps="orders and partition 0 are one operation, and partition 1, added "
+      "later, one of its own.")  # fmt: skip
 def an_operation_is_written_as_a_whole(topic: TopicOperation) -> Findings:
     """A topic and its first partitions are one operation, and a request that creates or deletes
     topics or partitions writes all of its records in one operation."""
@@ -57,7 +64,9 @@ def an_operation_is_written_as_a_whole(topic: TopicOperation) -> Findings:
 
 
 @rule("E30", "Metadata transactions do not nest",
-      source="KIP-868; OffsetControlManager, MetadataBatchLoader.replay")  # fmt: skip
+      source="KIP-868; OffsetControlManager, MetadataBatchLoader.replay",
+      breaks="A metadata transaction begins while another is open.",
+      keeps="A metadata transaction is aborted, and another one begins and ends.")  # fmt: skip
 def metadata_transactions_do_not_nest(marker: TransactionMarker) -> Findings:
     """A metadata transaction begins where none is open, and ends or is aborted where one is
     open."""
@@ -67,7 +76,10 @@ def metadata_transactions_do_not_nest(marker: TransactionMarker) -> Findings:
 
 
 @rule("E38", "Configs of a topic do not outlive it",
-      source="KIP-516; ConfigurationControlManager.deleteTopicConfigs")  # fmt: skip
+      source="KIP-516; ConfigurationControlManager.deleteTopicConfigs",
+      breaks="orders is deleted, and then its retention.ms is set.",
+      keeps="A config of orders is set before the topic is deleted, and one is "
+      "removed after it.")  # fmt: skip
 def configs_do_not_outlive_their_topic(config: TopicConfig) -> Findings:
     """No config names a topic that does not exist, neither in the log nor in a snapshot; the
     operation that deletes a topic deletes its configs."""

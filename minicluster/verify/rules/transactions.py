@@ -20,7 +20,10 @@ _TABLES = ("client_record", "partition_event", "raft_event")
 
 @rule("H3", "read_committed sees no aborted record",
       source="KIP-98; FetchIsolation.TXN_COMMITTED; Jepsen: G1a, aborted read",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"))  # fmt: skip
+      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      breaks="A read_committed consumer gets a record whose transaction is aborted.",
+      keeps="The aborted record is dropped and the committed one seen; another "
+      "producer aborts its own.")  # fmt: skip
 def read_committed_sees_no_aborted_record(read: TransactionalRead) -> Findings:
     """A consumer with read_committed sees no record of a transaction that was aborted, or that is
     still open."""
@@ -40,7 +43,10 @@ def read_committed_sees_no_aborted_record(read: TransactionalRead) -> Findings:
 
 @rule("H4", "read_committed leaves no committed record out",
       source="KIP-98; TransactionIndex.collectAbortedTxns",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"))  # fmt: skip
+      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      breaks="A transaction is committed, and a response lists it as aborted.",
+      keeps="The aborted record is dropped and the committed one seen; another "
+      "producer aborts its own.")  # fmt: skip
 def read_committed_leaves_no_committed_record_out(read: TransactionalRead) -> Findings:
     """No response to a consumer with read_committed lists a committed transaction as aborted."""
     if read.excuse is not None:
@@ -59,7 +65,10 @@ def read_committed_leaves_no_committed_record_out(read: TransactionalRead) -> Fi
 
 @rule("H5", "The last stable offset is at most the high watermark",
       source="KIP-98; UnifiedLog.lastStableOffset",
-      evidence=Evidence.TRACE, tables=_TABLES)  # fmt: skip
+      evidence=Evidence.TRACE, tables=_TABLES,
+      breaks="The high watermark is 5, and a response has last stable offset 6.",
+      keeps="read_uncommitted goes beyond the last stable offset, and a response "
+      "with an error has none (-1).")  # fmt: skip
 def the_last_stable_offset_is_at_most_the_high_watermark(end: ServedEnd) -> Findings:
     """A response has no last stable offset above its high watermark, and one with read_committed no
     record at or above its last stable offset."""
@@ -100,7 +109,10 @@ def _and_bounds_read_committed(record: ServedRecord) -> Findings:
 @rule("H6", "Markers are what the coordinator decided",
       source="KIP-98; TransactionMarkerChannelManager",
       evidence=Evidence.TRACE,
-      tables=(*_TABLES, "log_batch", "transaction_decision"))  # fmt: skip
+      tables=(*_TABLES, "log_batch", "transaction_decision"),
+      breaks="The coordinator decides to commit, and the log has an abort marker.",
+      keeps="A commit marker is written twice, and the abort that follows is not "
+      "completed.")  # fmt: skip
 def markers_are_what_the_coordinator_decided(decision: TransactionDecision) -> Findings:
     """The markers of a producer's epoch in a log commit only where its coordinator decided to
     commit, abort only where it decided to abort, and are there once the transaction is complete."""
@@ -135,7 +147,10 @@ def _not_where_records_were_lost(batch: ProducerBatch) -> Findings:
 
 @rule("H7", "A fenced producer writes nothing",
       source="KIP-98, KIP-360; ProducerAppendInfo.checkProducerEpoch",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"))  # fmt: skip
+      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      breaks="A batch of epoch 0 follows one of epoch 1 of the same producer.",
+      keeps="A record of epoch 0 was sent before epoch 1 was given out; epochs "
+      "rise, and another producer has its own.")  # fmt: skip
 def a_fenced_producer_writes_nothing(batch: ProducerBatch) -> Findings:
     """Along a log the epochs of a producer id do not fall, and no record is acknowledged that was
     sent with an old epoch after a newer one had been given out."""
@@ -166,7 +181,10 @@ def _and_is_acknowledged_nothing(send: ProducerSend) -> Findings:
 
 @rule("H8", "No record is seen at two offsets",
       source="KIP-98; Jepsen, Kafka workload: duplicate",
-      evidence=Evidence.TRACE, tables=_TABLES)  # fmt: skip
+      evidence=Evidence.TRACE, tables=_TABLES,
+      breaks="Sequence number 3 of a producer's epoch is read at offsets 0 and 1.",
+      keeps="A user sends one value twice, two members see it; other epochs and "
+      "producers count from 0, an aborted copy is not seen.")  # fmt: skip
 def no_record_is_seen_at_two_offsets(read: NumberedRead) -> Findings:
     """A record of a producer with an id, by its epoch and sequence number, is seen at one
     offset."""
@@ -182,7 +200,11 @@ def no_record_is_seen_at_two_offsets(read: NumberedRead) -> Findings:
       source="KIP-98, KIP-447; KafkaProducer.sendOffsetsToTransaction",
       evidence=Evidence.TRACE,
       tables=("client_record", "group_event", "log_batch", "partition_event", "raft_event",
-              "replica_log"))  # fmt: skip
+              "replica_log"),
+      breaks="A transforming group has written the record of orders-0@0 twice, in two committed "
+      "transactions.",
+      keeps="The first of two transactions is aborted, and what is read behind the "
+      "committed offset is not written yet.")  # fmt: skip
 def a_transform_writes_each_record_once(record: TransformedRecord) -> Findings:
     """Each record that a transforming group has passed is in one committed transaction of its
     members, and no record is in two."""

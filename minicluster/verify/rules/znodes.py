@@ -19,7 +19,10 @@ from minicluster.zookeeper.log.reader import NOTIFIED_WITHIN_MS
 
 @rule("K1", "A controller epoch has one writer",
       source="KAFKA-6082; KafkaZkClient.registerControllerAndIncrementControllerEpoch",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="Broker 2 becomes the controller after epoch 1, with epoch 3.",
+      keeps="Broker 2 creates /controller and sets /controller_epoch to 2 in one "
+      "transaction.")  # fmt: skip
 def a_controller_epoch_has_one_writer(controller: ControllerCreated) -> Findings:
     """/controller is created in one transaction with the next epoch."""
     yield CASE
@@ -38,7 +41,10 @@ def _which_is_the_next(epoch: ControllerEpoch) -> Findings:
 
 @rule("K2", "A deposed controller writes no state",
       source="KAFKA-6082; KafkaZkClient.retryRequestsUntilConnected",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="Broker 1 writes a state with epoch 1 while broker 2 is the controller of epoch 2.",
+      keeps="Below IBP 2.7-IV2 leader 1 writes its state with the epoch that it has "
+      "received.")  # fmt: skip
 def a_deposed_controller_writes_no_state(write: StateWrite) -> Findings:
     """A state is written by the session of the newest controller and with its epoch, or below IBP
     2.7-IV2 by the leader."""
@@ -52,7 +58,9 @@ def a_deposed_controller_writes_no_state(write: StateWrite) -> Findings:
 
 
 @rule("K3", "Leader epochs rise by one with each decision of the controller",
-      source="KIP-497; LeaderAndIsr.newLeaderAndIsr", evidence=Evidence.ZNODES)  # fmt: skip
+      source="KIP-497; LeaderAndIsr.newLeaderAndIsr", evidence=Evidence.ZNODES,
+      breaks="The leader epoch of orders-0 goes from 0 to 2.",
+      keeps="A write keeps leader epoch 0, and the next has 1.")  # fmt: skip
 def leader_epochs_rise_by_one(change: StateChange) -> Findings:
     """A write keeps the leader epoch, or it raises it by one."""
     yield CASE
@@ -62,7 +70,9 @@ def leader_epochs_rise_by_one(change: StateChange) -> Findings:
 
 
 @rule("K4", "A leader epoch has one leader",
-      source="KIP-497; ReplicationUtils.updateLeaderAndIsr", evidence=Evidence.ZNODES)  # fmt: skip
+      source="KIP-497; ReplicationUtils.updateLeaderAndIsr", evidence=Evidence.ZNODES,
+      breaks="Leader 2 follows leader 1 in leader epoch 0.",
+      keeps="Leader 2 follows leader 1 in leader epoch 1.")  # fmt: skip
 def a_leader_epoch_has_one_leader(change: StateChange) -> Findings:
     """A write that keeps the leader epoch keeps the leader."""
     yield CASE
@@ -77,7 +87,9 @@ def a_leader_epoch_has_one_leader(change: StateChange) -> Findings:
 
 @rule("K5", "ISR members are replicas, each once",
       source="KIP-497; ReplicaStateMachine.doRemoveReplicasFromIsr",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="The replicas are [1, 2, 3], and a state has ISR [1, 2, 4].",
+      keeps="A reassignment adds replica 4, and a state has ISR [1, 2, 3, 4].")  # fmt: skip
 def isr_members_are_replicas(write: StateWrite) -> Findings:
     """An ISR has a member, each once, and replicas of the partition only."""
     yield CASE
@@ -88,7 +100,9 @@ def isr_members_are_replicas(write: StateWrite) -> Findings:
 
 
 @rule("K6", "The leader is in the ISR of its znode",
-      source="KIP-704; Election", evidence=Evidence.ZNODES)  # fmt: skip
+      source="KIP-704; Election", evidence=Evidence.ZNODES,
+      breaks="A state has leader 1 and ISR [2, 3].",
+      keeps="A state has no leader and ISR [2, 3].")  # fmt: skip
 def the_leader_is_in_the_isr_of_its_znode(write: StateWrite) -> Findings:
     """The leader is a member of the ISR, or there is no leader."""
     yield CASE
@@ -99,7 +113,9 @@ def the_leader_is_in_the_isr_of_its_znode(write: StateWrite) -> Findings:
 
 @rule("K7", "An unclean election needs an ISR without a live member",
       source="KIP-106; PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="Broker 2 of ISR [1, 2] is alive, and broker 3 is elected.",
+      keeps="No member of ISR [1] is alive, and broker 3 is elected with ISR [3].")  # fmt: skip
 def an_unclean_election_needs_a_dead_isr(change: StateChange) -> Findings:
     """A leader from outside the ISR is elected only if no member is alive as far as the controller
     has read, and is the ISR alone."""
@@ -123,7 +139,10 @@ def an_unclean_election_needs_a_dead_isr(change: StateChange) -> Findings:
 
 @rule("K8", "An unclean leader is recovering",
       source="KIP-704; LeaderAndIsr.newRecoveringLeaderAndIsr",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="Broker 3 is elected uncleanly, and is not recovering.",
+      keeps="Broker 3 stays recovering without a leader, and ends that with its "
+      "first expansion.")  # fmt: skip
 def an_unclean_leader_is_recovering(change: StateChange) -> Findings:
     """From IBP 3.2 on an unclean leader is recovering, until it changes its ISR."""
     before, recovery, leader = change.before.recovery, change.after.recovery, change.after.leader
@@ -139,7 +158,9 @@ def an_unclean_leader_is_recovering(change: StateChange) -> Findings:
 
 @rule("K9", "Topic ids do not change",
       source="KIP-516, KAFKA-14190; ControllerContext.addTopicId",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="The topic is set with another id.",
+      keeps="The topic is deleted, and another one of its name has another id.")  # fmt: skip
 def topic_ids_do_not_change(topic: TopicWrite) -> Findings:
     """The id of a topic stays as long as the topic."""
     if topic.is_new:
@@ -151,7 +172,9 @@ def topic_ids_do_not_change(topic: TopicWrite) -> Findings:
 
 @rule("K10", "Only leaders add members to an ISR",
       source="KIP-497; KafkaController.processAlterPartition",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="The controller takes the ISR from [1, 2] to [1, 2, 3] in the next leader epoch.",
+      keeps="The ISR goes from [1, 2] to [1, 2, 3] in one leader epoch.")  # fmt: skip
 def only_leaders_add_members(change: StateChange) -> Findings:
     """The ISR gains members only in a write that keeps the leader epoch, as those for a leader do.
     An unclean election is the exception."""
@@ -165,7 +188,10 @@ def only_leaders_add_members(change: StateChange) -> Findings:
 
 @rule("K11", "Only live replicas enter an ISR on ZooKeeper",
       source="KIP-841; KafkaController.tryProcessAlterPartition",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="The controller has removed broker 3, which is dead, and the ISR becomes [1, 2, 3] "
+      "again.",
+      keeps="Broker 3 comes back, and the ISR becomes [1, 2, 3].")  # fmt: skip
 def only_live_replicas_enter_an_isr(change: StateChange) -> Findings:
     """A member that joins the ISR is alive as far as the controller has read, from IBP 2.7-IV2 and
     release 3.3 on."""
@@ -180,7 +206,9 @@ def only_live_replicas_enter_an_isr(change: StateChange) -> Findings:
 
 @rule("K12", "A reassignment ends with its replicas in sync",
       source="KIP-455; KafkaController.isReassignmentComplete",
-      evidence=Evidence.ZNODES)  # fmt: skip
+      evidence=Evidence.ZNODES,
+      breaks="A reassignment adds replica 4, and ends with replicas [4, 1, 2] and ISR [1, 2, 3].",
+      keeps="A reassignment that adds replica 4 is cancelled.")  # fmt: skip
 def a_reassignment_ends_in_sync(assignment: AssignmentWrite) -> Findings:
     """A reassignment ends when all replicas that it adds are in the ISR."""
     added, isr = assignment.adding_before, assignment.isr
@@ -192,7 +220,10 @@ def a_reassignment_ends_in_sync(assignment: AssignmentWrite) -> Findings:
 
 
 @rule("K13", "The controller is notified of a leader's ISR",
-      source="KIP-497; ZkAlterPartitionManager", evidence=Evidence.ZNODES)  # fmt: skip
+      source="KIP-497; ZkAlterPartitionManager", evidence=Evidence.ZNODES,
+      breaks="Below IBP 2.7-IV2 leader 1 writes its ISR, and notifies the controller 71 s later.",
+      keeps="Below IBP 2.7-IV2 leader 1 writes its ISR, and notifies the controller "
+      "69 s later.")  # fmt: skip
 def the_controller_is_notified(notification: Notification) -> Findings:
     """Below IBP 2.7-IV2 the controller is notified within 70 s of every ISR that a leader has
     written."""

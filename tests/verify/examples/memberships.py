@@ -6,7 +6,19 @@ from uuid import UUID
 
 from minicluster.metadata.image import directory_id
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import (
+from minicluster.verify.rules.memberships import (
+    a_broker_leaves_isrs_before_it_is_fenced,
+    a_new_incarnation_is_in_no_isr,
+    an_elected_leaders_directory_is_online,
+    every_isr_member_is_active,
+    no_isr_member_is_in_a_lost_directory,
+    no_unclean_election_beside_a_clean_candidate,
+    only_active_replicas_enter_an_isr,
+    the_leader_is_active,
+)
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.partitions import recovering
+from tests.verify.handwritten.log import (
     DIR_A,
     DIR_B,
     DIR_C,
@@ -19,19 +31,7 @@ from minicluster.verify.handwritten.log import (
     on_directories,
     partition,
 )
-from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
-from minicluster.verify.rules.example import breaks, keeps
-from minicluster.verify.rules.examples.partitions import recovering
-from minicluster.verify.rules.memberships import (
-    a_broker_leaves_isrs_before_it_is_fenced,
-    a_new_incarnation_is_in_no_isr,
-    an_elected_leaders_directory_is_online,
-    every_isr_member_is_active,
-    no_isr_member_is_in_a_lost_directory,
-    no_unclean_election_beside_a_clean_candidate,
-    only_active_replicas_enter_an_isr,
-    the_leader_is_active,
-)
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
 
 
 @breaks(every_isr_member_is_active)

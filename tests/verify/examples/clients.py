@@ -7,15 +7,15 @@ from uuid import UUID
 
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.clients import client, holds, leads, read, sent
-from minicluster.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
-from minicluster.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 from minicluster.verify.rules.clients import (
     acknowledged_records_are_not_lost,
     clients_read_committed_records_only,
     clients_see_one_value_at_each_offset,
 )
-from minicluster.verify.rules.example import breaks, keeps
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.clients import client, holds, leads, read, sent
+from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 
 
 @breaks(acknowledged_records_are_not_lost)

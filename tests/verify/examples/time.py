@@ -11,16 +11,6 @@ from typing import Any
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.log import (
-    OTHER_TOPIC,
-    TOPIC,
-    LogBuilder,
-    change,
-    cluster,
-    partition,
-)
-from minicluster.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, as_json
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.time import (
     brokers_are_unfenced_in_time,
     controlled_shutdowns_end_in_time,
@@ -35,6 +25,16 @@ from minicluster.verify.rules.time import (
     replicas_are_in_sync_in_time,
     the_quorum_elects_a_leader_in_time,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import (
+    OTHER_TOPIC,
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    partition,
+)
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, as_json
 
 _BOUND_MS, _SOON_MS, _LATE_MS = 500, 300, 700
 _BOUNDS_MS = {f"G{number}": _BOUND_MS for number in range(1, 13)}

@@ -3,16 +3,6 @@
 from __future__ import annotations
 
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import (
-    OTHER_TOPIC,
-    TOPIC,
-    LogBuilder,
-    change,
-    cluster,
-    partition,
-)
-from minicluster.verify.handwritten.run import RunBuilder, WithSnapshot
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.topics import (
     an_operation_is_written_as_a_whole,
     configs_do_not_outlive_their_topic,
@@ -20,6 +10,16 @@ from minicluster.verify.rules.topics import (
     partitions_are_numbered_without_gaps,
     topic_ids_are_used_once,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import (
+    OTHER_TOPIC,
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    partition,
+)
+from tests.verify.handwritten.run import RunBuilder, WithSnapshot
 
 
 @breaks(partitions_are_numbered_without_gaps)

@@ -3,21 +3,6 @@
 from __future__ import annotations
 
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import (
-    DIR_A,
-    DIR_B,
-    DIR_C,
-    OTHER_TOPIC,
-    RECOVERED,
-    RECOVERING,
-    TOPIC,
-    LogBuilder,
-    change,
-    cluster,
-    on_directories,
-    partition,
-)
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.partitions import (
     a_partition_begins_with_its_active_replicas,
     a_reassignment_completes_in_sync,
@@ -33,6 +18,21 @@ from minicluster.verify.rules.partitions import (
     recovery_begins_with_a_lone_leader,
     the_leader_epoch_rises_only_when_it_must,
     the_leader_is_in_the_isr,
+)
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import (
+    DIR_A,
+    DIR_B,
+    DIR_C,
+    OTHER_TOPIC,
+    RECOVERED,
+    RECOVERING,
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    on_directories,
+    partition,
 )
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from minicluster.verify.handwritten.znodes import TOPIC, ZnodeRun
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.znodes import (
     a_controller_epoch_has_one_writer,
     a_deposed_controller_writes_no_state,
@@ -22,6 +20,8 @@ from minicluster.verify.rules.znodes import (
     the_leader_is_in_the_isr_of_its_znode,
     topic_ids_do_not_change,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.znodes import TOPIC, ZnodeRun
 
 
 @breaks(a_controller_epoch_has_one_writer)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.log import OTHER_TOPIC, change
-from minicluster.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
+from tests.verify.handwritten.log import OTHER_TOPIC, change
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
 
 
 def client(run: RunBuilder, kind: str, **values: Any) -> RunBuilder:

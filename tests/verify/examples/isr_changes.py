@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.isr_changes import (
     leaders_propose_only_eligible_replicas,
     one_isr_change_is_in_flight_at_a_time,
@@ -14,6 +11,9 @@ from minicluster.verify.rules.isr_changes import (
     the_high_watermark_advances_when_the_isr_shrinks,
     the_maximal_isr_contains_the_committed_isr,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
 
 @breaks(leaders_propose_only_eligible_replicas)

@@ -7,23 +7,6 @@ from typing import Any
 
 from minicluster.protocol import records as r
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.handwritten.log import (
-    TOPIC,
-    LogBuilder,
-    change,
-    cluster,
-    partition,
-)
-from minicluster.verify.handwritten.run import (
-    EVERYBODY,
-    TOPIC_ID,
-    RunBuilder,
-    WithSnapshot,
-    as_json,
-    plain_run,
-)
-from minicluster.verify.rules.example import breaks, keeps
-from minicluster.verify.rules.examples.partitions import recovering
 from minicluster.verify.rules.requests import (
     a_broker_is_unfenced_when_it_has_caught_up,
     a_rejected_alter_partition_writes_nothing,
@@ -38,6 +21,23 @@ from minicluster.verify.rules.requests import (
     only_the_leader_ends_a_recovery,
     partition_epochs_are_those_of_the_log,
     responses_leave_after_the_commit,
+)
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.partitions import recovering
+from tests.verify.handwritten.log import (
+    TOPIC,
+    LogBuilder,
+    change,
+    cluster,
+    partition,
+)
+from tests.verify.handwritten.run import (
+    EVERYBODY,
+    TOPIC_ID,
+    RunBuilder,
+    WithSnapshot,
+    as_json,
+    plain_run,
 )
 
 

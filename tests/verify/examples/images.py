@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import RunBuilder, WithSnapshot
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.images import (
     a_snapshot_and_the_rest_are_the_log,
     images_are_folds_of_the_log,
     images_are_published_in_order,
     snapshots_are_folds_of_the_log,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import RunBuilder, WithSnapshot
 
 
 @breaks(images_are_folds_of_the_log)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from minicluster.verify.handwritten.clients import history, offset, own, poll, sent
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, as_json
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.programs import (
     a_group_is_handed_what_it_passes,
     no_record_is_handed_to_two_members_at_once,
@@ -15,6 +12,9 @@ from minicluster.verify.rules.programs import (
     programs_end_their_transactions,
     the_lag_of_a_group_falls,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.clients import history, offset, own, poll, sent
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, as_json
 
 ONE, TWO = -2, -3  # the nodes of two programs
 

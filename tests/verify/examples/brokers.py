@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
 from minicluster.verify.rules.brokers import (
     broker_epochs_are_offsets_and_increase,
     only_a_fenced_broker_is_unfenced,
@@ -11,7 +10,8 @@ from minicluster.verify.rules.brokers import (
     records_name_registered_brokers,
     registering_again_changes_nothing,
 )
-from minicluster.verify.rules.example import breaks, keeps
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import LogBuilder, change, cluster
 
 
 @breaks(records_carry_the_current_epoch)

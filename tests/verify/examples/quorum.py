@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from minicluster.protocol import records as r
-from minicluster.verify.handwritten.log import LogBuilder, change, cluster
-from minicluster.verify.handwritten.run import RunBuilder, WithSnapshot, as_json, cut_log
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.quorum import (
     an_elected_leader_holds_what_is_committed,
     an_epochs_first_commit_is_its_own,
@@ -21,6 +18,9 @@ from minicluster.verify.rules.quorum import (
     one_vote_per_epoch,
     the_high_watermark_is_held_by_a_majority,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import LogBuilder, change, cluster
+from tests.verify.handwritten.run import RunBuilder, WithSnapshot, as_json, cut_log
 
 _NO_OP = r.NoOpRecord()
 _VOTERS = "101@a,102@b,103@c"

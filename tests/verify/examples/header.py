@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from minicluster.verify.handwritten.run import RunBuilder, plain_run
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.header import (
     indexes_match_the_image,
     no_actor_crashes,
     the_same_seed_gives_the_same_run,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.run import RunBuilder, plain_run
 
 
 @breaks(indexes_match_the_image)

@@ -8,8 +8,7 @@
         return cluster().op(change((2, 3)))
 
 Its docstring says in one sentence what it builds. Those of the rules in ``rules/partitions.py`` are
-in ``rules/examples/partitions.py``, in the order of the rules; the suite has all of them judged by
-every driver.
+in ``examples/partitions.py``, in the order of the rules; all of them are judged by every driver.
 """
 
 from __future__ import annotations

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.clients import (
+from minicluster.verify.rules.transactions import (
+    a_fenced_producer_writes_nothing,
+    a_transform_writes_each_record_once,
+    markers_are_what_the_coordinator_decided,
+    no_record_is_seen_at_two_offsets,
+    read_committed_leaves_no_committed_record_out,
+    read_committed_sees_no_aborted_record,
+    the_last_stable_offset_is_at_most_the_high_watermark,
+)
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.clients import (
     client,
     ended,
     history,
@@ -16,18 +26,8 @@ from minicluster.verify.handwritten.clients import (
     reads,
     same_name_before,
 )
-from minicluster.verify.handwritten.log import OTHER_TOPIC
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder
-from minicluster.verify.rules.example import breaks, keeps
-from minicluster.verify.rules.transactions import (
-    a_fenced_producer_writes_nothing,
-    a_transform_writes_each_record_once,
-    markers_are_what_the_coordinator_decided,
-    no_record_is_seen_at_two_offsets,
-    read_committed_leaves_no_committed_record_out,
-    read_committed_sees_no_aborted_record,
-    the_last_stable_offset_is_at_most_the_high_watermark,
-)
+from tests.verify.handwritten.log import OTHER_TOPIC
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 
 def _batch(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from minicluster.trace import own_value
-from minicluster.verify.handwritten.log import change, cluster
-from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
-from minicluster.verify.rules.example import breaks, keeps
 from minicluster.verify.rules.replica_logs import (
     a_retried_record_is_appended_once,
     every_isr_member_holds_what_is_committed,
     leader_epochs_do_not_decrease_along_a_log,
     replicas_do_not_diverge,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.log import change, cluster
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
 
 def _runs_with(run: RunBuilder, broker: int, *records: tuple[int, str]) -> RunBuilder:

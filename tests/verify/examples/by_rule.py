@@ -7,12 +7,12 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from minicluster.verify.handwritten.log import LogBuilder
-from minicluster.verify.handwritten.run import RunBuilder
-from minicluster.verify.handwritten.znodes import ZnodeRun
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.rules.example import Example, examples_of
-from minicluster.verify.rules.examples.every import EXAMPLES
+from tests.verify.examples.every import EXAMPLES
+from tests.verify.examples.example import Example, examples_of
+from tests.verify.handwritten.log import LogBuilder
+from tests.verify.handwritten.run import RunBuilder
+from tests.verify.handwritten.znodes import ZnodeRun
 
 Case = Example[Any]
 Cases = Mapping[str, tuple[Case, ...]]

@@ -6,11 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.clients import client, leads
-from minicluster.verify.handwritten.log import OTHER_TOPIC, LogBuilder, change, cluster
-from minicluster.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
-from minicluster.verify.rules.example import breaks, keeps
-from minicluster.verify.rules.examples.partitions import recovering
 from minicluster.verify.rules.replicas import (
     a_leaders_high_watermark_does_not_decrease,
     a_new_replica_begins_empty,
@@ -22,6 +17,11 @@ from minicluster.verify.rules.replicas import (
     the_high_watermark_waits_for_min_isr,
     the_high_watermark_waits_for_the_maximal_isr,
 )
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.examples.partitions import recovering
+from tests.verify.handwritten.clients import client, leads
+from tests.verify.handwritten.log import OTHER_TOPIC, LogBuilder, change, cluster
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, as_json, plain_run
 
 
 def _advances_to_8(**known: tuple[int, int, int]) -> RunBuilder:

@@ -7,7 +7,15 @@ from typing import Any
 from minicluster.protocol.records import TopicRecord
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.clients import (
+from minicluster.verify.rules.groups import (
+    a_group_leaves_no_record_out,
+    a_partition_has_one_owner,
+    committed_offsets_are_not_forgotten,
+    polls_skip_no_record,
+    positions_do_not_go_back,
+)
+from tests.verify.examples.example import breaks, keeps
+from tests.verify.handwritten.clients import (
     client,
     ended,
     history,
@@ -20,16 +28,8 @@ from minicluster.verify.handwritten.clients import (
     reads,
     same_name_before,
 )
-from minicluster.verify.handwritten.log import OTHER_TOPIC, change, partition
-from minicluster.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
-from minicluster.verify.rules.example import breaks, keeps
-from minicluster.verify.rules.groups import (
-    a_group_leaves_no_record_out,
-    a_partition_has_one_owner,
-    committed_offsets_are_not_forgotten,
-    polls_skip_no_record,
-    positions_do_not_go_back,
-)
+from tests.verify.handwritten.log import OTHER_TOPIC, change, partition
+from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
 
 
 @breaks(positions_do_not_go_back)

@@ -20,7 +20,7 @@ from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.snapshot import image_records
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.handwritten.log import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster
+from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, LogBuilder, change, cluster
 
 TOPIC_ID = format_uuid(TOPIC)
 EVERYBODY: Mapping[str, Any] = {"isr": [1, 2, 3], "maximal_isr": [1, 2, 3], "min_isr": 2}

@@ -1,0 +1,1 @@
+"""Logs and runs written by hand, a few words for each record, request or event."""
