@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice
+from pathlib import Path
 from uuid import UUID
 
 from minicluster.actors.nodes.config import BROKER_RACK, ClusterConfig
@@ -23,6 +24,7 @@ from minicluster.log.log import Log
 from minicluster.log.quorum_state import QUORUM_STATE_NAME, QuorumState
 from minicluster.metadata.errors import MetadataLost
 from minicluster.metadata.image.cluster import BrokerRegistration, Endpoint
+from minicluster.metadata.log_end import LogEnd, log_end
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.metadata.snapshot import image_records
 from minicluster.protocol.records import KRaftVersionRecord, VersionedRecord, VotersRecord
@@ -31,10 +33,22 @@ from minicluster.rules import Rules
 from minicluster.scenario.scenario import FIRST_CONTROLLER
 from minicluster.security.protocols import LISTENER
 from minicluster.values import dataclass
-from minicluster.verify.evidence.log_end import LogEnd
+from minicluster.verify.evidence.reading import read_run
 
 CONTROLLERS_WHERE_UNKNOWN = 3
 Address = tuple[str, int]
+
+
+def read_log_end(path: Path) -> LogEnd:
+    """Read a metadata log, and fold the part of it that is committed.
+
+    Shapes:  path: a run, the folders of several controllers or of one, a segment, a checkpoint.
+    Errors:  UserError (NotALog, LogCorruption, …) with one line that names the file, for a path
+             without a log, a broken log, or one whose state cannot be known.
+    """
+    run = read_run(path, path.name)
+    run.check_state()
+    return log_end(path, run.nodes, run.committed, run.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from minicluster.actors.cluster.cluster import ZOOKEEPER
 
 if TYPE_CHECKING:
     from minicluster.actors.cluster.cluster import Cluster
+    from minicluster.log.committed_log import Start
     from minicluster.verify import Finding
-    from minicluster.verify.evidence.run import Start
     from minicluster.verify.evidence.run_header import RunHeader
     from minicluster.verify.histories.traced_run import Rows
 
@@ -109,8 +109,8 @@ def _start(cluster: Cluster) -> Start | None:
     if begin is None:
         return None
     from minicluster.log.checkpoint import Snapshot
+    from minicluster.log.committed_log import Start
     from minicluster.metadata.snapshot import image_records
-    from minicluster.verify.evidence.run import Start
 
     records = tuple(image_records(begin.image, on_loss=lambda _: None))
     snapshot = Snapshot(records=records, last_contained_log_timestamp=begin.time_ms)

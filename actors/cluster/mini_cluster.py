@@ -244,8 +244,7 @@ class MiniCluster:
                     but those that the log decides, such as seed, config, rules, listeners.
         Errors:  UserError in one line: no log, a broken one, one without brokers, a wrong argument.
         """
-        from minicluster.actors.cluster.adoption import Adoption
-        from minicluster.verify.evidence.log_end import read_log_end
+        from minicluster.actors.cluster.adoption import Adoption, read_log_end
 
         decided = sorted(shape.keys() & set(DECIDED_BY_LOG))
         if decided:

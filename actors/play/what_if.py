@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from minicluster.actors.cluster.adoption import Adoption
+from minicluster.actors.cluster.adoption import Adoption, read_log_end
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.actors.play.performer import Performer, StepFailed, created_by
 from minicluster.actors.recording.live_checks import InvariantViolated
@@ -23,10 +23,9 @@ from minicluster.scenario import Step, load_scenario
 from minicluster.scenario.actions.arguments import Milliseconds
 from minicluster.scenario.step_text import parse_step
 from minicluster.values import dataclass
-from minicluster.verify.evidence.log_end import read_log_end
 from minicluster.verify.evidence.scenario_failure import ScenarioFailure
-from minicluster.verify.what_if.availability import Availability
-from minicluster.verify.what_if.outcome import SeedOutcome, Stage, WhatIf
+from minicluster.what_if.availability import Availability
+from minicluster.what_if.outcome import SeedOutcome, Stage, WhatIf
 
 BEFORE = "before"
 GARBAGE_OBJECTS = 100_000

@@ -17,8 +17,8 @@ from minicluster.metadata.snapshot import image_records
 from minicluster.rules import Rules
 
 if TYPE_CHECKING:
+    from minicluster.metadata.log_end import LogEnd
     from minicluster.verify import Finding
-    from minicluster.verify.evidence.log_end import LogEnd
     from minicluster.verify.live import LiveJudge, LiveZnodeJudge
 
 

@@ -27,7 +27,7 @@ from minicluster.errors import UserError
 from minicluster.own_command import command_line
 
 if TYPE_CHECKING:
-    from minicluster.verify.what_if.outcome import WhatIf
+    from minicluster.what_if.outcome import WhatIf
 
 KINDS_OF_FAILURE = ("no-leader", "under-min-isr", "at-risk")
 
@@ -82,8 +82,8 @@ def what_if_command(
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.evidence.file_systems import is_uri, local_copy, uri_of
     from minicluster.verify.model import exit_code
-    from minicluster.verify.what_if.page import page
-    from minicluster.verify.what_if.text import lines_of
+    from minicluster.what_if.page import page
+    from minicluster.what_if.text import lines_of
 
     numbers, variation = seeds_of(seeds, open_end=False)
     if variation:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from minicluster.log.batch import RecordBatch
+from minicluster.log.committed_log import Start
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.verify.evidence.operations import history_of
-from minicluster.verify.evidence.run import Problem, Run, Start, without_contents
+from minicluster.verify.evidence.run import Problem, Run, without_contents
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.batches import releases
 from minicluster.verify.histories.committed_log import CommittedLog

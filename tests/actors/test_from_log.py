@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.cluster.adoption import read_log_end
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.errors import UserError
 from minicluster.log.checkpoint import Snapshot, checkpoint_name, encode_snapshot
 from minicluster.metadata.image.metadata_image import MetadataImage
 from minicluster.protocol import records as r
-from minicluster.verify.evidence.log_end import read_log_end
 from tests.verify.handwritten.log import LogBuilder, partition
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"

@@ -60,10 +60,11 @@ MAY_IMPORT = {
         "zookeeper", "scenario",  # what a fault needs of one that is drawn
     ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
+    "what_if": ("protocol", "log", "metadata", "configs", "verify"),
     "actors": (
         "protocol", "log", "metadata", "configs", "security", "channel", "zookeeper",
         "controller", "quorum", "replica", "coordinator", "broker", "server", "clients",
-        "scenario", "zoo", "verify",
+        "scenario", "zoo", "verify", "what_if",
     ),
     "fixtures": ("protocol", "log", "metadata", "scenario", "verify", "actors"),
 }  # fmt: skip

@@ -13,8 +13,8 @@ from minicluster.log.batch import RecordBatch, metadata_batch
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol import records as r
-from minicluster.verify.what_if.availability import Availability
-from minicluster.verify.what_if.outcome import Level
+from minicluster.what_if.availability import Availability
+from minicluster.what_if.outcome import Level
 
 ORDERS, OTHER = UUID(int=5), UUID(int=6)
 

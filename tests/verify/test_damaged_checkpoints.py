@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from minicluster.actors.cluster.adoption import read_log_end
 from minicluster.cli import run
 from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
 from minicluster.verify.comparison import compare
-from minicluster.verify.evidence.log_end import read_log_end
 from minicluster.verify.evidence.reading import read_run
 from tests.verify.damaged_checkpoints import KINDS, Damage, damage
 from tests.verify.in_process import verified

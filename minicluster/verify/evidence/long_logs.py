@@ -15,6 +15,7 @@ from pathlib import Path
 from minicluster.log import heads
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
+from minicluster.log.committed_log import no_start, uncommitted_note
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import InvalidBatch, LogError, NotALog
@@ -25,7 +26,6 @@ from minicluster.log.segment import PlacedBatch, read_piece
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, VotersRecord
 from minicluster.values import dataclass
-from minicluster.verify.evidence.committed_log import no_start, uncommitted_note
 from minicluster.verify.evidence.reading import check_batch
 from minicluster.verify.evidence.run import Extent, LogFacts, Problem, Run
 from minicluster.verify.model import Evidence

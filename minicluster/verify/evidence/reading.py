@@ -15,6 +15,13 @@ from pathlib import Path, PurePosixPath
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name
+from minicluster.log.committed_log import (
+    NodeLog,
+    committed_log,
+    no_start,
+    starting_snapshot,
+    uncommitted_note,
+)
 from minicluster.log.directory import METADATA_DIRECTORY, MetadataFiles
 from minicluster.log.errors import LogCorruption, LogError, NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
@@ -23,14 +30,8 @@ from minicluster.log.segment import PlacedBatch, check_contents, read_alone, rea
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
 from minicluster.trace import OPTIONAL_TABLES, TABLES, ZNODES
-from minicluster.verify.evidence.committed_log import (
-    committed_log,
-    no_start,
-    starting_snapshot,
-    uncommitted_note,
-)
 from minicluster.verify.evidence.operations import history_of
-from minicluster.verify.evidence.run import NodeLog, Problem, Run
+from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
 from minicluster.verify.evidence.trace_tables import file_damage
 from minicluster.verify.evidence.znode_log import LOG_PATH, DamagedZnodeLog, read_znodes

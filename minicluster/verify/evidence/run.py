@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import Snapshot
+from minicluster.log.committed_log import NodeLog, Start
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import UnknownState
-from minicluster.protocol.records import VersionedRecord
 from minicluster.rules import Rules
 from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import NO_HISTORY, History
@@ -29,45 +28,6 @@ class Problem:
     why: str
     table: str | None = None
     partial: bool = False  # the structure of the log can still be judged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """The snapshot that a log begins from, and the offset and epoch at which it ends."""
-
-    end_offset: int
-    epoch: int
-    snapshot: Snapshot
-    file: str
-
-    @property
-    def records(self) -> tuple[VersionedRecord, ...]:
-        """The records of the snapshot, without those of its header."""
-        return self.snapshot.records
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLog:
-    """One controller's log as it lies on disk."""
-
-    node: int
-    files: MetadataFiles
-    batches: tuple[RecordBatch, ...]
-    snapshots: tuple[tuple[int, int, Path], ...]  # (end offset, epoch, file)
-    alone: bool  # one segment, given as a file: the log before it cannot be seen
-    torn: str | None = None  # the tail that recovery dropped
-
-    @property
-    def start(self) -> int:
-        """Its first offset."""
-        return self.batches[0].base_offset if self.batches else 0
-
-    @property
-    def begins_well(self) -> bool:
-        """It begins at 0, or a snapshot ends at its first offset or later."""
-        return (
-            self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ keeps                     a fold of the log, and its digest at the end of each b
 yields                    ``Publication``; the context ``images``
 ========================  ========================================================================
 
-The fold is one of its own (``IndependentFold``), for no node must be judged by the function that it
-uses. Bounded by the state of the cluster, and one digest for each batch.
+The fold is ``metadata.image``, which the tests compare with a second one, record by record, and
+with what Apache Kafka made of its own logs. Bounded by the state of the cluster, and one digest for
+each batch.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from heapq import merge
 from typing import Any
 
 from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.snapshot import image_from_records
 from minicluster.values import dataclass
-from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -87,30 +89,29 @@ def snapshot_ends(run: Run) -> frozenset[int]:
 def _digests(run: TracedRun, only: Collection[int] | None) -> dict[int, str | None]:
     evidence = run.evidence
     digests: dict[int, str | None] = {}
-    skip_to, offset = 0, -1
+    skip_to = 0
     if not evidence.foldable:
         return digests
     try:
-        fold = IndependentFold()
+        image = MetadataImage.EMPTY
         if evidence.start is not None:
             skip_to = evidence.start.end_offset
-            fold = IndependentFold(evidence.start.records)
-            digests[skip_to - 1] = fold.digest()
+            image = image_from_records(evidence.start.records)
+            digests[skip_to - 1] = image.digest()
         operations = iter(evidence.history.operations)
         following = next(operations, None)
         for batch in evidence.committed:
             while following is not None and following.end <= batch.last_offset:
                 for entry in following.entries:
-                    offset = entry.offset
-                    if offset >= skip_to:
-                        fold.apply(entry.record)
+                    if entry.offset >= skip_to:
+                        image = apply(image, entry.record, offset=entry.offset)
                 following = next(operations, None)
             is_needed = only is None or not digests or batch.last_offset in only
             if batch.last_offset >= skip_to and is_needed:
                 is_open = batch.last_offset in evidence.history.open_at
-                digests[batch.last_offset] = None if is_open else fold.digest()
+                digests[batch.last_offset] = None if is_open else image.digest()
     except ReplayError as error:
-        why = f"the log cannot be folded: offset {offset}: {error}"
+        why = f"the log cannot be folded: {error}"
         run.problem(Problem(evidence=Evidence.IMAGES, why=why))
     return digests
 
@@ -127,7 +128,7 @@ class _Process:
 def publications(run: TracedRun, judge: Judge) -> None:
     """Each image, with the high watermark before it: by events, at one number the images first."""
     folds, first = run.context(images), run.first_image
-    empty, may_be_empty = IndependentFold().digest(), run.promises.empty_images
+    empty, may_be_empty = MetadataImage.EMPTY.digest(), run.promises.empty_images
     processes: dict[tuple[int, Any], _Process] = {}
     high_watermark: int | None = None
     published = ((row["seq"], 0, row) for row in run.rows("publish"))

@@ -16,10 +16,10 @@ from minicluster.log.checkpoint import read_checkpoint
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.snapshot import image_from_records
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import ConfigRecord, TopicRecord, VersionedRecord
 from minicluster.values import dataclass
-from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.run import Problem
 from minicluster.verify.histories.batches import releases
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
@@ -102,7 +102,7 @@ def _named(path: Path, files: MetadataFiles) -> Path:
 
 def _digest(records: Sequence[VersionedRecord]) -> str | None:
     try:
-        return IndependentFold(records).digest()
+        return image_from_records(records).digest()
     except ReplayError:
         return None
 

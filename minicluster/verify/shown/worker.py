@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from minicluster.log.checkpoint import decode_snapshot
+from minicluster.log.committed_log import no_start
 from minicluster.log.control import control_records
 from minicluster.log.errors import LogError
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import LeaderChangeMessage, decode_record
 from minicluster.values import dataclass
-from minicluster.verify.evidence.committed_log import no_start
 from minicluster.verify.evidence.operations import Entry, OperationDivider
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows
 from minicluster.verify.evidence.run import Run

@@ -16,9 +16,9 @@ import pyarrow as pa
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import parse_checkpoint_name, read_checkpoint
+from minicluster.log.committed_log import no_start
 from minicluster.log.heads import batch_heads
 from minicluster.log.locating import locate
-from minicluster.verify.evidence.committed_log import no_start
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.live import LiveJudge
 from minicluster.verify.model import Finding

@@ -19,18 +19,19 @@ import pyarrow as pa
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import decode_snapshot
+from minicluster.log.committed_log import NodeLog, Start, committed_log
 from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
+from minicluster.metadata.image.metadata_image import MetadataImage, apply
+from minicluster.metadata.snapshot import image_from_records
 from minicluster.own_folders import OwnFolder, temporary_folder
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import PartitionChangeRecord, decode_record
 from minicluster.values import dataclass
-from minicluster.verify.evidence.committed_log import committed_log
-from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.operations import Entry, Operation, OperationDivider
 from minicluster.verify.evidence.operations import History as Operations
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows
-from minicluster.verify.evidence.run import NodeLog, Problem, Run, Start
+from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch, releases
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.images import Images, images
@@ -459,7 +460,7 @@ class _Fold:
 
     def __init__(self, ends: Iterable[int]) -> None:
         self._ends = sorted(set(ends))
-        self._fold = IndependentFold()
+        self._image = MetadataImage.EMPTY
         self._begins_at = 0
         self._digests: dict[int, str | None] = {}
         self._is_open = False
@@ -469,10 +470,10 @@ class _Fold:
     def load(self, start: Start) -> None:
         """Begin from a snapshot."""
         self._begins_at = start.end_offset
-        self._fold = IndependentFold(start.records)
+        self._image = image_from_records(start.records)
         for versioned in start.records:
             self.releases.take(start.end_offset - 1, versioned.record)
-        self._digests[self._begins_at - 1] = self._fold.digest()
+        self._digests[self._begins_at - 1] = self._image.digest()
 
     def begin(self, batch: RecordBatch) -> None:
         """The first batch of the log; with no snapshot before it the fold begins at its end."""
@@ -483,15 +484,13 @@ class _Fold:
         """Apply what a batch that ends at an offset completes."""
         self._reach(ends)
         self._is_open = is_open
-        offset = -1
         try:
             for entry in () if operation is None or self.problem else operation.entries:
-                offset = entry.offset
-                if offset >= self._begins_at:
-                    self._fold.apply(entry.record)
-                    self.releases.take(offset, entry.record)
+                if entry.offset >= self._begins_at:
+                    self._image = apply(self._image, entry.record, offset=entry.offset)
+                    self.releases.take(entry.offset, entry.record)
         except ReplayError as error:
-            why = f"the log cannot be folded: offset {offset}: {error}"
+            why = f"the log cannot be folded: {error}"
             self.problem = Problem(evidence=Evidence.IMAGES, why=why)
 
     def _reach(self, offset: int) -> None:
@@ -499,7 +498,7 @@ class _Fold:
         while self._ends and self._ends[0] < offset:
             end = self._ends.pop(0)
             if end >= self._begins_at and self.problem is None:
-                self._digests[end] = None if self._is_open else self._fold.digest()
+                self._digests[end] = None if self._is_open else self._image.digest()
 
     def images(self) -> Images:
         """The digests, once the whole log has come."""

@@ -1,6 +1,6 @@
 """A what-if as one HTML page: no script, no font, no network; light, dark and printed.
 
-What it shows stands in ``reporting/templates/what_if.html``; here is what is counted and drawn.
+What it shows stands in ``templates/what_if.html``; here is what is counted and drawn.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from minicluster.values import dataclass
 from minicluster.verify.reporting.templating import rendered
-from minicluster.verify.what_if.outcome import KINDS, NAMES, Stage, WhatIf
-from minicluster.verify.what_if.text import cell, every_partition, touched_topics
 from minicluster.version import VERSION
+from minicluster.what_if.outcome import KINDS, NAMES, Stage, WhatIf
+from minicluster.what_if.text import cell, every_partition, touched_topics
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 1000, 150, 64, 22
 TOPICS_MAX = 200
@@ -30,6 +30,7 @@ def page(outcome: WhatIf) -> str:
     notes += [f"seed {play.seed}: {play.failure.text}" for play in outcome.seeds if play.failure]
     return rendered(
         "what_if.html",
+        "minicluster.what_if",
         outcome=outcome,
         stages=stages,
         state="invalid" if worst[0] else "unknown" if worst[1] else "valid",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minicluster.errors import counted
-from minicluster.verify.what_if.outcome import KINDS, StageOfAll, TopicOutcome, WhatIf
+from minicluster.what_if.outcome import KINDS, StageOfAll, TopicOutcome, WhatIf
 
 TOPICS_SHOWN = 15
 LEFT_SHOWN = 8

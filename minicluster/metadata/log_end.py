@@ -1,14 +1,13 @@
 """The end of a metadata log: the state of its cluster, from which a simulated one can continue.
 
-The log is that of a run, of several controllers or of one, or a checkpoint alone. Of several logs
-the part that a majority holds counts. A metadata transaction that is open at the end has no effect:
-the next active controller would abort it.
+The log is that of several controllers or of one, or a checkpoint alone. A metadata transaction that
+is open at the end has no effect: the next active controller would abort it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,6 +15,7 @@ from uuid import UUID
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import Snapshot
+from minicluster.log.committed_log import NodeLog, Start
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import LogError
@@ -35,8 +35,6 @@ from minicluster.protocol.records import (
 )
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.values import dataclass
-from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.evidence.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,37 +62,38 @@ class LogEnd:
     checkpoint: Snapshot | None
 
 
-def read_log_end(path: Path) -> LogEnd:
-    """Read a metadata log, and fold it.
+def log_end(
+    path: Path, logs: Sequence[NodeLog], committed: Iterable[RecordBatch], start: Start | None
+) -> LogEnd:
+    """Fold the committed part of some controllers' logs, from the snapshot with which it begins.
 
-    Errors:  UserError (NotALog, LogCorruption, …) with one line that names the file, for a path
-             without a log, a broken log, or one whose state cannot be known.
+    Errors:  UserError with one line that names the file, where the records do not fit each other or
+             the directory of a controller has no valid id.
     """
-    run = read_run(path, path.name)
-    run.check_state()
     fold = _Fold()
     try:
-        _begin(fold, run)
-        for batch in run.committed:
+        if start is not None:
+            fold.begin(start)
+        for batch in committed:
             fold.take(batch)
     except ReplayError as error:
         raise LogError(f"{path}: the records do not fit each other: {error}") from None
     fold.end()
-    epochs = [fold.epoch, *(_epoch_of(node.files) for node in run.nodes)]
-    properties = [of_node for node in run.nodes if (of_node := _properties(node.files))]
+    properties = [of_node for log in logs if (of_node := _properties(log.files))]
+    ends_there = start is not None and start.end_offset == fold.end_offset
     return LogEnd(
         path=path,
         image=fold.image,
         end_offset=fold.end_offset,
         epoch=fold.epoch,
-        quorum_epoch=max(epochs),
+        quorum_epoch=max([fold.epoch, *(_epoch_of(log.files) for log in logs)]),
         time_ms=fold.time_ms,
         cluster_id=next((p["cluster.id"] for p in properties if "cluster.id" in p), None),
         kraft_version=fold.kraft_version,
         voters=fold.voters if fold.kraft_version else None,
-        voter_ids=fold.voter_ids or _voters_outside(run),
+        voter_ids=fold.voter_ids or _voters_outside(logs),
         directories=_directories(fold.voters, properties),
-        checkpoint=_checkpoint_at(fold.end_offset, run),
+        checkpoint=start.snapshot if start is not None and ends_there else None,
     )
 
 
@@ -108,6 +107,14 @@ class _Fold:
         self.voters: VotersRecord | None = None
         self.voter_ids: tuple[int, ...] = ()
         self._before: tuple[MetadataImage, int] | None = None  # an open transaction
+
+    def begin(self, start: Start) -> None:
+        """Start from the snapshot that the log begins with."""
+        self.image = image_from_records(start.records, offset=start.end_offset - 1)
+        self.end_offset, self.epoch = start.end_offset, start.epoch
+        self.time_ms = start.snapshot.last_contained_log_timestamp
+        for message in start.snapshot.control:
+            self.control(message)
 
     def take(self, batch: RecordBatch) -> None:
         """Apply a batch; what a snapshot has of it already is left out."""
@@ -151,36 +158,18 @@ class _Fold:
             self.image = self._before[0]
 
 
-def _begin(fold: _Fold, run: Run) -> None:
-    """Start from the snapshot that the log begins with."""
-    if run.start is None:
-        return
-    start = run.start
-    fold.image = image_from_records(start.records, offset=start.end_offset - 1)
-    fold.end_offset, fold.epoch = start.end_offset, start.epoch
-    fold.time_ms = start.snapshot.last_contained_log_timestamp
-    for message in start.snapshot.control:
-        fold.control(message)
-
-
-def _checkpoint_at(end_offset: int, run: Run) -> Snapshot | None:
-    """The snapshot that the log begins with, if nothing follows it."""
-    start = run.start
-    return None if start is None or start.end_offset != end_offset else start.snapshot
-
-
 def _epoch_of(files: MetadataFiles) -> int:
     state = files.quorum_state
     return 0 if state is None else state.leader_epoch
 
 
-def _voters_outside(run: Run) -> tuple[int, ...]:
+def _voters_outside(logs: Iterable[NodeLog]) -> tuple[int, ...]:
     """The voters where no record names them: by election state, registrations, folders."""
-    for node in run.nodes:
-        state = node.files.quorum_state
+    for log in logs:
+        state = log.files.quorum_state
         if state is not None and state.current_voters:
             return tuple(sorted(state.current_voters))
-    return tuple(sorted({node.node for node in run.nodes if node.node >= 0}))
+    return tuple(sorted({log.node for log in logs if log.node >= 0}))
 
 
 def _properties(files: MetadataFiles) -> dict[str, str] | None:

@@ -1,9 +1,10 @@
 """A second fold of metadata records, which shares no step with ``metadata.image``.
 
-Nodes publish the digest of their image, and the verdict on it must not come from the function that
-made it: a record that ``metadata.image.metadata_image.apply`` forgets would be forgotten twice.
-This fold holds plain rows and the sums of their fingerprints, and gives the digest of an image with
-the same content. Values and the form of a fingerprint are shared, since they are what is compared.
+Nodes publish the digest of their image, and the judge makes its own by the same function: a record
+that ``metadata.image.metadata_image.apply`` forgets would be forgotten twice. This fold is compared
+with it instead, record by record and on the logs of Apache Kafka. It holds plain rows and the sums
+of their fingerprints, and gives the digest of an image with the same content. Values and the form
+of a fingerprint are shared, since they are what is compared.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from minicluster.metadata.image.security import (
     ScramCredential,
 )
 from minicluster.metadata.image.tables import digest_of, fingerprint, fingerprint_of_bytes
-from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION, MIN_LEVEL
+from minicluster.metadata.metadata_version import FEATURE_NAME, KRAFT_VERSION, MAX_LEVEL, MIN_LEVEL
 from minicluster.protocol import records as r
 
 _SECTIONS = (
@@ -99,8 +100,8 @@ class IndependentFold:
         if record.name == KRAFT_VERSION:
             return
         if record.name == FEATURE_NAME:
-            # A level above those that are known is of a younger release, which is judged too.
-            if record.feature_level < MIN_LEVEL:
+            # MetadataVersion.fromFeatureLevel: a level that a release does not know ends its node.
+            if not MIN_LEVEL <= record.feature_level <= MAX_LEVEL:
                 raise ReplayError(f"metadata.version: there is no level {record.feature_level}")
             row = fingerprint(FEATURE_NAME, record.feature_level)
         elif record.feature_level:

@@ -1,4 +1,4 @@
-"""The committed log of a run: the batches that a majority of the voters holds."""
+"""The committed part of controllers' logs: the batches that a majority of the voters holds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,53 @@ from pathlib import Path
 
 from minicluster.errors import counted
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import read_checkpoint
+from minicluster.log.checkpoint import Snapshot, read_checkpoint
 from minicluster.log.control import control_records
-from minicluster.protocol.records import LeaderChangeMessage, VotersRecord
-from minicluster.verify.evidence.run import NodeLog, Start
+from minicluster.log.directory import MetadataFiles
+from minicluster.protocol.records import LeaderChangeMessage, VersionedRecord, VotersRecord
+from minicluster.values import dataclass
 
 _BatchKey = tuple[int, int, int]
 _NO_END = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The snapshot that a log begins from, and the offset and epoch at which it ends."""
+
+    end_offset: int
+    epoch: int
+    snapshot: Snapshot
+    file: str
+
+    @property
+    def records(self) -> tuple[VersionedRecord, ...]:
+        """The records of the snapshot, without those of its header."""
+        return self.snapshot.records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLog:
+    """One controller's log as it lies on disk."""
+
+    node: int
+    files: MetadataFiles
+    batches: tuple[RecordBatch, ...]
+    snapshots: tuple[tuple[int, int, Path], ...]  # (end offset, epoch, file)
+    alone: bool  # one segment, given as a file: the log before it cannot be seen
+    torn: str | None = None  # the tail that recovery dropped
+
+    @property
+    def start(self) -> int:
+        """Its first offset."""
+        return self.batches[0].base_offset if self.batches else 0
+
+    @property
+    def begins_well(self) -> bool:
+        """It begins at 0, or a snapshot ends at its first offset or later."""
+        return (
+            self.alone or self.start == 0 or any(end >= self.start for end, _, _ in self.snapshots)
+        )
 
 
 def committed_log(

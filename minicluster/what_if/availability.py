@@ -20,7 +20,7 @@ from minicluster.protocol.records import (
     ConfigRecord,
     RemoveTopicRecord,
 )
-from minicluster.verify.what_if.outcome import (
+from minicluster.what_if.outcome import (
     Level,
     PartitionLeft,
     Stage,

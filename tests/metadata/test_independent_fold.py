@@ -1,4 +1,4 @@
-"""The verdict on images comes from a fold that shares no step with the one that nodes use."""
+"""The fold of nodes and of the judge, beside a second one that shares no step with it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from minicluster import MiniCluster
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import metadata_image
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.protocol import records as r
-from minicluster.verify.evidence.independent_fold import IndependentFold
 from minicluster.verify.evidence.reading import read_run
+from tests.metadata.independent_fold import IndependentFold
 from tests.metadata.records import broker, feature, partition, topic, uid, version
-from tests.verify.in_process import judged
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 RECORDED = sorted(path.name for path in LOGS.iterdir() if any(path.glob("controller-*")))
@@ -164,27 +162,3 @@ def test_both_folds_agree_on_what_apache_kafka_wrote(name: str) -> None:
                 image = apply(image, entry.record)
                 fold.apply(entry.record)
         assert fold.digest() == image.digest(), operation.end
-
-
-def test_a_record_that_every_node_forgets_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All nodes and the shared fold agree, and are all wrong: images, snapshots, the tail."""
-
-    def findings(folder: str) -> dict[str, bool]:
-        every = {"metadata.log.max.record.bytes.between.snapshots": 400}
-        with MiniCluster(controllers=1, brokers=1, seed=3, config=every) as cluster:
-            cluster.create_topic("orders", replicas=1, configs={"retention.ms": "9000"})
-            cluster.run_for("2s")
-            cluster.bounce(1, down="1s")
-            cluster.run_for("12s")
-            cluster.save(tmp_path / folder)
-        found = judged(tmp_path / folder, "E32", "E34")
-        assert all(cases for cases, _ in found.values())
-        return {rule: bool(messages) for rule, (_, messages) in found.items()}
-
-    assert findings("right") == {"E32": False, "E34": False}
-    forgets = ("configs", lambda before, record, offset: before)
-    monkeypatch.setitem(metadata_image._STEPS, r.ConfigRecord, forgets)
-
-    assert findings("wrong") == {"E32": True, "E34": True}
