@@ -92,11 +92,25 @@ class Judge:
         """Some rule judges steps of one of these types; else their history need not be made."""
         return any(step_type in self._parts for step_type in step_types)
 
-    def take(self, step: Any, offset: int = -1, topic: str = "", partition: int = -1) -> None:
-        """Judge a step at its place."""
+    def take(
+        self,
+        step: Any,
+        offset: int = -1,
+        topic: str = "",
+        partition: int = -1,
+        event: int = -1,
+        *,
+        earlier: int = -1,
+        request: int = -1,
+    ) -> None:
+        """Judge a step at its place: in the log, of a partition, by an event of the trace.
+
+        Shapes:  earlier: an event before, of which the step tells as well. request: by its number.
+        """
         for rule_id, outcome in self._outcomes(step):
             if isinstance(outcome, Broken):
-                self._add(rule_id, outcome, offset, topic, partition)
+                place = offset, topic, partition, event
+                self._add(rule_id, outcome, *place, earlier=earlier, request=request)
             else:
                 self._tallies[rule_id].count(outcome)
 
@@ -157,7 +171,18 @@ class Judge:
                 self._tallies[rule_id].add(tally, known.times)
             known.times = 0
 
-    def _add(self, rule_id: str, outcome: Broken, offset: int, topic: str, partition: int) -> None:
+    def _add(
+        self,
+        rule_id: str,
+        outcome: Broken,
+        offset: int,
+        topic: str,
+        partition: int,
+        event: int = -1,
+        *,
+        earlier: int = -1,
+        request: int = -1,
+    ) -> None:
         finding = Finding(
             run=self.run,
             offset=offset if outcome.offset is None else outcome.offset,
@@ -166,6 +191,9 @@ class Judge:
             partition=partition if outcome.partition is None else outcome.partition,
             broker=outcome.broker,
             message=outcome.message,
+            event=event,
+            earlier=earlier,
+            request=request,
         )
         self._tallies[rule_id].findings.append(finding)
         self._new.append(finding)

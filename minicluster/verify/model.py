@@ -71,8 +71,10 @@ FROM_ELR = 23  # 4.0-IV1: eligible leader replicas can be written (KIP-966)
 class Finding:
     """One violation of a rule.
 
-    Units:   offset in the metadata log, -1 where only the trace shows it; partition and broker are
-             -1 where the rule is about none.
+    Shapes:  event: of the trace, by its number (``seq``); earlier: one before it without which it
+             were none, such as the acknowledgement of a record that is lost; request: its number.
+    Units:   offset in the metadata log, -1 where only the trace shows it; all others are -1 where
+             the rule is about none.
     """
 
     run: str
@@ -82,6 +84,9 @@ class Finding:
     partition: int = -1
     broker: int = -1
     message: str = ""
+    event: int = -1
+    earlier: int = -1
+    request: int = -1
 
 
 def headline(findings: Iterable[Finding]) -> str | None:

@@ -37,15 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.judgements", description=__doc__)
     commands = parser.add_subparsers(required=True)
     record = commands.add_parser("record", help="write tests/data/judgements")
-    record.set_defaults(run=_record, kept=None, messages=True)
+    record.set_defaults(run=_record, kept=None)
     record.add_argument("--keep", type=Path, help="leave the evidence here; use what is there")
     compare = commands.add_parser("compare", help="judge, and print what differs")
     compare.set_defaults(run=_compare, keep=None)
     compare.add_argument("--kept", type=Path, help="judge this evidence of record --keep")
-    compare.add_argument(
-        "--without-messages", dest="messages", action="store_false",
-        help="findings with other sentences in the same places are equal",
-    )  # fmt: skip
     for command in (record, compare):
         command.add_argument("--kind", action="append", choices=ALL_KINDS, help="default: all")
         command.add_argument("--seeds", type=_numbers, help="1-50 or 7,9-12, of chaos")
@@ -119,9 +115,7 @@ def _compare(kind: str, kept: Kept, options: argparse.Namespace) -> int:
             if subject not in before:
                 show(subject, "subject", "not recorded", "judged")
                 continue
-            for rule, old, new in difference(
-                before[subject], after, record.rules, rules, with_messages=options.messages
-            ):
+            for rule, old, new in difference(before[subject], after, record.rules, rules):
                 show(subject, rule, old, new)
     print(f"{kind}: {len(chosen)} compared", flush=True)
     return differences

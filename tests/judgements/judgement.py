@@ -8,14 +8,15 @@ A line of a record is one JSON object:
     reasons         why the whole is unknown
     valid, invalid, unknown, not_promised
                     per rule its cases; where there is more to state an object:
-                    cases, not_promised, findings (how many), places and messages (digests),
-                    first (the place and the sentence of the first finding)
+                    cases, not_promised, findings (how many), places and events (digests), first
+                    (the place and the sentence of the first finding, for people)
     not_applicable  the rules, in one text; a rule of the header that is nowhere has no cases
     because         the reasons of unknown rules, each with these rules
     error           the error of a path that is not judged, in place of all the above
     live            cases per rule of the checker of the running cluster
 
-The first line is the header: the ids of all rules.
+The first line is the header: the ids of all rules. Two judgements differ where a verdict does, the
+place of a finding, or whether a rule had any cases: how many, and the sentences, may change.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ NO_CASES, NOT_APPLICABLE = str(Verdict.NO_CASES), str(Verdict.NOT_APPLICABLE)
 _VERDICTS = tuple(str(verdict) for verdict in Verdict)
 _ABSENT = "absent"
 _SIZES = re.compile(r"\b\d+ bytes(, where the run wrote \d+)?")
-_MESSAGES = " messages "
 
 
 def judgement_of(report: Report, path: Path) -> Judgement:
@@ -82,12 +82,12 @@ def _counts(
     if not_promised:
         counts["not_promised"] = not_promised
     if findings:
-        places = sorted((f.offset, f.topic, f.partition, f.broker) for f in findings)
+        places = sorted({(f.offset, f.topic, f.partition, f.broker) for f in findings})
         first = min(findings)
         counts |= {
             "findings": len(findings),
             "places": _digest(places),
-            "messages": _digest(sorted(finding.message for finding in findings)),
+            "events": _digest(sorted({finding.event for finding in findings})),
             "first": f"{first.offset} {first.topic}-{first.partition} broker {first.broker}: "
             + first.message[:120],
         }
@@ -103,61 +103,47 @@ def difference(
     after: Judgement,
     rules: Sequence[str],
     rules_now: Sequence[str],
-    *,
-    with_messages: bool = True,
 ) -> Iterator[tuple[str, str, str]]:
     """Where two judgements on a subject differ: rule or part, before, after.
 
-    Shapes:  rules, rules_now: the ids that each of the two judges has; with_messages: other
-             sentences of the same findings are a difference.
+    Shapes:  rules, rules_now: the ids that each of the two judges has.
     """
-    for part in ("verdict", "error", "failure", "reasons"):
+    for part in ("verdict", "error", "failure"):
         if before.get(part) != after.get(part):
             yield part, json.dumps(before.get(part)), json.dumps(after.get(part))
+    if bool(before.get("reasons")) != bool(after.get("reasons")):
+        yield "reasons", json.dumps(before.get("reasons")), json.dumps(after.get("reasons"))
     texts, texts_now = _by_rule(before, rules), _by_rule(after, rules_now)
     for rule in dict.fromkeys((*rules, *rules_now)):
         old, new = texts.get(rule, _ABSENT), texts_now.get(rule, _ABSENT)
-        if not with_messages:
-            old, new = old.partition(_MESSAGES)[0], new.partition(_MESSAGES)[0]
         if old != new:
             yield rule, old, new
     if "live" in before and "live" in after:
         live, live_now = before["live"], after["live"]
         for rule in dict.fromkeys((*live, *live_now)):
-            if live.get(rule) != live_now.get(rule):
+            if bool(live.get(rule)) != bool(live_now.get(rule)):
                 yield f"live {rule}", f"{live.get(rule)} cases", f"{live_now.get(rule)} cases"
 
 
 def _by_rule(judgement: Judgement, rules: Sequence[str]) -> dict[str, str]:
-    """Each rule's words and numbers as one text, the digest of messages and an example last."""
+    """What of each rule must stay the same, as one text."""
     if "error" in judgement:
         return {}
-    texts = dict.fromkeys(rules, f"{NO_CASES} 0")
-    texts |= dict.fromkeys(judgement.get(NOT_APPLICABLE, "").split(), f"{NOT_APPLICABLE} 0")
-    because: dict[str, list[str]] = {}
-    for why, ids in judgement.get("because", {}).items():
-        for rule in ids.split():
-            because.setdefault(rule, []).append(why)
+    texts = dict.fromkeys(rules, NO_CASES)
+    texts |= dict.fromkeys(judgement.get(NOT_APPLICABLE, "").split(), NOT_APPLICABLE)
     for verdict in _VERDICTS:
         of_verdict = judgement.get(verdict)
         if isinstance(of_verdict, Mapping):
-            texts |= {
-                rule: _text(verdict, counts, because.get(rule, ()))
-                for rule, counts in of_verdict.items()
-            }
+            texts |= {rule: _text(verdict, counts) for rule, counts in of_verdict.items()}
     return texts
 
 
-def _text(verdict: str, counts: int | Mapping[str, Any], because: Sequence[str]) -> str:
+def _text(verdict: str, counts: int | Mapping[str, Any]) -> str:
     if isinstance(counts, int):
         counts = {"cases": counts}
-    text = f"{verdict} {counts['cases']}"
+    text = verdict if counts["cases"] else f"{verdict} without a case"
     if "not_promised" in counts:
-        text += f", {counts['not_promised']} not promised"
+        text += ", some not promised"
     if "findings" in counts:
-        text += f", {counts['findings']} found at {counts['places']}"
-    if because:
-        text += f" because {'; '.join(because)}"
-    if "findings" in counts:
-        text += f"{_MESSAGES}{counts['messages']} ({counts['first']})"
+        text += f", found at {counts['places']} by {counts['events']}"
     return text

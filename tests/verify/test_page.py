@@ -65,6 +65,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             Finding(
                 run=run.name, offset=offset, rule="A3", topic="orders", partition=0, broker=3,
                 message=f"request {request} lets broker 3 enter the ISR [1, 2, 3] at {offset}",
+                request=request,
             ),
             *(
                 Finding(run=run.name, offset=offset - n, rule="A3", topic="orders", partition=0,
@@ -146,11 +147,11 @@ def test_a_held_report_shows_the_whole_story_when_the_folder_of_its_run_is_gone(
     row = next(one for one in events if one["kind"] == "append" and one["vt"] > 5_000)
     finding = Finding(
         run=summary.name, offset=-1, rule="F16", topic="orders", partition=0, broker=row["broker"],
-        message=f"broker {row['broker']} appended records (event {row['seq']})",
+        message=f"broker {row['broker']} appended records", event=row["seq"],
     )  # fmt: skip
     result = RuleResult(
         rule=BY_ID["F16"], verdict=Verdict.INVALID, looked_at=9, not_promised=0, reasons=(),
-        findings=(finding, replace(finding, message="broker 2 appended records (event 9)")),
+        findings=(finding, replace(finding, message="broker 2 appended records", event=9)),
     )  # fmt: skip
     held = Report(
         verdict=Verdict.INVALID, rules=(result,), runs=(replace(summary, path=str(copy)),),
@@ -449,7 +450,7 @@ def test_rules_are_folded_by_subject_in_natural_order_and_those_without_cases_on
     assert idle < rules.index('<span class="pill no_cases">', idle)
 
 
-def test_a_finding_that_names_an_offset_has_the_moment_of_that_offset(report: Report) -> None:
+def test_a_finding_has_the_moment_of_its_event(report: Report) -> None:
     """F8 of S32 had no chain, no moment and no mark."""
     [source] = report.sources
     run = source.read()
@@ -459,12 +460,13 @@ def test_a_finding_that_names_an_offset_has_the_moment_of_that_offset(report: Re
     finding = Finding(
         run=run.name, offset=-1, rule="F8", topic="orders", partition=0, broker=row["broker"],
         message=f"leader {row['broker']} acknowledged offset 20 before all of [1, 2, 3] had it",
+        event=row["seq"],
     )  # fmt: skip
     chains = Chains(run, [finding])
     assert chains.moment(finding) == row["vt"]
     kinds = {cause.kind for cause in chains.of(finding)}
     assert {"event", "step", "disturbance", "record"} <= kinds
-    unknown = replace(finding, message="leader 1 acknowledged offset 99999 before all had it")
+    unknown = replace(finding, event=99_999_999)
     assert Chains(run, [unknown]).moment(unknown) is None
 
 

@@ -31,13 +31,11 @@ APPLIED_WITHIN_MS = 1000
 class AppliedState:
     """A broker applies a state of a partition of the log.
 
-    Shapes:  event: its number in the trace. committed: the state that the log has at that partition
-             epoch; None: no record made it.
+    Shapes:  committed: the state that the log has at that partition epoch; None: no record made it.
     """
 
     broker: int
     kind: str
-    event: int
     leader_epoch: int | None
     committed: CommittedPartition | None
 
@@ -46,12 +44,10 @@ class AppliedState:
 class ActionOfLeader:
     """A leader appends, acknowledges, stops, or moves its high watermark.
 
-    Shapes:  event: its number in the trace. image: the partition in the image that the broker has
-             had for a while.
+    Shapes:  image: the partition in the image that the broker has had for a while.
     """
 
     broker: int
-    event: int
     leader_epoch: int | None
     partition_epoch: int | None
     image: CommittedPartition
@@ -62,7 +58,6 @@ class DeletedReplica:
     """A broker deletes a replica; is_assigned: by its latest image, to this broker."""
 
     broker: int
-    event: int
     is_assigned: bool
 
 
@@ -140,11 +135,16 @@ def applied_states(run: TracedRun, judge: Judge) -> None:
         step = AppliedState(
             broker=row["broker"],
             kind=row["kind"],
-            event=row["seq"],
             leader_epoch=row["leader_epoch"],
             committed=committed,
         )
-        judge.take(step, -1 if committed is None else committed.offset, row["topic"], row["part"])
+        judge.take(
+            step,
+            -1 if committed is None else committed.offset,
+            row["topic"],
+            row["part"],
+            row["seq"],
+        )
 
 
 def _committed_by(
@@ -173,22 +173,20 @@ def actions_on_replicas(run: TracedRun, judge: Judge) -> None:
                 seen = run.timeline.partition_at(*place, at)
                 deleted = DeletedReplica(
                     broker=row["broker"],
-                    event=row["seq"],
                     is_assigned=_is_assigned(seen, row["broker"]),
                 )
-                judge.take(deleted, at, row["topic"], row["part"])
+                judge.take(deleted, at, row["topic"], row["part"], row["seq"])
         elif kind in _LEADS and row["maximal_isr"] is not None:
             at = images.applied(row)
             seen = None if at is None else run.timeline.partition_at(*place, at)
             if at is not None and seen is not None:
                 step = ActionOfLeader(
                     broker=row["broker"],
-                    event=row["seq"],
                     leader_epoch=row["leader_epoch"],
                     partition_epoch=row["partition_epoch"],
                     image=seen,
                 )
-                judge.take(step, at, row["topic"], row["part"])
+                judge.take(step, at, row["topic"], row["part"], row["seq"])
 
 
 @history(KeptReplica, reads=("partition_event", "publish", "replica_log"))
@@ -213,7 +211,7 @@ def kept_replicas(run: TracedRun, judge: Judge) -> None:
             is_assigned=_is_assigned(seen, row["broker"]),
             was_told=seen is None or seen.position <= applied,
         )
-        judge.take(step, at, row["topic"], row["part"])
+        judge.take(step, at, row["topic"], row["part"], row["seq"])
 
 
 def _is_assigned(state: CommittedPartition | None, broker: int) -> bool:

@@ -302,7 +302,7 @@ class ServedToClients:
             )
         if response.excuse is None and row["high_watermark"] is not None:
             replica.returned = max(row["high_watermark"], replica.returned or 0)
-        self._judge.take(step, -1, response.topic or "", row["part"])
+        self._judge.take(step, -1, response.topic or "", row["part"], row["seq"])
 
 
 @history(ServedRecord, ServedEnd, reads=("client_record", "partition_event"))
@@ -413,7 +413,8 @@ class AcknowledgedRecord:
 
     Shapes:  idempotent: of a producer with an id; None: not known. replica_deleted: the last leader
              has deleted its replica. value_in_log: at the offset in its log; None: nothing is.
-             excuse: why nothing is promised of the record.
+             elected: the event of its last election. excuse: why nothing is promised of the
+             record.
     Units:   epoch: the highest in which a broker led when it was acknowledged; epoch_in_log: of the
              record in the log. log_end: of the last leader.
     """
@@ -423,6 +424,7 @@ class AcknowledgedRecord:
     idempotent: bool | None
     epoch: int | None
     leader: int
+    elected: int
     log_end: int | None
     replica_deleted: bool
     value_in_log: str | None
@@ -525,7 +527,7 @@ def _acknowledged_to_own_client(run: TracedRun) -> Iterator[Placed]:
 def acknowledged_records(run: TracedRun, judge: Judge) -> None:
     """Each acknowledged record beside the log of the last leader."""
     for record, step in beside_last_leaders(run):
-        judge.take(step, -1, record.topic or "", record.partition)
+        judge.take(step, -1, record.topic or "", record.partition, step.elected, earlier=record.seq)
 
 
 def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRecord]]:
@@ -551,6 +553,7 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
             idempotent=record.numbered,
             epoch=epochs.get(place),
             leader=leader.broker,
+            elected=leader.began,
             log_end=leader.log_end,
             replica_deleted=leader.deleted,
             value_in_log=value_in_log,
@@ -631,7 +634,7 @@ def values_at_offsets(run: TracedRun, judge: Judge) -> None:
                 is_beyond=False,
                 excuse=record.excuse,
             )
-            judge.take(step, -1, record.topic or "", record.partition)
+            judge.take(step, -1, record.topic or "", record.partition, record.seq)
 
 
 def _placed_for_good(run: TracedRun) -> Iterator[Placed]:
@@ -702,7 +705,7 @@ class ProducerEpochs:
             step = ProducerSend(
                 broker=row["broker"], offset=row["offset"], epoch=epoch, fenced_below=before[-1]
             )
-            self._judge.take(step, -1, topic or "", row["part"])
+            self._judge.take(step, -1, topic or "", row["part"], row["seq"])
 
 
 @history(ProducerSend, reads=("client_record",))

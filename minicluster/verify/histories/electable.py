@@ -250,7 +250,7 @@ def _judge(partition: _Partition, row: Row, judge: Judge) -> None:
         true_high_watermark=mark,
         has_lost=partition.has_lost,
     )
-    judge.take(step, -1, row["topic"], row["part"])
+    judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
 
 def losses(run: TracedRun) -> Losses:

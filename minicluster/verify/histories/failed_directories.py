@@ -32,7 +32,6 @@ _NOTICED_AFTER_MS = 40_000
 class LeaderAfterFailure:
     """An event of a leader whose broker has a failed directory."""
 
-    event: int
     broker: int
     is_in_failed_directory: bool
 
@@ -74,11 +73,10 @@ class FailedDirectories:
         if not failed or row["kind"] not in _OF_LEADERS or row.get("maximal_isr") is None:
             return
         step = LeaderAfterFailure(
-            event=row["seq"],
             broker=row["broker"],
             is_in_failed_directory=row.get("directory") in failed,
         )
-        self._judge.take(step, -1, row["topic"], row["part"])
+        self._judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
 
 @history(LeaderAfterFailure, reads=("fault", "partition_event"))

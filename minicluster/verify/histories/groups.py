@@ -182,7 +182,7 @@ def fetched_offsets(run: TracedRun, judge: Judge) -> None:
                 next_set=known.next_after(row["send_seq"]),
                 is_lost=lost.has_lost(row["group_id"], last.seq, row["seq"]),
             )
-            judge.take(step, -1, response.topic or "", row["part"])
+            judge.take(step, -1, response.topic or "", row["part"], row["seq"])
 
 
 def _is_promised(known: OffsetsInOrder, last: OffsetSet, row: Row) -> bool:
@@ -252,7 +252,9 @@ def owned_partitions(run: TracedRun, judge: Judge) -> None:
                 generation=assignment.row["generation"],
                 owners=owners,
             )
-            judge.take(step, -1, assignment.topic or "", assignment.row["part"])
+            judge.take(
+                step, -1, assignment.topic or "", assignment.row["part"], assignment.row["seq"]
+            )
 
 
 # --- positions of consumers -----------------------------------------------------------------------
@@ -338,7 +340,7 @@ def positions_of_consumers(run: TracedRun, judge: Judge) -> None:
                 offset=row["offset"] if fetched.is_read else row["fetch_offset"],
                 next_in_log=log[at] if at < len(log) else None,
             )
-            judge.take(step, -1, fetched.received.topic or "", row["part"])
+            judge.take(step, -1, fetched.received.topic or "", row["part"], row["seq"])
 
 
 def _fetched(run: TracedRun) -> Iterator[_Fetched]:
@@ -382,7 +384,7 @@ def _due(track: list[_Fetched], judge: Judge) -> Iterator[tuple[_Fetched, int]]:
         row = fetched.received.row
         if before is not None and fetched.received.excuse is None:
             step = FetchPosition(broker=row["broker"], offset=row["fetch_offset"], before=before)
-            judge.take(step, -1, fetched.received.topic or "", row["part"])
+            judge.take(step, -1, fetched.received.topic or "", row["part"], row["seq"])
             yield fetched, max(before, passed)
         before = row["fetch_offset"]
     for records in _by_response(reads):
@@ -460,4 +462,4 @@ def passages_of_groups(run: TracedRun, judge: Judge) -> None:
             may_seek=group in sought,
             misled=group in misled_groups,
         )
-        judge.take(step, -1, any_of_them.topic or "", place[1])
+        judge.take(step, -1, any_of_them.topic or "", place[1], records[last].row["seq"])

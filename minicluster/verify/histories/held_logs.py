@@ -184,7 +184,7 @@ class HeldLogs:
         step = HighWatermarkBesideLogs(
             leader=leader, high_watermark=advanced, lacking=tuple(lacking)
         )
-        self._judge.take(step, -1, row["topic"], row["part"])
+        self._judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
     def kept_by(self, row: Row) -> int | None:
         """The end of the committed records that a new leader's log has; None: it has all of them.

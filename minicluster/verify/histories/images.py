@@ -42,7 +42,6 @@ class Publication:
     """
 
     node: int
-    event: int
     offset: int
     before: int | None
     high_watermark: int | None
@@ -144,7 +143,6 @@ def publications(run: TracedRun, judge: Judge) -> None:
         process.has_loaded |= _loads_snapshot(row, first)
         step = Publication(
             node=row["node"],
-            event=row["seq"],
             offset=offset,
             before=process.offset,
             high_watermark=high_watermark,
@@ -157,7 +155,7 @@ def publications(run: TracedRun, judge: Judge) -> None:
             may_be_empty=may_be_empty,
             after_snapshot=process.has_loaded,
         )
-        judge.take(step, offset)
+        judge.take(step, offset, event=row["seq"])
         process.offset = offset
 
 

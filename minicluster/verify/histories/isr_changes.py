@@ -58,7 +58,6 @@ class IsrProposed:
              recorded. epoch_start: its log end when it began to lead, if the trace has it.
     """
 
-    event: int
     broker: int
     leader_epoch: int
     isr: Ids
@@ -82,7 +81,6 @@ class IsrProposed:
 class IsrReverted:
     """A leader goes back to the ISR before its proposal; error: that it was rejected with."""
 
-    event: int
     broker: int
     isr: Ids
     error: str | None
@@ -92,7 +90,6 @@ class IsrReverted:
 class ProposalOvertaken:
     """A leader applies metadata while its proposal has not been answered."""
 
-    event: int
     broker: int
     is_newer: bool  # than what the leader had when it proposed, or the proposal was rejected
 
@@ -106,7 +103,6 @@ class IsrShrunk:
              event moves the high watermark.
     """
 
-    event: int
     broker: int
     isr: Ids
     leaving: Ids
@@ -135,7 +131,6 @@ class LeaderBesideCommit:
              leader or leader epoch; committed_at: the offset of that state.
     """
 
-    event: int
     broker: int
     isr: Ids
     maximal_isr: Ids
@@ -161,7 +156,6 @@ class ProposedReplica:
              none. broker_epoch: in the image.
     """
 
-    event: int
     broker: int
     maximal_isr: Ids
     image: int
@@ -221,7 +215,7 @@ class IsrChanges:
                     self._on_shrunk(process, advances=False)
 
     def _take(self, step: object, row: Row) -> None:
-        self._judge.take(step, -1, row["topic"], row["part"])
+        self._judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
     def _on_change(self, process: _Process, kind: str, row: Row) -> None:
         change = process.change
@@ -233,14 +227,13 @@ class IsrChanges:
                 same_leader = change["leader_epoch"] == row["leader_epoch"]
                 is_same = same_leader and change["partition_epoch"] >= row["partition_epoch"]
                 is_newer = not is_same or change.get("error") is not None
-                step = ProposalOvertaken(event=row["seq"], broker=row["broker"], is_newer=is_newer)
+                step = ProposalOvertaken(broker=row["broker"], is_newer=is_newer)
                 self._take(step, row)
         elif kind == "isr_pending":
             if change is None or not _is_repeated(change, row):
                 self._on_proposed(process, change if waits else None, row)
         elif kind == "isr_revert":
             reverted = IsrReverted(
-                event=row["seq"],
                 broker=row["broker"],
                 isr=tuple(row["isr"] or ()),
                 error=row.get("error"),
@@ -259,7 +252,6 @@ class IsrChanges:
         ):
             in_flight = tuple(waiting["maximal_isr"])
         step = IsrProposed(
-            event=row["seq"],
             broker=row["broker"],
             leader_epoch=epoch,
             isr=tuple(row["isr"]),
@@ -276,7 +268,6 @@ class IsrChanges:
         row, leaving, change = process.shrunk
         process.shrunk = None
         step = IsrShrunk(
-            event=row["seq"],
             broker=row["broker"],
             isr=tuple(row["isr"]),
             leaving=leaving,
@@ -363,7 +354,6 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
             and state.after.leader == broker
         )
         event = LeaderBesideCommit(
-            event=what["seq"],
             broker=broker,
             isr=tuple(what["isr"]),
             maximal_isr=maximal_isr,
@@ -371,7 +361,7 @@ def leaders_and_commits(run: TracedRun, judge: Judge) -> None:
             committed_isr=state.after.isr if state is not None and leads else None,
             committed_at=-1 if state is None else state.offset,
         )
-        judge.take(event, -1, what["topic"], what["part"])
+        judge.take(event, -1, what["topic"], what["part"], what["seq"])
 
 
 def _proposals(events: Iterable[Row]) -> list[Row]:
@@ -411,7 +401,6 @@ def proposed_replicas(run: TracedRun, judge: Judge) -> None:
                 continue
             broker = run.timeline.broker_at(member, image)
             step = ProposedReplica(
-                event=row["seq"],
                 broker=member,
                 maximal_isr=tuple(row["maximal_isr"]),
                 image=image,
@@ -419,4 +408,4 @@ def proposed_replicas(run: TracedRun, judge: Judge) -> None:
                 broker_epoch=None if broker is None else broker.epoch,
                 fetched_as=followers.get(member, NEVER_FETCHED).broker_epoch,
             )
-            judge.take(step, image, row["topic"], row["part"])
+            judge.take(step, image, row["topic"], row["part"], row["seq"])

@@ -209,7 +209,7 @@ class LiveClients:
             is_beyond=is_beyond,
             excuse=why,
         )
-        self._judge.take(step, -1, partition.topic, partition.number)
+        self._judge.take(step, -1, partition.topic, partition.number, row.get("seq", -1))
 
     def _on_acknowledged(self, partition: _Partition, row: Row) -> None:
         """A response has the offset of a record, perhaps of one that was sent before."""

@@ -339,7 +339,7 @@ def records_passed_by_groups(run: TracedRun, judge: Judge) -> None:
                 by=next((one for at, one in who[group, *place] if at > offset), "a program"),
                 excuse=record.excuse,
             )
-            judge.take(step, -1, record.topic or "", record.partition)
+            judge.take(step, -1, record.topic or "", record.partition, record.seq)
 
 
 def _is_in(ranges: list[tuple[int, int]], offset: int) -> bool:
@@ -452,7 +452,7 @@ def commits_of_programs(run: TracedRun, judge: Judge) -> None:
             misled=bool(row["misled"]),
             excuse=None if loss is None else loss.why,
         )
-        judge.take(step, -1, response.topic or "", row["part"])
+        judge.take(step, -1, response.topic or "", row["part"], row["seq"])
 
 
 # --- P3: lag --------------------------------------------------------------------------------------

@@ -110,11 +110,10 @@ class CommitInEpoch:
 class VoterView:
     """The voters and kraft.version that a node uses, and those that its log names last.
 
-    Shapes:  event: its number in the trace. None: it has read none, or its log names none.
+    Shapes:  None: it has read none, or its log names none.
     """
 
     node: int
-    event: int
     used: str | None
     logged: str | None
     used_version: int | None
@@ -196,7 +195,7 @@ class QuorumHistory:
         self._starts = epoch_starts or {}
         self._nodes: dict[int, _Node] = {}
         self._incarnations: dict[Process, _Incarnation] = {}
-        self._elected: dict[int | None, list[tuple[int, int | None]]] = {}
+        self._elected: dict[int | None, list[tuple[int, int | None, int]]] = {}
         self._newest: int | None = None  # the latest epoch in which anybody was elected
         self._committed: tuple[int, int] | None = None  # high watermark of a leader, its epoch
 
@@ -260,7 +259,7 @@ class QuorumHistory:
         vote = Vote(node=number, epoch=epoch, candidate=candidate, others=tuple(votes))
         if candidate is not None and candidate not in votes:
             votes.append(candidate)
-        self._judge.take(vote)
+        self._judge.take(vote, event=row.get("seq", -1))
 
     def _on_elected(self, number: int, node: _Node, row: Mapping[str, Any]) -> None:
         epoch, leader = row.get("epoch"), row.get("leader")
@@ -274,14 +273,15 @@ class QuorumHistory:
                 committed=self._committed[0],
                 committed_epoch=self._committed[1],
             )
-            self._judge.take(step, node.log_end)
+            self._judge.take(step, node.log_end, event=row.get("seq", -1))
         known = self._elected.setdefault(epoch, [])
-        agreed = len({elected for _, elected in known} - {None}) < 2
-        known.append((number, leader))
-        if len({elected for _, elected in known} - {None}) > 1:
+        agreed = len({elected for _, elected, _ in known} - {None}) < 2
+        known.append((number, leader, row.get("seq", -1)))
+        if len({elected for _, elected, _ in known} - {None}) > 1:
             # The first disagreement makes findings of those who were elected before, too.
-            for claimant, _ in known if agreed else known[-1:]:
-                self._judge.take(DisputedElection(node=claimant, epoch=epoch))
+            for claimant, _, event in known if agreed else known[-1:]:
+                disputed = DisputedElection(node=claimant, epoch=epoch)
+                self._judge.take(disputed, event=event)
 
     def _on_high_watermark(
         self, number: int, incarnation: _Incarnation, row: Mapping[str, Any]
@@ -305,7 +305,8 @@ class QuorumHistory:
             holders=holders,
             unrecorded=unrecorded,
         )
-        self._judge.take(step, offset)
+        event = row.get("seq", -1)
+        self._judge.take(step, offset, event=event)
         if incarnation.leads and epoch is not None and epoch in self._starts:
             in_epoch = CommitInEpoch(
                 node=number,
@@ -314,7 +315,7 @@ class QuorumHistory:
                 own_before=-1 if before is None else before,
                 epoch_start=self._starts[epoch],
             )
-            self._judge.take(in_epoch, offset)
+            self._judge.take(in_epoch, offset, event=event)
         incarnation.high_watermark = offset if before is None else max(before, offset)
         if incarnation.leads:
             mark = offset, -1 if epoch is None else epoch
@@ -338,13 +339,12 @@ class QuorumHistory:
         versions = [named.kraft_version for named in node.named if named.kraft_version is not None]
         step = VoterView(
             node=number,
-            event=row.get("seq", -1),
             used=incarnation.used,
             logged=logged[-1] if logged else None,
             used_version=incarnation.used_version,
             logged_version=versions[-1] if versions else None,
         )
-        self._judge.take(step)
+        self._judge.take(step, event=row.get("seq", -1))
 
 
 @lru_cache(maxsize=1024)

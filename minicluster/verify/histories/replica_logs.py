@@ -171,7 +171,7 @@ def records_in_logs(run: TracedRun, judge: Judge) -> None:
             leader_epoch=row["leader_epoch"],
             leader_epoch_before=before.get(log),
         )
-        judge.take(step, -1, row["topic"], row["part"])
+        judge.take(step, -1, row["topic"], row["part"], row["seq"])
         before[log] = row["leader_epoch"]
 
 
@@ -198,7 +198,7 @@ def held_records(run: TracedRun, judge: Judge) -> None:
                 or values_of_epoch[row["leader_epoch"]] == 1,
                 excuse=excuse,
             )
-            judge.take(step, -1, row["topic"], row["part"])
+            judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
 
 @history(IdempotentRecord, reads=("replica_log", "partition_event", "raft_event", "history"))
@@ -229,7 +229,7 @@ def idempotent_records(run: TracedRun, judge: Judge) -> None:
             copies=copies[_copy_of(row)],
             excuse=_excuse(lost, row),
         )
-        judge.take(step, -1, row["topic"], row["part"])
+        judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
 
 def _own_value(row: Row) -> str:
@@ -298,4 +298,4 @@ def committed_records_of_members(run: TracedRun, judge: Judge) -> None:
                     log_end=log_end,
                     excuse=_excuse(lost, row),
                 )
-                judge.take(step, -1, row["topic"], row["part"])
+                judge.take(step, -1, row["topic"], row["part"], row["seq"])

@@ -45,7 +45,6 @@ class _LeaderEvent:
              were not recorded.
     """
 
-    event: int
     broker: int
     leader_epoch: int
     isr: tuple[int, ...]
@@ -92,7 +91,6 @@ class PartitionEpochApplied:
     Shapes:  highest_before: of the partition epochs that its process has applied.
     """
 
-    event: int
     broker: int
     partition_epoch: int
     leader_epoch: int
@@ -123,7 +121,6 @@ class Truncated:
 class WrittenByLeader:
     """A leader appends records of clients; alone: no other broker does so in its leader epoch."""
 
-    event: int
     broker: int
     alone: bool
 
@@ -196,13 +193,12 @@ class Replicas:
             del self._gone[oldest], self._replicas[oldest]
 
     def _take(self, step: object, row: Row) -> None:
-        self._judge.take(step, -1, row["topic"], row["part"])
+        self._judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
     def _on_epochs(self, replica: _Replica, row: Row) -> None:
         highest, epoch, last = replica.highest_epoch, row.get("partition_epoch"), replica.last
         if highest is not None and last is not None and self._judges_epochs and epoch is not None:
             step = PartitionEpochApplied(
-                event=row["seq"],
                 broker=row["broker"],
                 partition_epoch=epoch,
                 leader_epoch=row["leader_epoch"],
@@ -216,7 +212,6 @@ class Replicas:
 
     def _on_leader(self, place: Place, row: Row) -> None:
         state = {
-            "event": row["seq"],
             "broker": row["broker"],
             "leader_epoch": row["leader_epoch"],
             "isr": tuple(row["isr"]),
@@ -305,7 +300,7 @@ def truncations(run: TracedRun, judge: Judge) -> None:
                 true_epoch=true.epoch,
                 excuse=loss.why if loss is not None and is_lost else None,
             )
-            judge.take(step, -1, row["topic"], row["part"])
+            judge.take(step, -1, row["topic"], row["part"], row["seq"])
         elif row["kind"] == "append":
             replica.epoch = _higher(replica.epoch, row["leader_epoch"])
         elif row["kind"] == "hw" and row["maximal_isr"] is not None:
@@ -329,5 +324,5 @@ def writers(run: TracedRun, judge: Judge) -> None:
         brokers.setdefault(key, set()).add(row["broker"])
     for row in appends():
         key = row["topic_id"], row["part"], row["leader_epoch"]
-        step = WrittenByLeader(event=row["seq"], broker=row["broker"], alone=len(brokers[key]) == 1)
-        judge.take(step, -1, row["topic"], row["part"])
+        step = WrittenByLeader(broker=row["broker"], alone=len(brokers[key]) == 1)
+        judge.take(step, -1, row["topic"], row["part"], row["seq"])

@@ -168,7 +168,6 @@ class RevertedIsr:
     broker: int
     isr: tuple[int, ...]
     error: str
-    event: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +313,7 @@ def handled_requests(run: TracedRun, judge: Judge) -> None:
             broker_epoch=row["broker_epoch"],
             registered_epoch=row["registered_epoch"],
         )
-        judge.take(step, -1 if written is None else written)
+        judge.take(step, -1 if written is None else written, request=step.request)
 
 
 @history(RequestedChange, RequestedElection, reads=("rpc",))
@@ -335,7 +334,8 @@ def requested_changes(run: TracedRun, judge: Judge) -> None:
                         is_preferred=kind is not None and kind != 1,
                     )
                 if step is not None:
-                    judge.take(step, offset, state.topic, state.partition)
+                    request = writer.request
+                    judge.take(step, offset, state.topic, state.partition, request=request)
 
 
 @history(EndedRecovery, reads=("rpc",))
@@ -397,7 +397,7 @@ def topic_requests(run: TracedRun, judge: Judge) -> None:
             ends = {known[offset][0] for offset in written}
             step = TopicRequest(request=request, sender=sender, operations=len(ends))
             name = next((known[offset][1] for offset in written if known[offset][1]), "")
-            judge.take(step, max(written), name)
+            judge.take(step, max(written), name, request=request)
 
 
 def _topic_records(run: TracedRun) -> Iterator[tuple[int, tuple[int, str]]]:
@@ -485,9 +485,10 @@ def _altered_partition(
             new_partition_epoch=response.get("partitionEpoch"),
         )
         if state is None:
-            judge.take(step, max(written, default=-1), name or "", number)
+            offset = max(written, default=-1)
+            judge.take(step, offset, name or "", number, request=step.request)
             continue
-        judge.take(step, state.offset, state.topic, number)
+        judge.take(step, state.offset, state.topic, number, request=step.request)
         if not step.is_accepted:
             continue
         for member in each(partition, "newIsrWithEpochs"):
@@ -498,7 +499,7 @@ def _altered_partition(
                     broker_epoch=member["brokerEpoch"],
                     registered_epoch=None if before is None else before.epoch,
                 )
-                judge.take(accepted, state.offset, state.topic, number)
+                judge.take(accepted, state.offset, state.topic, number, request=step.request)
 
 
 @history(RevertedIsr, reads=("partition_event",))
@@ -510,9 +511,8 @@ def reverted_isrs(run: TracedRun, judge: Judge) -> None:
                 broker=row["broker"],
                 isr=tuple(row["isr"] or ()),
                 error=row["error"],
-                event=row["seq"],
             )
-            judge.take(step, -1, row["topic"], row["part"])
+            judge.take(step, -1, row["topic"], row["part"], row["seq"])
 
 
 # --- requests to brokers --------------------------------------------------------------------------
@@ -553,7 +553,7 @@ def fetched_partitions(run: TracedRun, judge: Judge) -> None:
                         own_epoch=own,
                         error=errors.get((topic_id, number)),
                     )
-                    judge.take(step, -1, "", number)
+                    judge.take(step, -1, "", number, request=step.request)
 
 
 @history(ListedOffset, reads=("rpc", "partition_event"))
@@ -591,4 +591,4 @@ def listed_offsets(run: TracedRun, judge: Judge) -> None:
                         end_offset=partition.get("offset"),
                         epoch_start=epochs.epoch_start(topic_id, number, broker, epoch),
                     )
-                    judge.take(step, -1, name, number)
+                    judge.take(step, -1, name, number, request=row["id"])

@@ -6,7 +6,7 @@ A history over a trace is a function from the run to steps for the judge::
     def high_watermarks(run: TracedRun, judge: Judge) -> None:
         for row in run.rows("partition_event"):
             ...
-            judge.take(HighWatermark(...), -1, row["topic"], row["part"])
+            judge.take(HighWatermark(...), -1, row["topic"], row["part"], row["seq"])
 
 It goes through the rows once, in the order of their events, with the state of one subject at a
 time. What several need of a run is worked out once, on first use: ``timeline``, ``losses``, ….

@@ -119,7 +119,7 @@ def _ended_by(rows: list[Row]) -> list[str | None]:
 def batches_of_producers(run: TracedRun, judge: Judge) -> None:
     """Each batch of a producer, beside those before it and the marker behind it."""
     for batch in run.context(producer_batches):
-        judge.take(batch, -1, batch.row["topic"], batch.row["part"])
+        judge.take(batch, -1, batch.row["topic"], batch.row["part"], batch.row["seq"])
 
 
 # --- what consumers with read_committed get -------------------------------------------------------
@@ -164,7 +164,7 @@ def transactional_reads(run: TracedRun, judge: Judge) -> None:
             ended_by=None if batch is None else batch.ended_by,
             excuse=response.excuse,
         )
-        judge.take(step, -1, response.topic or "", row["part"])
+        judge.take(step, -1, response.topic or "", row["part"], row["seq"])
 
 
 # --- decisions of coordinators --------------------------------------------------------------------
@@ -277,7 +277,7 @@ def numbered_reads(run: TracedRun, judge: Judge) -> None:
                 lowest_offset=lowest,
                 highest_offset=highest,
             )
-            judge.take(step, -1, read.topic or "", read.row["part"])
+            judge.take(step, -1, read.topic or "", read.row["part"], read.row["seq"])
 
 
 def _is_number(value: int | None) -> bool:
@@ -372,7 +372,7 @@ def _judge_written(
             copies=copies[key],
             sources=len(sources.get(key[2], ())) or 1,
         )
-        judge.take(step, -1, batch.row["topic"], batch.row["part"])
+        judge.take(step, -1, batch.row["topic"], batch.row["part"], batch.row["seq"])
     return {(group, value) for group, _, value in copies}
 
 
@@ -425,4 +425,4 @@ def _judge_passed(
                 offset=row["offset"],
                 is_written=(group, _transformed(response.topic, row)) in written,
             )
-            judge.take(step, -1, response.topic or "", row["part"])
+            judge.take(step, -1, response.topic or "", row["part"], row["seq"])

@@ -1,14 +1,13 @@
 """The cause chain of a finding: the events that lead to it, in their order.
 
 The record itself, the states of its partition before, the last record about each broker that the
-finding names, the request that wrote the record, the event of the trace that the finding names, the
+finding is about, the request that wrote the record, the events of the trace by which it holds, the
 step and the disturbances at that time, and the planted faults that acted. Idle records (NoOps) are
 none of them.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,7 +18,6 @@ from minicluster.protocol.json_form import to_json
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
-from minicluster.verify.reporting.named_places import events_of
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.story import Request, story_of
 from minicluster.verify.reporting.trace_text import Event, numbered_events
@@ -29,9 +27,6 @@ from minicluster.zookeeper.znodes import paths
 
 BEFORE = 3  # states of the partition
 NEAR_MS = 1_000  # a planted fault that acted so shortly before
-_REQUEST = re.compile(r"request (\d+)")
-_EVENT = re.compile(r"\(event (\d+)\)")
-_IDS = re.compile(r"broker (\d+)|\[([\d, ]+)\]")
 _OF_BROKER = (
     r.RegisterBrokerRecord, r.UnregisterBrokerRecord, r.FenceBrokerRecord, r.UnfenceBrokerRecord,
     r.BrokerRegistrationChangeRecord,
@@ -87,29 +82,17 @@ class Chains:
         self.lines = list(_operations(run) if run.on_zookeeper else _lines(run))
         self.brokers = {line.broker for line in self.lines if line.broker >= 0}
         own = [finding for finding in findings if finding.run == run.name]
-        named = (_EVENT.search(finding.message) for finding in own)
-        self._events = numbered_events(run, {int(match[1]) for match in named if match})
-        bare = [
-            finding
-            for finding in own
-            if finding.offset < 0 and _EVENT.search(finding.message) is None
-        ]
-        self._by_finding = events_of(
-            run, (finding for finding in bare if self.request(finding) is None)
-        )
+        named = {number for finding in own for number in (finding.earlier, finding.event)}
+        self._events = numbered_events(run, named - {-1})
 
     def request(self, finding: Finding) -> Request | None:
-        """The request that a finding names by its number."""
-        named = _REQUEST.search(finding.message)
-        return None if named is None else self.story.requests.get(int(named[1]))
+        """The request that a finding is about."""
+        return self.story.requests.get(finding.request)
 
-    def _events_of(self, finding: Finding) -> tuple[Event, ...]:
-        """The events of the trace that a finding names by a number, or by an offset."""
-        named = _EVENT.search(finding.message)
-        if named is None:
-            return self._by_finding.get(finding, ())
-        event = self._events.get(int(named[1]))
-        return () if event is None else (event,)
+    def _events_of(self, finding: Finding) -> list[Event]:
+        """The events by which a finding holds, in their order."""
+        numbers = (finding.earlier, finding.event)
+        return [self._events[number] for number in numbers if number in self._events]
 
     def _event(self, finding: Finding) -> Event | None:
         """The event by which a finding holds."""
@@ -129,10 +112,11 @@ class Chains:
     def message(self, finding: Finding) -> str:
         """The finding's sentence, with its request in readable form and its event's moment."""
         text, request, event = finding.message, self.request(finding), self._event(finding)
+        if request is not None:
+            text = text.replace(f"request {finding.request}", f"the {request}", 1)
         if event is not None:
-            at = f"(event {event.seq}, at {event.at_ms / 1000:g}s)"
-            text = _EVENT.sub(at, text, count=1)
-        return text if request is None else _REQUEST.sub(f"the {request}", text, count=1)
+            text += f" (event {event.seq}, at {event.at_ms / 1000:g}s)"
+        return text
 
     def of(self, finding: Finding) -> list[Cause]:
         """The events that lead to a finding; none where its moment is not known."""
@@ -164,13 +148,14 @@ class Chains:
                 yield self._cause(line, "here")
 
     def _brokers(self, finding: Finding, at_ms: int) -> Iterator[Cause]:
-        named = {finding.broker} | {
-            int(number)
-            for single, several in _IDS.findall(finding.message)
-            for number in [single or "", *several.split(",")]
-            if number.strip()
-        }
-        for broker in sorted(named & self.brokers):
+        """What was last said of the brokers of a finding, of its record and of its events."""
+        about = {finding.broker}
+        for line in self.lines:
+            if line.offset == finding.offset:
+                about |= {line.broker, *(getattr(line.record, "isr", None) or ())}
+        for event in self._events_of(finding):
+            about |= set(event.nodes)
+        for broker in sorted(about & self.brokers):
             last = None
             for line in self.lines:
                 if line.broker == broker:

@@ -79,6 +79,8 @@ class RuleResult:
                     "topic": finding.topic or None,
                     "partition": None if finding.partition < 0 else finding.partition,
                     "broker": None if finding.broker < 0 else finding.broker,
+                    "event": None if finding.event < 0 else finding.event,
+                    "request": None if finding.request < 0 else finding.request,
                     "message": finding.message,
                 }
                 for finding in self.findings

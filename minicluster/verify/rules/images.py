@@ -29,8 +29,7 @@ def images_are_folds_of_the_log(image: Publication) -> Findings:
     yield CASE
     if image.digest != image.fold:
         yield broken(
-            f"node {image.node} published an image that differs from the fold of the log (event "
-            f"{image.event})",
+            f"node {image.node} published an image that differs from the fold of the log",
             broker=image.node,
         )
 
@@ -44,13 +43,13 @@ def images_are_folds_of_the_log(image: Publication) -> Findings:
 def images_are_published_in_order(image: Publication) -> Findings:
     """Each incarnation publishes images in order, at the end of a committed batch, never past the
     high watermark, never inside a metadata transaction, and never an empty one."""
-    node, event = image.node, f"(event {image.event})"
+    node = image.node
     yield CASE
     if image.before is not None and image.offset < image.before:
-        yield broken(f"node {node} published an older image than before {event}", broker=node)
+        yield broken(f"node {node} published an older image than before", broker=node)
     if image.foldable and not image.ends_a_batch:
         where = "an offset that is not the end of a committed batch"
-        yield broken(f"node {node} published at {where} {event}", broker=node)
+        yield broken(f"node {node} published at {where}", broker=node)
     mark = image.high_watermark
     if mark is not None and image.offset >= mark:
         yield broken(f"node {node} published past the high watermark {mark}", broker=node)
@@ -59,7 +58,7 @@ def images_are_published_in_order(image: Publication) -> Findings:
     is_empty = image.offset < 0 or (image.is_empty and not image.may_be_empty)
     if is_empty or image.in_transaction or is_open:
         what = "an empty image or one inside a transaction"
-        yield broken(f"node {node} published {what} {event}", broker=node)
+        yield broken(f"node {node} published {what}", broker=node)
 
 
 @rule("E34", "Snapshots are folds of the log",
@@ -107,7 +106,7 @@ def a_snapshot_and_the_rest_are_the_log(image: Publication) -> Findings:
     if image.digest != image.fold:
         yield broken(
             f"node {image.node}, which has loaded a snapshot, published an image that differs from "
-            f"the fold of the log (event {image.event})",
+            "the fold of the log",
             broker=image.node,
         )
 

@@ -34,8 +34,8 @@ def leaders_propose_only_eligible_replicas(replica: ProposedReplica) -> Findings
     )
     if not replica.is_active or not is_incarnation_of_image:
         yield broken(
-            f"the leader proposes broker {replica.broker} for the ISR {ids(replica.maximal_isr)} "
-            f"(event {replica.event}), which is ineligible in its own image at offset "
+            f"the leader proposes broker {replica.broker} for the ISR {ids(replica.maximal_isr)}"
+            ", which is ineligible in its own image at offset "
             f"{replica.image}",
             broker=replica.broker,
         )
@@ -55,15 +55,15 @@ def the_maximal_isr_contains_the_committed_isr(leader: LeaderBesideCommit) -> Fi
         yield CASE
         if not set(leader.maximal_isr).issuperset(leader.committed_isr):
             yield broken(
-                f"leader {leader.broker} has maximal ISR {ids(leader.maximal_isr)} (event "
-                f"{leader.event}) while the committed ISR is {ids(leader.committed_isr)}",
+                f"leader {leader.broker} has maximal ISR {ids(leader.maximal_isr)} "
+                f"while the committed ISR is {ids(leader.committed_isr)}",
                 broker=leader.broker,
                 offset=leader.committed_at,
             )
     if not leader.in_flight and sorted(leader.isr) != sorted(leader.maximal_isr):
         yield broken(
             f"leader {leader.broker} has no ISR change in flight, but ISR {ids(leader.isr)} and "
-            f"maximal ISR {ids(leader.maximal_isr)} (event {leader.event})",
+            f"maximal ISR {ids(leader.maximal_isr)}",
             broker=leader.broker,
         )
 
@@ -91,7 +91,7 @@ def one_isr_change_is_in_flight_at_a_time(proposed: IsrProposed) -> Findings:
     if proposed.in_flight is not None:
         yield broken(
             f"leader {proposed.broker} proposed {ids(proposed.maximal_isr)} while another ISR "
-            f"change was in flight (event {proposed.event})",
+            "change was in flight",
             broker=proposed.broker,
         )
 
@@ -101,8 +101,7 @@ def _it_is_reverted_when_it_is_rejected(reverted: IsrReverted) -> Findings:
     yield CASE
     if reverted.error is None:
         yield broken(
-            f"leader {reverted.broker} reverted an ISR change that was not rejected (event "
-            f"{reverted.event})",
+            f"leader {reverted.broker} reverted an ISR change that was not rejected",
             broker=reverted.broker,
         )
 
@@ -112,8 +111,7 @@ def _or_dropped_for_newer_metadata(overtaken: ProposalOvertaken) -> Findings:
     yield CASE
     if not overtaken.is_newer:
         yield broken(
-            f"leader {overtaken.broker} dropped an ISR change for metadata that is not newer "
-            f"(event {overtaken.event})",
+            f"leader {overtaken.broker} dropped an ISR change for metadata that is not newer",
             broker=overtaken.broker,
         )
 
@@ -150,7 +148,7 @@ def the_high_watermark_advances_when_the_isr_shrinks(shrunk: IsrShrunk) -> Findi
         return
     yield broken(
         f"leader {shrunk.broker} did not advance its high watermark when the ISR shrank to "
-        f"{ids(shrunk.isr)} (event {shrunk.event})",
+        f"{ids(shrunk.isr)}",
         broker=shrunk.broker,
     )
 
@@ -174,6 +172,6 @@ def only_a_caught_up_replica_is_proposed(proposed: IsrProposed) -> Findings:
     ):
         yield broken(
             f"leader {proposed.broker} proposed {ids(proposed.maximal_isr)} before all of them had "
-            f"caught up (event {proposed.event})",
+            "caught up",
             broker=proposed.broker,
         )

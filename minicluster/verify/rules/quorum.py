@@ -273,7 +273,7 @@ def nodes_use_the_voters_of_their_log(view: VoterView) -> Findings:
         yield CASE
         if view.used != view.logged:
             yield broken(
-                f"node {view.node} uses the voters {_ids(view.used)} (event {view.event}), its log "
+                f"node {view.node} uses the voters {_ids(view.used)}, its log "
                 f"has {_ids(view.logged)}",
                 broker=view.node,
             )

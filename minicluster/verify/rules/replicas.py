@@ -103,7 +103,7 @@ def partition_epochs_never_decrease_on_a_broker(applied: PartitionEpochApplied) 
     ):
         yield broken(
             f"broker {applied.broker} applied an older partition epoch, or the same one with "
-            f"another leader epoch (event {applied.event})",
+            "another leader epoch",
             broker=applied.broker,
         )
 
@@ -123,7 +123,7 @@ def the_high_watermark_waits_for_min_isr(moved: HighWatermarkMoved) -> Findings:
     if moved.new > moved.old and len(moved.isr) < moved.min_isr:
         yield broken(
             f"leader {moved.broker} advanced its high watermark with the ISR {ids(moved.isr)}, "
-            f"below min.insync.replicas (event {moved.event})",
+            "below min.insync.replicas",
             broker=moved.broker,
         )
 
@@ -210,7 +210,7 @@ def one_writer_per_leader_epoch(written: WrittenByLeader) -> Findings:
     if not written.alone:
         yield broken(
             f"broker {written.broker} appended records in a leader epoch in which another broker "
-            f"did (event {written.event})",
+            "did",
             broker=written.broker,
         )
 
@@ -239,8 +239,7 @@ def _nor_does_a_leader_write_to_one(leader: LeaderAfterFailure) -> Findings:
     """No record shows it: the broker itself leads on."""
     if leader.is_in_failed_directory:
         yield broken(
-            f"broker {leader.broker} leads a partition in a directory of its own that has failed "
-            f"(event {leader.event})",
+            f"broker {leader.broker} leads a partition in a directory of its own that has failed",
             broker=leader.broker,
         )
 

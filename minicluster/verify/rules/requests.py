@@ -68,7 +68,7 @@ def _leaders_give_up_only_what_is_rejected(reverted: RevertedIsr) -> Findings:
     if reverted.error not in _FINAL_REJECTIONS:
         yield broken(
             f"leader {reverted.broker} reverted to ISR {ids(reverted.isr)} on an error that is no "
-            f"final rejection (event {reverted.event})",
+            "final rejection",
             broker=reverted.broker,
         )
 
@@ -267,8 +267,7 @@ def partition_epochs_are_those_of_the_log(applied: AppliedState) -> Findings:
     yield CASE
     if applied.committed is None:
         yield broken(
-            f"broker {applied.broker} applied a partition epoch that no record has (event "
-            f"{applied.event})",
+            f"broker {applied.broker} applied a partition epoch that no record has",
             broker=applied.broker,
         )
 
@@ -332,8 +331,7 @@ def brokers_act_as_their_image_has_it(applied: AppliedState) -> Findings:
     shall_lead = applied.committed.after.leader == applied.broker
     if shall_lead != (applied.kind == "become_leader"):
         yield broken(
-            f"broker {applied.broker} became leader or follower against the metadata (event "
-            f"{applied.event})",
+            f"broker {applied.broker} became leader or follower against the metadata",
             broker=applied.broker,
         )
 
@@ -346,16 +344,14 @@ def _epochs_of_leaders_are_not_behind(action: ActionOfLeader) -> Findings:
         return
     if image.leader_epoch > epoch:
         yield broken(
-            f"broker {action.broker} acts as leader of an epoch older than that of its own image "
-            f"(event {action.event})",
+            f"broker {action.broker} acts as leader of an epoch older than that of its own image",
             broker=action.broker,
         )
     if image.leader_epoch != epoch or image.after.leader != action.broker:
         return
     if action.partition_epoch is not None and image.partition_epoch > action.partition_epoch:
         yield broken(
-            f"leader {action.broker} is at a partition epoch older than that of its own image "
-            f"(event {action.event})",
+            f"leader {action.broker} is at a partition epoch older than that of its own image",
             broker=action.broker,
         )
 
@@ -372,8 +368,7 @@ def brokers_keep_the_replicas_assigned_to_them(deleted: DeletedReplica) -> Findi
     yield CASE
     if deleted.is_assigned:
         yield broken(
-            f"broker {deleted.broker} deleted a replica that is assigned to it (event "
-            f"{deleted.event})",
+            f"broker {deleted.broker} deleted a replica that is assigned to it",
             broker=deleted.broker,
         )
 

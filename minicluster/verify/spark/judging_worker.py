@@ -72,11 +72,15 @@ RESULT = pa.schema(
         "topic": pa.string(),
         "partition": pa.int32(),
         "broker": pa.int32(),
+        "event": pa.int64(),
+        "earlier": pa.int64(),
+        "request": pa.int64(),
         "message": pa.string(),  # of a finding; why something is exempt, crashed, or a problem
         "heading": pa.binary(),  # the run without its contents
     }
 )
-FINDING = ("run", "rule", "offset", "topic", "partition", "broker", "message")
+_PLACE = ("offset", "topic", "partition", "broker", "event", "earlier", "request")
+FINDING = ("run", "rule", *_PLACE, "message")
 _SETS_MAX = 20_000  # of changes whose fields are remembered
 _OF_A_CHANGE = (-1, -1)  # nobody asks where the log is clean before one
 _METER_ROWS = 20_000  # between two marks of how far a share is
@@ -521,4 +525,7 @@ def _rows_of(rule: str, tally: Tally) -> Iterator[Mapping[str, Any]]:
             "partition": finding.partition,
             "broker": finding.broker,
             "message": finding.message,
+            "event": finding.event,
+            "earlier": finding.earlier,
+            "request": finding.request,
         }

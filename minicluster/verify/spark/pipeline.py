@@ -62,7 +62,7 @@ _TASKS_PER_WORKER = 4
 _SLOTS_PER_WORKER = 16
 _WEIGHTS = (0.3, 0.7)  # of reading and of judging in the progress that is shown, an estimate
 _ORDER = ("run", "share", "phase", "place")
-_KEYS = ("run", "kind", "rule", "offset", "topic", "partition", "broker", "message", "heading")
+_KEYS = (*FINDING, "kind", "heading")
 
 
 def judge_in_spark(
@@ -308,6 +308,9 @@ class _Added:
                     partition=row.partition,
                     broker=row.broker,
                     message=row.message,
+                    event=row.event,
+                    earlier=row.earlier,
+                    request=row.request,
                 )
                 self._tallies[row.rule].findings.append(finding)
 
