@@ -130,6 +130,6 @@ def test_a_user_imports_everything_from_one_place() -> None:
 
     assert out.stdout.split() == [
         "False", "CASE", "Finding", "LiveJudge", "NOT_PROMISED", "Report", "Verdict", "as_of",
-        "breaks", "broken", "exempt", "follow", "follow_findings", "history", "keeps", "lag",
+        "broken", "exempt", "follow", "follow_findings", "history", "lag",
         "register", "rule", "spark_session", "sql_rule", "verdicts", "verify", "views",
     ]  # fmt: skip

@@ -239,10 +239,10 @@ def test_a_history_that_crashes_leaves_its_rules_unknown(
     kinds = {kind for kind, _ in BY_ID["E32"].parts}
     take = Judge.take
 
-    def stumbles(self: Judge, step: object, *place: Any) -> None:
+    def stumbles(self: Judge, step: object, *place: Any, **trace: Any) -> None:
         if type(step) in kinds:
             raise KeyError("no such row")
-        take(self, step, *place)
+        take(self, step, *place, **trace)
 
     monkeypatch.setattr(Judge, "take", stumbles)
     report = verified(paths["published"])
@@ -274,6 +274,8 @@ def test_the_json_form_has_the_promised_fields(reports: dict[str, Report]) -> No
             "topic": "orders",
             "partition": 0,
             "broker": 1,
+            "event": None,
+            "request": None,
             "message": "leader 1 is not in the ISR [2, 3]",
         }
     ]
