@@ -22,7 +22,6 @@ from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.scenario.nemesis import generate
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
-from tests.judgements.record import read_record
 from tests.verify import logs_beside_rules, test_verdicts
 from tests.verify.damaged_runs import FILE_DAMAGE, FOREIGN, Damage, saved_run, sign
 from tests.verify.examples.every import EXAMPLES
@@ -59,17 +58,11 @@ def subjects(kind: str, seeds: Iterable[int] | None = None) -> dict[str, Subject
 
 
 def examples() -> dict[str, Subject]:
-    """Each example of a rule, other logs and runs written by hand, and damaged run folders.
-
-    The record has examples under the modules in which they stood when it was made; one that is not
-    recorded has the name of its own module.
-    """
-    recorded = {name.partition(".")[2]: name for name in read_record("examples").judgements}
+    """Each example of a rule, other logs and runs written by hand, and damaged run folders."""
     by_hand = {example.name: example.build for example in EXAMPLES}
     by_hand |= dict(getmembers(logs_beside_rules, _is_builder))
     builders: dict[str, Callable[[], Any]] = {
-        recorded.get(name, f"{build.__module__.rpartition('.')[2]}.{name}"): build
-        for name, build in by_hand.items()
+        f"{build.__module__.rpartition('.')[2]}.{name}": build for name, build in by_hand.items()
     }
     builders |= {f"test_verdicts.{name}": build for name, build in test_verdicts.RUNS.items()}
     found: dict[str, Subject] = {name: partial(_written, build) for name, build in builders.items()}
