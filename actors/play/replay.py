@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from minicluster.actors.play.campaign import STALE, broken_at_end
@@ -58,6 +59,28 @@ def replay_run(run: Path, *, runs: Path) -> tuple[Before, Played]:
         at_end=broken_at_end if failure == ("violated", STALE) else lambda _: None,
     )
     return before, played
+
+
+def changed_code(run: Path, again: Path) -> list[str]:
+    """What the programs of a run are made of and is another now, a line each.
+
+    Shapes:  run, again: the folders of the run and of its replay.
+    """
+    then, now = (json.loads((folder / RUN_NAME).read_text()) for folder in (run, again))
+    sources = {app["name"]: app for app in then.get("apps", ())}
+    versions = then.get("versions", {})
+    return [
+        *(
+            f"the source of {app['run']} (app {app['name']}) has changed since"
+            for app in now.get("apps", ())
+            if sources.get(app["name"], app)["sha256"] != app["sha256"]
+        ),
+        *(
+            f"{library} {versions[library]} then, {version} now"
+            for library, version in now.get("versions", {}).items()
+            if versions.get(library, version) != version
+        ),
+    ]
 
 
 def _header(run: Path) -> RunHeader:

@@ -82,7 +82,7 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
 
     The verdict is compared with that of the run's report, if it has one.
     """
-    from minicluster.actors.play.replay import replay_run
+    from minicluster.actors.play.replay import changed_code, replay_run
     from minicluster.actors.recording.runs_place import runs_place
     from minicluster.verify.evidence.file_systems import local_copy
 
@@ -94,6 +94,8 @@ def replay(run: Path, no_verify: bool, runs: Path) -> int:
             raise _stopped(f"the replay of {run}", stopped, repeat) from None
         left = place.publish(again.path)
         same = _same_trace(run, before, again, left)
+        for line in () if same else changed_code(here, again.path):
+            complain(line)
         failure = None if again.failure is None else (again.failure.kind, again.failure.rule)
         verdicts = _shown_failure(before.failure), _shown_failure(failure)
         judged = None if no_verify else _verdict_of(here)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import aiokafka
+
 from minicluster.actors.play.player import play
-from minicluster.actors.play.replay import replay_run
+from minicluster.actors.play.replay import changed_code, replay_run
 from minicluster.scenario.reading import load_scenario
 from minicluster.verify import verify
 
@@ -27,3 +29,11 @@ def test_a_scenario_with_programs_repeats_from_what_it_has_left(tmp_path: Path) 
     before, again = replay_run(played.path, runs=tmp_path)
     assert again.trace_hash == before.trace_hash == played.trace_hash
     assert verify(again.path, engine="process").valid
+
+    assert changed_code(played.path, again.path) == []
+    header["apps"][0]["sha256"], header["versions"]["aiokafka"] = "0" * 64, "0.1"
+    (played.path / "run.json").write_text(json.dumps(header))
+    assert changed_code(played.path, again.path) == [
+        "the source of tests.programs.service:member (app one) has changed since",
+        f"aiokafka 0.1 then, {aiokafka.__version__} now",
+    ]
