@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from minicluster.actors.cluster.cluster import Cluster
-from minicluster.actors.cluster.listening import connection_limits, served_versions
+from minicluster.actors.cluster.listening import (
+    connection_limits,
+    node_api_versions,
+    served_versions,
+)
+from minicluster.actors.cluster.securing import listener_security
+from minicluster.actors.nodes.quorum_shell import BETWEEN_LISTENERS
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.errors import UserError
+from minicluster.security.protocols import LISTENER, SecurityProtocol
 
 if TYPE_CHECKING:
     from minicluster.actors.programs.programs import Programs
@@ -34,28 +41,54 @@ def open_programs(cluster: Cluster) -> Programs:
     # asyncio and the clients are loaded by clusters that have programs alone.
     from minicluster.actors.listeners.endpoints import Advertised
     from minicluster.actors.listeners.memory import MemoryListeners
-    from minicluster.actors.listeners.security import ListenerSecurity
     from minicluster.actors.programs.programs import Programs
     from minicluster.actors.programs.world import World
 
+    of_nodes = partial(node_api_versions, cluster, served_versions(cluster))
+    addresses = program_addresses(cluster)
     listeners = MemoryListeners(
         cluster.network,
         cluster.client_nodes,
         served_versions(cluster),
         limits=partial(connection_limits, cluster),
         log=cluster.log.root.bind(actor="listeners"),
-        security=lambda _: ListenerSecurity(),
-        advertised=Advertised({}, {}),
+        security=cache(
+            lambda name: listener_security(cluster, of_nodes, name, SecurityProtocol(name))
+        ),
+        advertised=Advertised(
+            {address: node for node, address in addresses[LISTENER].items()}, addresses
+        ),
     )
-    plan = cluster.plan
-    nodes = {(plan.host(node), plan.port(node)): node for node in cluster.node_ids}
-    world = World(cluster.network, listeners, nodes)
+    nodes = {at: node for places in addresses.values() for node, at in places.items()}
+    secured = {at: name for name, places in addresses.items() for at in places.values()}
+    world = World(cluster.network, listeners, nodes, secured)
     cluster.programs = Programs(world, cluster.client_nodes.node)
     cluster.rt.at_close.append(cluster.programs.close)
     return cluster.programs
 
 
-def program_servers(cluster: Cluster) -> str:
-    """The addresses of the brokers inside the simulation, as programs take them."""
+def program_addresses(cluster: Cluster) -> dict[str, dict[int, tuple[str, int]]]:
+    """The addresses of nodes inside the simulation, by listener: one for each protocol.
+
+    Those with SASL are there where somebody may log in.
+    """
     plan = cluster.plan
-    return ",".join(f"{plan.host(node)}:{plan.port(node)}" for node in cluster.broker_ids)
+    return {
+        str(protocol): {
+            node: (plan.host(node), plan.port(node) + protocol.id * BETWEEN_LISTENERS)
+            for node in cluster.node_ids
+        }
+        for protocol in program_protocols(cluster).values()
+    }
+
+
+def program_protocols(cluster: Cluster) -> dict[str, SecurityProtocol]:
+    """The protocols by which programs connect."""
+    has_users = bool(cluster.security.users)
+    return {str(each): each for each in SecurityProtocol if has_users or not each.has_sasl}
+
+
+def program_servers(cluster: Cluster, listener: str = LISTENER) -> str:
+    """The addresses of the brokers inside the simulation, as programs take them."""
+    places = program_addresses(cluster)[listener]
+    return ",".join(f"{places[node][0]}:{places[node][1]}" for node in cluster.broker_ids)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from minicluster.actors.cluster.actions import access, records, requests, topics
+from minicluster.actors.cluster.actions import access, clients, groups, records, requests, topics
 from minicluster.actors.cluster.running import RunningCluster
-from minicluster.security.principals import USER, KafkaPrincipal, Requester
+from minicluster.security.principals import Requester, principal_of
 from minicluster.security.protocols import SecurityProtocol
 
 P = ParamSpec("P")
@@ -46,8 +46,7 @@ class AsUser:
     __slots__ = ("_cluster", "principal")
 
     def __init__(self, cluster: RunningCluster, name: str) -> None:
-        kind, colon, rest = name.partition(":")
-        self.principal = KafkaPrincipal(kind, rest) if colon else KafkaPrincipal(USER, name)
+        self.principal = principal_of(name)
         requester = Requester(self.principal, security_protocol=SecurityProtocol.SASL_PLAINTEXT)
         self._cluster = _WithRequester(cluster, requester)
 
@@ -61,6 +60,10 @@ class AsUser:
     set_config = _as_user(topics.set_config)
     elect = _as_user(topics.elect)
     produce = _as_user(records.produce)
+    consume = _as_user(clients.consume)
+    transaction = _as_user(clients.transaction)
+    transform = _as_user(clients.transform)
+    wait_for_group = _as_user(groups.wait_for_group)
     delete_records = _as_user(records.delete_records)
     grant = _as_user(access.grant)
     deny = _as_user(access.deny)

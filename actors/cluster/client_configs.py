@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from minicluster.actors.cluster.apps import program_protocols, program_servers, takes_programs
 from minicluster.actors.cluster.securing import ListenerConfigs
 from minicluster.errors import UserError, instead
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
 from minicluster.security.plain import NAME as PLAIN
+from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.scram import SCRAM_SHA_256
 
 if TYPE_CHECKING:
@@ -37,19 +39,24 @@ def client_config(
     if client not in _CLIENTS:
         raise UserError(f"client_config: unknown client {client!r}; {instead(client, _CLIENTS)}")
     security = cluster.security
-    listener = security.listener_for(user, wanted)
-    protocol = security.listeners[listener]
+    is_outside = cluster.listeners is not None or not takes_programs(cluster)
+    protocols = security.listeners if is_outside else program_protocols(cluster)
+    listener = security.listener_for(protocols, user, wanted)
+    protocol = protocols[listener]
     if protocol.has_sasl and user not in security.users:
         known = ", ".join(security.users)
         raise UserError(f"client_config: no user {user!r} logs in here; users are {known}")
-    servers = cluster.open_to_clients("client_config").bootstrap_servers(listener)
+    if is_outside:
+        servers = cluster.open_to_clients("client_config").bootstrap_servers(listener)
+    else:
+        servers = program_servers(cluster, listener)
     of_user = None if protocol.has_sasl else user  # who is one by a certificate
     files = None
     if protocol.has_tls:
         files = cluster.authority().write(folder or _folder(cluster), of_user)
     password = security.users.get(user or "", "")
     if client in ("aiokafka", "kafka-python"):
-        return _of_python(cluster, client, listener, servers, user, password, files)
+        return _of_python(cluster, client, listener, protocol, servers, user, password, files)
     config: dict[str, Any] = {"bootstrap.servers": servers, "security.protocol": str(protocol)}
     if protocol.has_sasl:
         config["sasl.mechanism"] = _mechanism(cluster, listener)
@@ -77,12 +84,12 @@ def _of_python(
     cluster: Cluster,
     client: str,
     listener: str,
+    protocol: SecurityProtocol,
     servers: str,
     user: str | None,
     password: str,
     files: CertificateFiles | None,
 ) -> dict[str, Any]:
-    protocol = cluster.security.listeners[listener]
     config: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": str(protocol)}
     if protocol.has_sasl:
         config |= {

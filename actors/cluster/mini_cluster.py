@@ -310,8 +310,11 @@ class MiniCluster:
                 it; None: nobody in particular.
             for_: "confluent-kafka", "aiokafka", "kafka-python" or "java" (a properties file's).
             listener: one of several, or its protocol; by default the first that fits the user.
-        Errors:  UserError for an unknown library, user or listener; for a cluster
-            without listeners.
+        Inside a simulation without listeners these are settings for apps: there a listener for each
+        protocol is at hand.
+
+        Errors:  UserError for an unknown library, user or listener; for a cluster on threads
+                 without listeners.
         """
         from minicluster.actors.cluster.client_configs import client_config
 

@@ -40,7 +40,8 @@ def listener_security(
     configs = ListenerConfigs(name, cluster.config.static)
     tls = sasl = None
     if protocol.has_tls:
-        names = {cluster.listen_host, "localhost", "127.0.0.1"}
+        made_up = {cluster.plan.host(node_id) for node_id in cluster.node_ids}
+        names = {cluster.listen_host, "localhost", "127.0.0.1", *made_up}
         client_auth = configs.text("ssl.client.auth", "none")
         tls = cluster.authority().server_context(sorted(names), client_auth=client_auth)
     if protocol.has_sasl:

@@ -79,26 +79,31 @@ class Security:
             super_users=tuple(super_names),
         )
 
-    def listener_for(self, user: str | None, wanted: str | None = None) -> str:
+    def listener_for(
+        self,
+        listeners: Mapping[str, SecurityProtocol],
+        user: str | None,
+        wanted: str | None = None,
+    ) -> str:
         """The listener of brokers to which a client connects.
 
-        Shapes:  wanted: the name of a listener, or a protocol; None: the first on which the user
-                 can be who it is.
+        Shapes:  listeners: those that it reaches; wanted: the name of a listener, or a protocol;
+                 None: the first on which the user can be who it is.
         Errors:  UserError where there is none.
         """
         if wanted is not None:
-            for name, protocol in self.listeners.items():
+            for name, protocol in listeners.items():
                 if wanted in (name, protocol):
                     return name
-            known = [*self.listeners, *map(str, self.listeners.values())]
+            known = [*listeners, *map(str, listeners.values())]
             raise UserError(f"client_config: no listener {wanted!r}; {instead(wanted, known)}")
         if user in self.users:
-            fits = [name for name, protocol in self.listeners.items() if protocol.has_sasl]
+            fits = [name for name, protocol in listeners.items() if protocol.has_sasl]
         else:
-            fits = [name for name, protocol in self.listeners.items() if not protocol.has_sasl]
+            fits = [name for name, protocol in listeners.items() if not protocol.has_sasl]
             if user is not None:
-                fits.sort(key=lambda name: not self.listeners[name].has_tls)
-        return next(iter((*fits, *self.listeners)))
+                fits.sort(key=lambda name: not listeners[name].has_tls)
+        return next(iter((*fits, *listeners)))
 
     def config(self) -> dict[str, str]:
         """The configs that follow from super_users."""

@@ -23,6 +23,7 @@ from minicluster.actors.listeners.limits import ConnectionLimits
 from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.served import ServedConnections
 from minicluster.actors.network import Network
+from minicluster.security.principals import KafkaPrincipal
 
 WINDOW_BYTES = 256 * 1024  # that wait for the program to read them, as in the kernel's buffers
 
@@ -150,20 +151,30 @@ class MemoryListeners:
             advertise=advertised.advertise,
             on_slot=self._admit,
         )
-        # Of each node: the carriers that wait to be accepted, with their listeners.
-        self._waiting: dict[int, deque[tuple[MemoryCarrier, str]]] = {}
+        # Of each node: the carriers that wait to be accepted, with their listeners, and who they
+        # are.
+        self._waiting: dict[int, deque[tuple[MemoryCarrier, str, KafkaPrincipal | None]]] = {}
         network.on_node = self._node_changed
         network.on_lift = self.served.drop_stale
 
     def connect(
-        self, node_id: int, listener: str, program: str, peer: Peer, address: str
+        self,
+        node_id: int,
+        listener: str,
+        program: str,
+        peer: Peer,
+        address: str,
+        principal: KafkaPrincipal | None = None,
     ) -> MemoryCarrier | None:
-        """Connect a program to a node; None where no process listens, which refuses it."""
+        """Connect a program to a node; None where no process listens, which refuses it.
+
+        Shapes:  principal: whose the connection is, unless it logs in.
+        """
         endpoint = self.network.endpoints.get(node_id)
         if endpoint is None or not endpoint.listens:
             return None
         carrier = MemoryCarrier(program, peer, address)
-        self._waiting.setdefault(node_id, deque()).append((carrier, listener))
+        self._waiting.setdefault(node_id, deque()).append((carrier, listener, principal))
         self._admit(node_id)
         return carrier
 
@@ -176,8 +187,10 @@ class MemoryListeners:
         """Accept those that wait, as far as the node has slots."""
         waiting, endpoint = self._waiting.get(node_id), self.network.endpoints.get(node_id)
         while waiting and endpoint is not None and self.served.has_slot(node_id):
-            carrier, listener = waiting.popleft()
-            connection = self.served.accept(node_id, listener, endpoint.incarnation, carrier)
+            carrier, listener, principal = waiting.popleft()
+            connection = self.served.accept(
+                node_id, listener, endpoint.incarnation, carrier, principal
+            )
             if connection is None:
                 carrier.end(reset=False)
             else:
@@ -185,7 +198,7 @@ class MemoryListeners:
 
     def _node_changed(self, node_id: int, up: bool, reset: bool) -> None:
         if not up:
-            for carrier, _ in self._waiting.pop(node_id, ()):
+            for carrier, _, _ in self._waiting.pop(node_id, ()):
                 carrier.end(reset=reset)
             self.served.node_ended(node_id, reset=reset)
 

@@ -40,7 +40,7 @@ from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.errors import MiniclusterError
-from minicluster.security.principals import Requester, java_host
+from minicluster.security.principals import KafkaPrincipal, Requester, java_host
 from minicluster.security.sasl import SaslAuthenticator
 
 Call = Callable[[], None]
@@ -73,6 +73,7 @@ class ServedConnection:
         "node_id",
         "number",
         "outside",
+        "principal",
         "security",
         "served",
         "tls",
@@ -96,6 +97,7 @@ class ServedConnection:
         self.incarnation = incarnation
         self.carrier = carrier
         self.tls: TlsConnection | None = None
+        self.principal: KafkaPrincipal | None = None
         self.login = self.security.login(node_id, number)
         self.machine = ClientConnection(
             served.versions[node_id], max_request_bytes, authenticates=self.login is not None
@@ -258,7 +260,7 @@ class ServedConnection:
         token = False
         if self.login is not None:
             principal, token = self.login.principal, self.login.is_token_authenticated
-        else:
+        elif (principal := self.principal) is None:
             peer = None if self.tls is None else self.tls.peer
             principal = self.security.principals.principal(peer)
         host = java_host(self.carrier.address)
@@ -374,11 +376,17 @@ class ServedConnections:
         self.log.warning("connection.waits", node=node_id, reason=reason)
 
     def accept(
-        self, node_id: int, listener: str, incarnation: str, carrier: Carrier
+        self,
+        node_id: int,
+        listener: str,
+        incarnation: str,
+        carrier: Carrier,
+        principal: KafkaPrincipal | None = None,
     ) -> Carried | None:
         """Serve a connection; None where its address has all that it may have.
 
-        Shapes:  -> the one that takes the carrier's bytes: TLS, or the connection itself.
+        Shapes:  principal: whose it is, unless it logs in; None: by its certificate, if any. -> the
+                 one that takes the carrier's bytes: TLS, or the connection itself.
         """
         limits, address = self.limits(node_id), carrier.address
         if not self._quotas.add(node_id, address, limits):
@@ -389,6 +397,7 @@ class ServedConnections:
         connection = ServedConnection(
             self, number, node_id, listener, incarnation, carrier, limits.max_request_bytes
         )
+        connection.principal = principal
         self.connections[number] = connection
         self.idle.touch(connection, limits.max_idle_ms)
         context = connection.security.tls

@@ -43,7 +43,7 @@ from minicluster.quorum.state.voters import (
 from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER, SecurityProtocol
 from minicluster.values import dataclass
 
-_BETWEEN_LISTENERS = 10_000  # of made-up ports
+BETWEEN_LISTENERS = 10_000  # of made-up ports
 _PLAINTEXT: Mapping[str, SecurityProtocol] = {LISTENER: SecurityProtocol.PLAINTEXT}
 
 WAKE = "quorum-wake"
@@ -89,7 +89,7 @@ class QuorumPlan:
         name = listener or self.inter_broker_listener
         given = self.of_brokers.get(name, {}).get(node_id)
         place = list(self.listeners).index(name)
-        made_up = self.host(node_id), self.port(node_id) + place * _BETWEEN_LISTENERS
+        made_up = self.host(node_id), self.port(node_id) + place * BETWEEN_LISTENERS
         return made_up if given is None else given
 
     def broker_addresses(self, node_id: int) -> dict[str, tuple[str, int]]:

@@ -118,6 +118,10 @@ class Transport(asyncio.Transport):
             self.carrier.abandon()
             self._loop.call_soon(self._lose, None)
 
+    def _force_close(self, error: Any) -> None:
+        """What asyncio's TLS calls where a handshake fails."""
+        self.abort()
+
     # The other side.
 
     def arrived(self, data: bytes) -> None:

@@ -19,8 +19,10 @@ import math
 import sys
 import threading
 from asyncio import events
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from heapq import heappop
+from ssl import create_default_context
 from typing import Any, Protocol
 
 from minicluster.actors.programs.refused import loop_refused
@@ -317,8 +319,29 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if sock is not None:
             raise loop_refused(self.host.name, "create_connection(sock=…)")
         if ssl:
-            raise loop_refused(self.host.name, "create_connection(ssl=…)")
+            return await self._connect_by_tls(protocol_factory, host, port, ssl, options)
         return await self.host.connect(self, protocol_factory, host, port)
+
+    async def _connect_by_tls(
+        self, protocol_factory: Callable[[], Any], host: Any, port: Any, context: Any, options: Any
+    ) -> Any:
+        protocol, ready = protocol_factory(), self.create_future()
+        tls = SSLProtocol(
+            self,
+            protocol,
+            create_default_context() if context is True else context,
+            ready,
+            server_hostname=options.get("server_hostname") or host,
+            ssl_handshake_timeout=options.get("ssl_handshake_timeout"),
+            ssl_shutdown_timeout=options.get("ssl_shutdown_timeout"),
+        )
+        transport, _ = await self.host.connect(self, lambda: tls, host, port)
+        try:
+            await ready
+        except BaseException:
+            transport.close()
+            raise
+        return tls._app_transport, protocol
 
     async def create_server(
         self,

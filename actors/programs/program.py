@@ -28,7 +28,7 @@ from minicluster.actors.programs.refused import address_refused
 from minicluster.actors.programs.threads import Carried, Threads
 from minicluster.actors.programs.world import Serving, World
 from minicluster.actors.runtime import chance, tripwire
-from minicluster.security.protocols import LISTENER
+from minicluster.security.principals import KafkaPrincipal
 
 SYN_RETRIES_S = (1, 2, 4, 8, 16, 32)  # Linux: tcp_syn_retries
 FIRST_PORT = 32_768
@@ -44,7 +44,8 @@ class Program:
     """A program by its name.
 
     Shapes:  node: its id in the network. run: what it runs, called at each start; code: where that
-             is found, for ``run.json``.
+             is found, for ``run.json``; principal: of its connections that do not log in, None for
+             nobody in particular.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class Program:
         number: int,
         run: Callable[[], Any],
         code: dict[str, Any],
+        principal: KafkaPrincipal | None = None,
         *,
         allow_real: frozenset[str] = frozenset(),
     ) -> None:
         self.world, self.name, self.node, self.number, self.run = world, name, node, number, run
         self.code = code
+        self.principal = principal
         self.allow_real = allow_real
         self.address = f"10.0.{number // 250}.{number % 250 + 1}"
         self.chances = ProgramChance(world.rt.seed, name)
@@ -367,7 +370,12 @@ class Incarnation:
         refused = ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {(host, port)}")
         if isinstance(found, int):
             carrier = self.world.listeners.connect(
-                found, LISTENER, self.name, peer, self.program.address
+                found,
+                self.world.listener_at(host, port),
+                self.name,
+                peer,
+                self.program.address,
+                self.program.principal,
             )
             return refused if carrier is None else carrier
         if self.world.place(self.name, host, port) is not found:

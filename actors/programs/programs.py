@@ -19,6 +19,7 @@ from minicluster.actors.programs.program import Program
 from minicluster.actors.programs.world import LogLine, World
 from minicluster.errors import UserError
 from minicluster.scenario.checks.limits import shown
+from minicluster.security.principals import KafkaPrincipal
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 
@@ -68,12 +69,14 @@ class Programs:
         name: str,
         run: str | Callable[[], Any],
         *,
+        principal: KafkaPrincipal | None = None,
         allow_real: Iterable[str] = (),
         context: Context | None = None,
     ) -> Program:
         """Start a program under a name that is free.
 
-        Shapes:  run: a function, or ``module:function``; allow_real: hosts outside.
+        Shapes:  run: a function, or ``module:function``; principal: of its connections that do not
+                 log in; allow_real: hosts outside.
         Errors:  UserError for a name that another program has, and where no function is found.
         """
         if name in self.by_name:
@@ -87,7 +90,9 @@ class Programs:
         if allowed:
             reached = ", ".join(sorted(allowed))
             warnings.warn(f"app {name} reaches {reached}: this run does not repeat", stacklevel=2)
-        program = Program(self.world, name, node, number, function, code, allow_real=allowed)
+        program = Program(
+            self.world, name, node, number, function, code, principal, allow_real=allowed
+        )
         self.by_name[name] = self.by_node[node] = program
         self.start(program, context)
         return program
@@ -139,6 +144,7 @@ class Programs:
                 "name": program.name,
                 "node": program.node,
                 **program.code,
+                **({} if program.principal is None else {"user": str(program.principal)}),
                 "allow_real": sorted(program.allow_real),
                 "incarnations": [
                     {

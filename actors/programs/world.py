@@ -12,6 +12,7 @@ from minicluster.actors.network import Network
 from minicluster.actors.programs.clocks import Clock
 from minicluster.actors.programs.connection import ProgramsCarrier, Transport
 from minicluster.actors.runtime import chance, tripwire
+from minicluster.security.protocols import LISTENER
 from minicluster.values import dataclass
 
 LINES_MAX = 10_000  # of the programs' logs
@@ -49,7 +50,8 @@ class Serving(Protocol):
 class World:
     """The simulation as programs meet it.
 
-    Shapes:  nodes: the addresses of the cluster's nodes. shuffles: chance decides what a real
+    Shapes:  nodes: the addresses of the cluster's nodes; secured: the listener of those that are
+             not PLAINTEXT. shuffles: chance decides what a real
              system leaves open; without, whatever is found does not hang on it.
     """
 
@@ -58,11 +60,13 @@ class World:
         network: Network,
         listeners: MemoryListeners,
         nodes: Mapping[tuple[str, int], int],
+        secured: Mapping[tuple[str, int], str] = {},
         *,
         shuffles: bool = True,
     ) -> None:
         self.network, self.listeners, self.nodes = network, listeners, dict(nodes)
         self.rt = network.rt
+        self._secured = secured
         self.shuffles = shuffles
         self.clock = Clock(self.rt)
         self.servers: dict[tuple[str, int], Serving] = {}
@@ -96,6 +100,10 @@ class World:
         if address[0] in LOOPBACK:
             address = program, address[1]
         return self.servers.get(address)
+
+    def listener_at(self, host: Any, port: Any) -> str:
+        """The listener at an address of a node."""
+        return self._secured.get((str(host), int(port)), LISTENER)
 
     def stops(self, src: int, dst: int) -> bool:
         """True while a connection between two nodes cannot begin."""

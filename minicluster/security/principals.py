@@ -46,6 +46,11 @@ EVERYBODY = KafkaPrincipal(USER, "*")
 """As an ACL's principal: every principal, of every type."""
 
 
+def principal_of(name: str) -> KafkaPrincipal:
+    """The principal that a person names: ``alice`` is ``User:alice``."""
+    return KafkaPrincipal.parse(name) if ":" in name else KafkaPrincipal(USER, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Requester:
     """Who asks for something, and from where: what an authorizer looks at."""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from minicluster import MiniCluster, UserError
-from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.cluster.securing import ListenerConfigs
 from minicluster.protocol.messages import DescribeConfigsRequest
 
@@ -88,12 +87,16 @@ def test_a_broker_registers_every_listener_under_its_name() -> None:
 def test_a_controller_has_the_protocol_that_the_map_gives_it() -> None:
     """Without an entry there: that of the first listener."""
     protocols = f"{MAP['listener.security.protocol.map']},CONTROLLER:SASL_SSL"
+
+    def registered(cluster: MiniCluster) -> list[int]:
+        cluster.wait_until(lambda: 101 in cluster.image.cluster.controllers)
+        endpoints = cluster.image.cluster.controllers[101].endpoints
+        return [endpoint.security_protocol for endpoint in endpoints]
+
     with started(config={"listener.security.protocol.map": protocols}) as cluster:
-        [controller] = inside(cluster).image.cluster.controllers.values()
-        assert [each.security_protocol for each in controller.endpoints] == [3]
+        assert registered(cluster) == [3]
     with MiniCluster(brokers=1, controllers=1, listeners="SSL") as cluster:
-        [controller] = inside(cluster).image.cluster.controllers.values()
-        assert [each.security_protocol for each in controller.endpoints] == [1]
+        assert registered(cluster) == [1]
 
 
 @pytest.mark.clients

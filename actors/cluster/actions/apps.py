@@ -11,11 +11,17 @@ from minicluster.actors.cluster.apps import open_programs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.errors import UserError
 from minicluster.scenario.actions import apps as declared
+from minicluster.security.principals import principal_of
 
 
 @performs(declared.App)
 def app(cluster: ClusterRoles, do: declared.App) -> App:
-    program = open_programs(cluster).add(do.name, do.run, allow_real=do.allow_real)
+    program = open_programs(cluster).add(
+        do.name,
+        do.run,
+        principal=None if do.user is None else principal_of(do.user),
+        allow_real=do.allow_real,
+    )
     cluster.note("app", [program.node], "start", do.name, changes=False)
     return App(cluster, program)
 

@@ -20,6 +20,7 @@ from minicluster.clients.reader import ConsumedRecord
 from minicluster.clients.transactional_producer import Transaction, TransactionalProducer
 from minicluster.clients.transformer import BeginTransaction, Transformer
 from minicluster.effects import Effect, Send, SetTimer
+from minicluster.security.principals import Requester
 from minicluster.values import dataclass
 
 
@@ -39,6 +40,8 @@ class Stop:
 
 class ClientActor(ClusterActor):
     """A client machine and its mailbox."""
+
+    requester: Requester | None = None  # as whom it asks; None: as the cluster itself
 
     def __init__(self, machine: Client, network: Network) -> None:
         super().__init__()
@@ -78,6 +81,7 @@ class ClientActor(ClusterActor):
                 correlation_id=effect.correlation_id,
                 timeout_ms=effect.timeout_ms,
                 client_id=self.client.name,
+                requester=self.requester,
             )
         elif isinstance(effect, SetTimer):
             number = self._timers[effect.name] = self._timers.get(effect.name, 0) + 1

@@ -44,6 +44,7 @@ def _member(
     cluster.rt.spawn(kind, name, machine, cluster.network, *more)
     actor = cluster.rt.actor(name)
     assert isinstance(actor, ConsumerActor)
+    actor.requester = cluster.requester
     cluster.members.append(actor)
     return actor
 
@@ -66,4 +67,5 @@ def transactional_producer(
         spawned = cluster.rt.actor(name)
         assert isinstance(spawned, TransactionalProducerActor)
         actor = cluster.producers[name] = spawned
+    actor.requester = cluster.requester
     return actor

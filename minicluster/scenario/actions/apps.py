@@ -16,8 +16,9 @@ Signal = Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"]
 class App(Action):
     """Start a program of one's own inside the simulated cluster, in virtual time.
 
-    Arguments:  run: a coroutine function, or a plain one, which gets a thread. allow_real: hosts
-                outside of the simulation; such a run does not repeat from its seed.
+    Arguments:  run: a coroutine function, or a plain one, which gets a thread. user: whose its
+                connections are that do not log in, such as alice. allow_real: hosts outside of the
+                simulation; such a run does not repeat from its seed.
     Returns: its handle.
     Errors:  UserError for a name that another app has, for a function that is not found, and for a
              cluster that is not simulated, or has listeners.
@@ -26,6 +27,7 @@ class App(Action):
     name: Text
     run: Program
     _: KW_ONLY
+    user: Text | None = None
     allow_real: Hosts = ()
 
 
