@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from minicluster.actors.cluster.cluster import KRAFT, ZOOKEEPER
 from minicluster.actors.cluster.running import RunningCluster
 from minicluster.controller.errors import Reason
 from minicluster.log.directory import METADATA_DIRECTORY
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message, Struct
 from minicluster.scenario.coverage import Observation
 from minicluster.verify.live import is_judged_live
 from minicluster.verify.model import Evidence
@@ -104,13 +103,13 @@ def _records(cluster: RunningCluster) -> set[str]:
     }
 
 
-def _shape(record: Any) -> str:
+def _shape(record: Message) -> str:
     """The type of a record and the fields that are not at their defaults, ids left out."""
     changed = [
-        field.name
-        for field in fields(record)
-        if getattr(record, field.name) != field.default
-        and not field.name.endswith(("_id", "_epoch", "name"))
+        spec.name
+        for spec in record.schema
+        if getattr(record, spec.name) != spec.default
+        and not spec.name.endswith(("_id", "_epoch", "name"))
     ]
     return " ".join([type(record).__name__.removesuffix("Record"), *changed])
 
@@ -119,7 +118,7 @@ def _errors(message: Any) -> Iterator[int]:
     """The error codes of a message, those of its topics and partitions among them."""
     kind = type(message)
     if kind not in _LISTS:
-        names = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
+        names = {spec.name for spec in kind.schema} if issubclass(kind, Struct) else set()
         lists = tuple(name for name in _LISTED if name in names)
         _LISTS[kind] = ("error_code" in names, lists)
     has_error, lists = _LISTS[kind]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from minicluster.protocol.messages import FetchResponse, ProduceRequest
 from minicluster.protocol.schema import FieldSpec
 
@@ -28,29 +30,25 @@ def without_records(message: Any) -> Any:
     """The same message, its record batches replaced by their sizes."""
     if type(message) is ProduceRequest:
         topics = tuple(
-            _with(topic, partition_data=_stripped(topic.partition_data))
+            replace(topic, partition_data=_stripped(topic.partition_data))
             for topic in message.topic_data
         )
-        return _with(message, topic_data=topics)
+        return replace(message, topic_data=topics)
     if type(message) is FetchResponse and any(
         data.records for topic in message.responses for data in topic.partitions
     ):
         responses = tuple(
-            _with(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
+            replace(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
         )
-        return _with(message, responses=responses)
+        return replace(message, responses=responses)
     return message
-
-
-def _with(message: Any, **fields: Any) -> Any:
-    """The message with other values; ``dataclasses.replace`` looks at each field by itself."""
-    kind = message.__class__
-    return kind(**{**dict(zip(kind.__slots__, kind._values(message), strict=True)), **fields})
 
 
 def _stripped(partitions: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
-        _with(data, records=OmittedRecords(len(data.records))) if data.records is not None else data
+        replace(data, records=OmittedRecords(len(data.records)))
+        if data.records is not None
+        else data
         for data in partitions
     )
 

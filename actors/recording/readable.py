@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from itertools import groupby
 from typing import Any
@@ -16,6 +15,7 @@ from uuid import UUID
 
 from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
 from minicluster.errors import printable
+from minicluster.protocol import Struct
 from minicluster.protocol.topics import INTERNAL_TOPICS
 
 Event = tuple[Any, ...]  # sequence, time in ms, kind, details…
@@ -207,24 +207,21 @@ def _row(row: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}={_value(value)}"
 
 
-def compact(message: Any) -> str:
+def compact(message: Struct) -> str:
     """A message: its fields that are not as by default."""
     return " ".join(_fields(message))
 
 
-def _fields(message: Any) -> Iterator[str]:
-    for field in fields(message):
-        value = getattr(message, field.name)
-        default: Any = field.default
-        if field.default_factory is not MISSING:
-            default = field.default_factory()
-        if field.name in _OMITTED or isinstance(value, UUID) or value is None or value == default:
+def _fields(message: Struct) -> Iterator[str]:
+    for spec in message.schema:
+        value = getattr(message, spec.name)
+        if spec.name in _OMITTED or isinstance(value, UUID) or value in (None, spec.default):
             continue
-        yield f"{field.name}={_value(value)}"
+        yield f"{spec.name}={_value(value)}"
 
 
 def _value(value: Any) -> str:
-    if is_dataclass(value):
+    if isinstance(value, Struct):
         return "{" + compact(value) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(_value(item) for item in value) + "]"

@@ -250,7 +250,7 @@ def _from_image(respond: FromImage) -> Handler:
 # Brokers send it to the controller themselves; no broker takes it from a client.
 _OF_BROKERS_ONLY = m.AllocateProducerIdsRequest
 
-TOKEN_REQUESTS = frozenset(
+TOKEN_REQUESTS: frozenset[type[Message]] = frozenset(
     {
         m.CreateDelegationTokenRequest,
         m.RenewDelegationTokenRequest,

@@ -95,7 +95,7 @@ def decode_limited(cls: type[_M], data: bytes, version: int, offset: int, elemen
     check_version(cls, version)
     size = len(data)
     try:
-        decoder = _limited_decoder(cls, version, elements_max)  # type: ignore[arg-type]
+        decoder = _limited_decoder(cls, version, elements_max)
         message, _ = decoder(data, offset, size)
     except BAD_BYTES as error:
         raise explain_decoding(cls, version, size, error) from error
@@ -107,7 +107,7 @@ _limited_decoder = cache(compile_decoder)
 
 def has_many_elements(message: Message, many: int) -> bool:
     """True if the arrays of a message have more elements than that, all together."""
-    return _elements_left(message, _plan(message.__class__), many) < 0  # type: ignore[arg-type]
+    return _elements_left(message, _plan(message.__class__), many) < 0
 
 
 def _elements_left(value: Any, plan: Any, left: int) -> int:

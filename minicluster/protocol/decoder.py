@@ -4,8 +4,7 @@ What it writes for a broker's id, its epoch and its ISR (numbers, which is one a
 version; the constants ``c`` are a class and a ``struct`` method::
 
     def run(b, p, e):
-     m = new(c13)
-     m.broker_id, m.epoch, n1 = c14(b, p)
+     m_broker_id, m_epoch, n1 = c12(b, p)
      p += 13
      if n1 > 127:
       n1, p = uv(b, p - 1)
@@ -14,13 +13,14 @@ version; the constants ``c`` are a class and a ``struct`` method::
       raise Bad('it must not be null')
      if n1 * 4 > e - p:
       raise Bad(f'{n1} elements, but {e - p} bytes are left')
-     m.isr = array_int32[n1](b, p)
+     m_isr = array_int32[n1](b, p)
      p += n1 * 4
      …
+     m = c13(broker_id=m_broker_id, epoch=m_epoch, isr=m_isr)
 
 One call reads all neighbours of a fixed size, and the first byte of the length behind them with
-them: most lengths are one byte, and Python pays by the call. The last lines, left out here, skip
-tagged fields.
+them: most lengths are one byte, and Python pays by the call. The lines left out here skip tagged
+fields.
 
 A length is compared with what is left of the buffer before anything is made of it, so that memory
 grows with the buffer and never with a number in it. Unknown tags are skipped.
@@ -61,7 +61,6 @@ class _Arrays(dict[int, Callable[..., tuple[Any, ...]]]):
 
 _CONSTANTS: dict[str, Any] = {
     "Bad": Bad,
-    "new": object.__new__,
     "uv": decode_uvarint,
     "uid": uuid_of,
     **{f"array_{name}": _Arrays(code) for name, code in FORMATS.items()},
@@ -119,24 +118,24 @@ class _Decoder:
         self.run, self.after = [], []
 
     def struct(self, cls: type[Struct], var: str, path: str) -> None:
-        """Read a structure into a new instance."""
-        add = self.source.add
-        add(f"{var} = new({self.source.constant(cls)})", path)
+        """Read a structure; fields that the version lacks keep their default."""
         tagged: list[FieldSpec] = []
+        values: list[str] = []
         for spec in cls.schema:
-            target, field_path = f"{var}.{spec.name}", f"{path}{spec.name}"
-            present = self.version in spec.versions
-            is_tagged = present and self.flexible and self.version in spec.tagged
-            if is_tagged:
+            if self.version not in spec.versions:
+                continue
+            target, field_path = f"{var}_{spec.name}", f"{path}{spec.name}"
+            values.append(f"{spec.name}={target}")
+            if self.flexible and self.version in spec.tagged:
                 tagged.append(spec)
-            if is_tagged or not present:
-                add(f"{target} = {self.source.constant(spec.default)}", field_path)
+                self.source.add(f"{target} = {self.source.constant(spec.default)}", field_path)
             else:
                 self.field(spec, target, field_path)
         if self.flexible:
             self.tags(tagged, var, path)
         else:
             self.flush()
+        self.source.add(f"{var} = {self.source.constant(cls)}({', '.join(values)})", path)
 
     def tags(self, specs: list[FieldSpec], var: str, path: str) -> None:
         """Read the tagged fields; what is not known is passed over."""
@@ -159,7 +158,7 @@ class _Decoder:
             add(f"{word} {tag} == {spec.tag}:", field_path)
             word = "elif"
             self.source.depth += 1
-            self.field(spec, f"{var}.{spec.name}", field_path)
+            self.field(spec, f"{var}_{spec.name}", field_path)
             self.flush()
             add(f"if p != {end}:", field_path)
             add(

@@ -4,7 +4,6 @@
 
     @message(api_key=56, kind="request", versions="0-3", flexible="0+")
     class AlterPartitionRequest(Message):
-        @struct
         class BrokerState(Struct):
             broker_id: int = int32("3+", default=0)
 
@@ -12,81 +11,33 @@
         states: tuple[BrokerState, ...] = array("BrokerState", "3+", default=())
 
 The declaration is the schema: the codec compiles an encoder and a decoder for each version from
-it when that version is first used. Each class is a dataclass with slots, and a type checker reads
-the same lines as its fields.
+it when that version is first used. Each class is a ``msgspec.Struct``, and a type checker reads the
+same lines as its fields. ``dataclasses.replace``, ``fields`` and ``asdict`` take it as well.
 
-**Invariant:** an instance never changes; the type checker rejects an assignment.
+**Invariant:** an instance never changes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 from uuid import UUID
+
+import msgspec
 
 from minicluster.protocol.uuids import ZERO_UUID
 from minicluster.protocol.versions import NONE, parse_versions
 from minicluster.values import dataclass
 
-_T = TypeVar("_T")
+_S = TypeVar("_S", bound="Struct")
 ALL_DEFAULTS = object()
 """The default of a structure: one whose fields hold their defaults."""
 
 _Str = TypeVar("_Str", bound="str | None")
 _Bytes = TypeVar("_Bytes", bound="bytes | None")
 _Tuple = TypeVar("_Tuple", bound="tuple[Any, ...] | None")
-
-
-class Struct:
-    """The base of messages and of the structures inside them."""
-
-    __slots__ = ()
-    schema: ClassVar[tuple[FieldSpec, ...]] = ()
-    """The fields in order."""
-    _defaults: ClassVar[dict[str, Any]] = {}
-    _values: ClassVar[Callable[[Any], Any]]
-    """The values of all fields, for comparing."""
-
-    def __init__(self, **fields: Any) -> None:
-        values = self._defaults | fields
-        if len(values) != len(self._defaults):
-            unknown = ", ".join(sorted(fields.keys() - self._defaults.keys()))
-            raise TypeError(f"{type(self).__qualname__} has no {unknown}")
-        for name, value in values.items():
-            setattr(self, name, value)
-
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        values = self.__class__._values
-        return bool(values(self) == values(other))
-
-    def __hash__(self) -> int:
-        return hash(self.__class__._values(self))
-
-    def __repr__(self) -> str:
-        """The call that makes an equal value: fields at their default are left out."""
-        values = [(spec, getattr(self, spec.name)) for spec in self.schema]
-        shown = ", ".join(
-            f"{spec.name}={value!r}" for spec, value in values if value != spec.default
-        )
-        return f"{type(self).__qualname__}({shown})"
-
-
-class Message(Struct):
-    """A request, a response, a record, or a piece of data with versions of its own."""
-
-    __slots__ = ()
-    api_key: ClassVar[int]
-    kind: ClassVar[str]
-    valid_versions: ClassVar[range]
-    flexible_versions: ClassVar[range]
-    latest_version: ClassVar[int]
-    encoders: ClassVar[dict[int, Callable[[Any], bytes]]]
-    decoders: ClassVar[dict[int, Callable[[bytes, int, int], tuple[Any, int]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,21 +87,23 @@ def _field(
 ) -> Any:
     if tag is not None and tagged is None:
         tagged = versions
-    partial = {
-        "json_name": json,
-        "type_": type_,
-        "element": element,
-        "versions": parse_versions(versions),
-        "nullable": parse_versions(nullable),
-        "tagged": parse_versions(tagged) if tagged else NONE,
-        "tag": tag,
-        "ignorable": ignorable,
-        "flexible": parse_versions(flexible) if flexible else None,
-        "entity": entity,
-        "former": former,
-        "is_set": is_set,
-    }
-    return dataclasses.field(default=default, metadata=partial)
+    return FieldSpec(
+        name="",
+        json_name=json,
+        type_=type_,
+        element=element,
+        struct=None,
+        versions=parse_versions(versions),
+        nullable=parse_versions(nullable),
+        tagged=parse_versions(tagged) if tagged else NONE,
+        tag=tag,
+        default=default,
+        ignorable=ignorable,
+        flexible=parse_versions(flexible) if flexible else None,
+        entity=entity,
+        former=former,
+        is_set=is_set,
+    )
 
 
 def int8(versions: str, *, default: int, **more: Any) -> int:
@@ -223,32 +176,87 @@ def nested(of: str, versions: str, *, default: Any = ALL_DEFAULTS, **more: Any) 
     return _field("struct", of, versions, default, **more)
 
 
-def _build(cls: type, structs: Mapping[str, type[Struct]]) -> Any:
-    """The class as a dataclass with slots, and with its schema."""
-    for name in vars(cls).get("__annotations__", ()):
-        field = vars(cls)[name]
-        if field.default is ALL_DEFAULTS:
-            field.default = structs[field.metadata["element"]]()
-    cls.__doc__ = cls.__doc__ or cls.__qualname__  # otherwise dataclasses writes a signature
-    # The methods are those of Struct: 600 classes with methods of their own take long to import.
-    built: Any = dataclasses.dataclass(
-        slots=True, kw_only=True, init=False, eq=False, repr=False, match_args=False
-    )(cls)
-    fields = dataclasses.fields(built)
-    built.schema = tuple(_spec(field, structs) for field in fields)
-    built._defaults = {field.name: field.default for field in fields}
-    names = [field.name for field in fields]
-    built._values = operator.attrgetter(*names) if names else staticmethod(lambda _: ())
-    return built
+@dataclass_transform(
+    kw_only_default=True,
+    frozen_default=True,
+    field_specifiers=(
+        int8,
+        int16,
+        uint16,
+        int32,
+        uint32,
+        int64,
+        float64,
+        boolean,
+        uuid,
+        string,
+        bytes_,
+        records,
+        array,
+    ),
+)
+class Struct(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The base of messages and of the structures inside them."""
+
+    schema: ClassVar[tuple[FieldSpec, ...]] = ()
+    """The fields in order."""
+
+    def __repr__(self) -> str:
+        """The call that makes an equal value: fields at their default are left out."""
+        values = [(spec, getattr(self, spec.name)) for spec in self.schema]
+        shown = ", ".join(
+            f"{spec.name}={value!r}" for spec, value in values if value != spec.default
+        )
+        return f"{type(self).__qualname__}({shown})"
 
 
-def _spec(field: dataclasses.Field[Any], structs: Mapping[str, type[Struct]]) -> FieldSpec:
-    partial = dict(field.metadata)
-    partial["json_name"] = partial["json_name"] or _camel(field.name)
-    partial["struct"] = structs.get(partial["element"])
-    if partial["struct"] is not None:
-        partial["element"] = "struct"
-    return FieldSpec(name=field.name, default=field.default, **partial)
+class Message(Struct):
+    """A request, a response, a record, or a piece of data with versions of its own."""
+
+    api_key: ClassVar[int]
+    kind: ClassVar[str]
+    valid_versions: ClassVar[range]
+    flexible_versions: ClassVar[range]
+    latest_version: ClassVar[int]
+    encoders: ClassVar[dict[int, Callable[[Any], bytes]]]
+    decoders: ClassVar[dict[int, Callable[[bytes, int, int], tuple[Any, int]]]]
+
+
+def _build(cls: type[Struct], structs: Mapping[str, type[Struct]]) -> Any:
+    """The class whose fields have their defaults in place of their specifiers; with its schema."""
+    specs = [_spec(name, declared, structs) for name, declared in _declared(cls)]
+    doc = cls.__doc__ or cls.__qualname__  # otherwise dataclasses writes a signature
+    built: Any = msgspec.defstruct(
+        cls.__name__,
+        [(spec.name, cls.__annotations__[spec.name], spec.default) for spec in specs],
+        bases=cls.__bases__,
+        module=cls.__module__,
+        namespace={"__qualname__": cls.__qualname__, "__doc__": doc, **structs},
+        frozen=True,
+        gc=False,
+        kw_only=True,
+    )
+    built.schema = tuple(specs)
+    # So that dataclasses.replace, fields and asdict take it.
+    return dataclasses.dataclass(init=False, eq=False, repr=False, match_args=False)(built)
+
+
+def _declared(cls: type[Struct]) -> Iterator[tuple[str, FieldSpec]]:
+    return zip(cls.__struct_fields__, cls.__struct_defaults__, strict=True)
+
+
+def _spec(name: str, declared: FieldSpec, structs: Mapping[str, type[Struct]]) -> FieldSpec:
+    struct = structs.get(declared.element)
+    return dataclasses.replace(
+        declared,
+        name=name,
+        json_name=declared.json_name or _camel(name),
+        struct=struct,
+        element=declared.element if struct is None else "struct",
+        default=declared.default
+        if declared.default is not ALL_DEFAULTS
+        else structs[declared.element](),
+    )
 
 
 def _build_structs(cls: type) -> dict[str, type[Struct]]:
@@ -261,11 +269,9 @@ def _build_structs(cls: type) -> dict[str, type[Struct]]:
     built: dict[str, type[Struct]] = {}
 
     def build(name: str) -> None:
-        for field in vars(declared[name]).values():
-            if isinstance(field, dataclasses.Field):
-                element = field.metadata["element"]
-                if element in declared and element not in built:
-                    build(element)
+        for _, spec in _declared(declared[name]):
+            if spec.element in declared and spec.element not in built:
+                build(spec.element)
         built[name] = _build(declared[name], built)
 
     for name in declared:
@@ -274,59 +280,13 @@ def _build_structs(cls: type) -> dict[str, type[Struct]]:
     return built
 
 
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(
-        int8,
-        int16,
-        uint16,
-        int32,
-        uint32,
-        int64,
-        float64,
-        boolean,
-        uuid,
-        string,
-        bytes_,
-        records,
-        array,
-    ),
-)
-def struct(cls: type[_T]) -> type[_T]:
-    """Declare a structure inside a message, which builds it; its versions are the message's."""
-    return cls
-
-
-@dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(
-        int8,
-        int16,
-        uint16,
-        int32,
-        uint32,
-        int64,
-        float64,
-        boolean,
-        uuid,
-        string,
-        bytes_,
-        records,
-        array,
-    ),
-)
 def message(
     *, api_key: int = -1, kind: str, versions: str, flexible: str
-) -> Callable[[type[_T]], type[_T]]:
+) -> Callable[[type[_S]], type[_S]]:
     """Declare a message of the versions that exist; flexible ones have compact forms and tags."""
 
-    def declare(cls: type[_T]) -> type[_T]:
-        structs = _build_structs(cls)
-        built = _build(cls, structs)
-        for name, value in structs.items():
-            setattr(built, name, value)
+    def declare(cls: type[_S]) -> type[_S]:
+        built = _build(cls, _build_structs(cls))
         built.api_key = api_key
         built.kind = kind
         built.valid_versions = parse_versions(versions)

@@ -60,7 +60,7 @@ def _reject_unknown(state: ControllerListenerState, request: Any, version: int, 
     return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, message, version=version)
 
 
-_API_KEYS = {
+_API_KEYS: Mapping[type[Message], str] = {
     m.DescribeDelegationTokenRequest: "DESCRIBE_DELEGATION_TOKEN",
     m.DescribeUserScramCredentialsRequest: "DESCRIBE_USER_SCRAM_CREDENTIALS",
 }

@@ -24,7 +24,6 @@ class GroupMetadataKey(s.Message):
 class GroupMetadataValue(s.Message):
     """A generation of a classic group with its members and their assignments."""
 
-    @s.struct
     class MemberMetadata(s.Struct):
         member_id: str = s.string("0+", default="")
         group_instance_id: str | None = s.string("3+", default=None, nullable="3+", ignorable=True)
@@ -74,12 +73,10 @@ class ConsumerGroupPartitionMetadataKey(s.Message):
 class ConsumerGroupPartitionMetadataValue(s.Message):
     """The topics of a group with their partitions, up to Kafka 4.0."""
 
-    @s.struct
     class PartitionMetadata(s.Struct):
         partition: int = s.int32("0+", default=0)
         racks: tuple[str, ...] = s.array("string", "0+", default=())
 
-    @s.struct
     class TopicMetadata(s.Struct):
         topic_id: UUID = s.uuid("0+")
         topic_name: str = s.string("0+", default="")
@@ -103,12 +100,10 @@ class ConsumerGroupMemberMetadataKey(s.Message):
 class ConsumerGroupMemberMetadataValue(s.Message):
     """A member and its subscription."""
 
-    @s.struct
     class ClassicProtocol(s.Struct):
         name: str = s.string("0+", default="")
         metadata: bytes = s.bytes_("0+", default=b"")
 
-    @s.struct
     class ClassicMemberMetadata(s.Struct):
         session_timeout_ms: int = s.int32("0+", default=0)
         supported_protocols: tuple[ConsumerGroupMemberMetadataValue.ClassicProtocol, ...] = s.array(
@@ -155,7 +150,6 @@ class ConsumerGroupTargetAssignmentMemberKey(s.Message):
 class ConsumerGroupTargetAssignmentMemberValue(s.Message):
     """The partitions that a member is to have."""
 
-    @s.struct
     class TopicPartition(s.Struct):
         topic_id: UUID = s.uuid("0+")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -175,7 +169,6 @@ class ConsumerGroupCurrentMemberAssignmentKey(s.Message):
 class ConsumerGroupCurrentMemberAssignmentValue(s.Message):
     """The partitions that a member has, and those that it still has to give up."""
 
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())

@@ -20,7 +20,6 @@ class TransactionLogKey(s.Message):
 class TransactionLogValue(s.Message):
     """The state of a transactional id; none: it has expired."""
 
-    @s.struct
     class PartitionsSchema(s.Struct):
         topic: str = s.string("0+", default="")
         partition_ids: tuple[int, ...] = s.array("int32", "0+", default=())

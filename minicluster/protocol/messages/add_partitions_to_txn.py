@@ -20,12 +20,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 @s.message(api_key=24, kind="request", versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest(s.Message):
-    @s.struct
     class AddPartitionsToTxnTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class AddPartitionsToTxnTransaction(s.Struct):
         transactional_id: str = s.string("4+", default="", entity="transactionalId")
         producer_id: int = s.int64("4+", default=0, entity="producerId")
@@ -48,19 +46,16 @@ class AddPartitionsToTxnRequest(s.Message):
 
 @s.message(api_key=24, kind="response", versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse(s.Message):
-    @s.struct
     class AddPartitionsToTxnPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         partition_error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class AddPartitionsToTxnTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         results_by_partition: tuple[
             AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult, ...
         ] = s.array("AddPartitionsToTxnPartitionResult", "0+", default=())
 
-    @s.struct
     class AddPartitionsToTxnResult(s.Struct):
         transactional_id: str = s.string("4+", default="", entity="transactionalId")
         topic_results: tuple[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult, ...] = (

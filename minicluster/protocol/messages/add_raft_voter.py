@@ -18,7 +18,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=80, kind="request", versions="0-1", flexible="0+")
 class AddRaftVoterRequest(s.Message):
-    @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")

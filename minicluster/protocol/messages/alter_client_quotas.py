@@ -13,18 +13,15 @@ from minicluster.protocol.error_shape import Each, ErrorShape, Text
 
 @s.message(api_key=49, kind="request", versions="0-1", flexible="1+")
 class AlterClientQuotasRequest(s.Message):
-    @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")
         entity_name: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class OpData(s.Struct):
         key: str = s.string("0+", default="")
         value: float = s.float64("0+", default=0.0)
         remove: bool = s.boolean("0+", default=False)
 
-    @s.struct
     class EntryData(s.Struct):
         entity: tuple[AlterClientQuotasRequest.EntityData, ...] = s.array(
             "EntityData", "0+", default=()
@@ -37,12 +34,10 @@ class AlterClientQuotasRequest(s.Message):
 
 @s.message(api_key=49, kind="response", versions="0-1", flexible="1+")
 class AlterClientQuotasResponse(s.Message):
-    @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")
         entity_name: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class EntryData(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

@@ -14,12 +14,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=33, kind="request", versions="0-2", flexible="2+")
 class AlterConfigsRequest(s.Message):
-    @s.struct
     class AlterableConfig(s.Struct):
         name: str = s.string("0+", default="")
         value: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class AlterConfigsResource(s.Struct):
         resource_type: int = s.int8("0+", default=0)
         resource_name: str = s.string("0+", default="")
@@ -33,7 +31,6 @@ class AlterConfigsRequest(s.Message):
 
 @s.message(api_key=33, kind="response", versions="0-2", flexible="2+")
 class AlterConfigsResponse(s.Message):
-    @s.struct
     class AlterConfigsResourceResponse(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

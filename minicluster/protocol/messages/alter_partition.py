@@ -22,12 +22,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=56, kind="request", versions="0-3", flexible="0+")
 class AlterPartitionRequest(s.Message):
-    @s.struct
     class BrokerState(s.Struct):
         broker_id: int = s.int32("3+", default=0, entity="brokerId")
         broker_epoch: int = s.int64("3+", default=-1)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
@@ -38,7 +36,6 @@ class AlterPartitionRequest(s.Message):
         leader_recovery_state: int = s.int8("1+", default=0)
         partition_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0-1", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("2+", default=ZERO_UUID, ignorable=True)
@@ -53,7 +50,6 @@ class AlterPartitionRequest(s.Message):
 
 @s.message(api_key=56, kind="response", versions="0-3", flexible="0+")
 class AlterPartitionResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -63,7 +59,6 @@ class AlterPartitionResponse(s.Message):
         leader_recovery_state: int = s.int8("1+", default=0, ignorable=True)
         partition_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0-1", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("2+", default=ZERO_UUID, ignorable=True)

@@ -15,14 +15,12 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=45, kind="request", versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsRequest(s.Message):
-    @s.struct
     class ReassignablePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         replicas: tuple[int, ...] | None = s.array(
             "int32", "0+", default=None, nullable="0+", entity="brokerId"
         )
 
-    @s.struct
     class ReassignableTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterPartitionReassignmentsRequest.ReassignablePartition, ...] = s.array(
@@ -36,13 +34,11 @@ class AlterPartitionReassignmentsRequest(s.Message):
 
 @s.message(api_key=45, kind="response", versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse(s.Message):
-    @s.struct
     class ReassignablePartitionResponse(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class ReassignableTopicResponse(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[

@@ -16,12 +16,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 @s.message(api_key=34, kind="request", versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest(s.Message):
-    @s.struct
     class AlterReplicaLogDirTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class AlterReplicaLogDir(s.Struct):
         path: str = s.string("0+", default="")
         topics: tuple[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic, ...] = s.array(
@@ -33,12 +31,10 @@ class AlterReplicaLogDirsRequest(s.Message):
 
 @s.message(api_key=34, kind="response", versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse(s.Message):
-    @s.struct
     class AlterReplicaLogDirPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class AlterReplicaLogDirTopicResult(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult, ...] = (

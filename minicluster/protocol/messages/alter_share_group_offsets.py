@@ -17,12 +17,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=91, kind="request", versions="0", flexible="0+")
 class AlterShareGroupOffsetsRequest(s.Message):
-    @s.struct
     class AlterShareGroupOffsetsRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         start_offset: int = s.int64("0+", default=0)
 
-    @s.struct
     class AlterShareGroupOffsetsRequestTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[
@@ -37,13 +35,11 @@ class AlterShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=91, kind="response", versions="0", flexible="0+")
 class AlterShareGroupOffsetsResponse(s.Message):
-    @s.struct
     class AlterShareGroupOffsetsResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")
 
-    @s.struct
     class AlterShareGroupOffsetsResponseTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -12,12 +12,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=51, kind="request", versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest(s.Message):
-    @s.struct
     class ScramCredentialDeletion(s.Struct):
         name: str = s.string("0+", default="")
         mechanism: int = s.int8("0+", default=0)
 
-    @s.struct
     class ScramCredentialUpsertion(s.Struct):
         name: str = s.string("0+", default="")
         mechanism: int = s.int8("0+", default=0)
@@ -35,7 +33,6 @@ class AlterUserScramCredentialsRequest(s.Message):
 
 @s.message(api_key=51, kind="response", versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse(s.Message):
-    @s.struct
     class AlterUserScramCredentialsResult(s.Struct):
         user: str = s.string("0+", default="")
         error_code: int = s.int16("0+", default=0)

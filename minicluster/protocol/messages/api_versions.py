@@ -24,19 +24,16 @@ class ApiVersionsRequest(s.Message):
 
 @s.message(api_key=18, kind="response", versions="0-4", flexible="3+")
 class ApiVersionsResponse(s.Message):
-    @s.struct
     class ApiVersion(s.Struct):
         api_key: int = s.int16("0+", default=0)
         min_version: int = s.int16("0+", default=0)
         max_version: int = s.int16("0+", default=0)
 
-    @s.struct
     class SupportedFeatureKey(s.Struct):
         name: str = s.string("3+", default="")
         min_version: int = s.int16("3+", default=0)
         max_version: int = s.int16("3+", default=0)
 
-    @s.struct
     class FinalizedFeatureKey(s.Struct):
         name: str = s.string("3+", default="")
         max_version_level: int = s.int16("3+", default=0)

@@ -18,18 +18,15 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=73, kind="request", versions="0", flexible="0+")
 class AssignReplicasToDirsRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[AssignReplicasToDirsRequest.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class DirectoryData(s.Struct):
         id: UUID = s.uuid("0+", default=ZERO_UUID)
         topics: tuple[AssignReplicasToDirsRequest.TopicData, ...] = s.array(
@@ -43,19 +40,16 @@ class AssignReplicasToDirsRequest(s.Message):
 
 @s.message(api_key=73, kind="response", versions="0", flexible="0+")
 class AssignReplicasToDirsResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[AssignReplicasToDirsResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class DirectoryData(s.Struct):
         id: UUID = s.uuid("0+", default=ZERO_UUID)
         topics: tuple[AssignReplicasToDirsResponse.TopicData, ...] = s.array(

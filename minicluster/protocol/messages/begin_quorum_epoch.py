@@ -18,21 +18,18 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=53, kind="request", versions="0-1", flexible="1+")
 class BeginQuorumEpochRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         voter_directory_id: UUID = s.uuid("1+", default=ZERO_UUID, ignorable=True)
         leader_id: int = s.int32("0+", default=0, entity="brokerId")
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[BeginQuorumEpochRequest.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class LeaderEndpoint(s.Struct):
         name: str = s.string("1+", default="")
         host: str = s.string("1+", default="")
@@ -48,21 +45,18 @@ class BeginQuorumEpochRequest(s.Message):
 
 @s.message(api_key=53, kind="response", versions="0-1", flexible="1+")
 class BeginQuorumEpochResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         leader_id: int = s.int32("0+", default=0, entity="brokerId")
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[BeginQuorumEpochResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("1+", default=0, entity="brokerId")
         host: str = s.string("1+", default="")

@@ -24,19 +24,16 @@ class ConsumerGroupDescribeRequest(s.Message):
 
 @s.message(api_key=69, kind="response", versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Assignment(s.Struct):
         topic_partitions: tuple[ConsumerGroupDescribeResponse.TopicPartitions, ...] = s.array(
             "TopicPartitions", "0+", default=()
         )
 
-    @s.struct
     class Member(s.Struct):
         member_id: str = s.string("0+", default="")
         instance_id: str | None = s.string("0+", default=None, nullable="0+")
@@ -52,7 +49,6 @@ class ConsumerGroupDescribeResponse(s.Message):
         target_assignment: ConsumerGroupDescribeResponse.Assignment = s.nested("Assignment", "0+")
         member_type: int = s.int8("1+", default=-1, ignorable=True)
 
-    @s.struct
     class DescribedGroup(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")

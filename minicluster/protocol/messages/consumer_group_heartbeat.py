@@ -20,7 +20,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=68, kind="request", versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatRequest(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -43,12 +42,10 @@ class ConsumerGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=68, kind="response", versions="0-1", flexible="0+")
 class ConsumerGroupHeartbeatResponse(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Assignment(s.Struct):
         topic_partitions: tuple[ConsumerGroupHeartbeatResponse.TopicPartitions, ...] = s.array(
             "TopicPartitions", "0+", default=()

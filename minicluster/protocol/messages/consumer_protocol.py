@@ -15,7 +15,6 @@ from minicluster.protocol import schema as s
 class ConsumerProtocolSubscription(s.Message):
     """The subscription of a member."""
 
-    @s.struct
     class TopicPartition(s.Struct):
         topic: str = s.string("1+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "1+", default=())
@@ -33,7 +32,6 @@ class ConsumerProtocolSubscription(s.Message):
 class ConsumerProtocolAssignment(s.Message):
     """The assignment of a member."""
 
-    @s.struct
     class TopicPartition(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())

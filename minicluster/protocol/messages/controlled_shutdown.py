@@ -24,7 +24,6 @@ class ControlledShutdownRequest(s.Message):
 
 @s.message(api_key=7, kind="response", versions="0-3", flexible="3+")
 class ControlledShutdownResponse(s.Message):
-    @s.struct
     class RemainingPartition(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partition_index: int = s.int32("0+", default=0)

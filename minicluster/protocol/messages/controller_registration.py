@@ -17,14 +17,12 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=70, kind="request", versions="0", flexible="0+")
 class ControllerRegistrationRequest(s.Message):
-    @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
         security_protocol: int = s.int16("0+", default=0)
 
-    @s.struct
     class Feature(s.Struct):
         name: str = s.string("0+", default="")
         min_supported_version: int = s.int16("0+", default=0)

@@ -15,7 +15,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=30, kind="request", versions="0-3", flexible="2+")
 class CreateAclsRequest(s.Message):
-    @s.struct
     class AclCreation(s.Struct):
         resource_type: int = s.int8("0+", default=0)
         resource_name: str = s.string("0+", default="")
@@ -30,7 +29,6 @@ class CreateAclsRequest(s.Message):
 
 @s.message(api_key=30, kind="response", versions="0-3", flexible="2+")
 class CreateAclsResponse(s.Message):
-    @s.struct
     class AclCreationResult(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

@@ -16,7 +16,6 @@ from minicluster.protocol.error_shape import ErrorShape
 
 @s.message(api_key=38, kind="request", versions="0-3", flexible="2+")
 class CreateDelegationTokenRequest(s.Message):
-    @s.struct
     class CreatableRenewers(s.Struct):
         principal_type: str = s.string("0+", default="")
         principal_name: str = s.string("0+", default="")

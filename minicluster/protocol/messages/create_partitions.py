@@ -15,11 +15,9 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=37, kind="request", versions="0-3", flexible="2+")
 class CreatePartitionsRequest(s.Message):
-    @s.struct
     class CreatePartitionsAssignment(s.Struct):
         broker_ids: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
 
-    @s.struct
     class CreatePartitionsTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         count: int = s.int32("0+", default=0)
@@ -34,7 +32,6 @@ class CreatePartitionsRequest(s.Message):
 
 @s.message(api_key=37, kind="response", versions="0-3", flexible="2+")
 class CreatePartitionsResponse(s.Message):
-    @s.struct
     class CreatePartitionsTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         error_code: int = s.int16("0+", default=0)

@@ -23,17 +23,14 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=19, kind="request", versions="0-7", flexible="5+")
 class CreateTopicsRequest(s.Message):
-    @s.struct
     class CreatableReplicaAssignment(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         broker_ids: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
 
-    @s.struct
     class CreatableTopicConfig(s.Struct):
         name: str = s.string("0+", default="")
         value: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class CreatableTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         num_partitions: int = s.int32("0+", default=0)
@@ -52,7 +49,6 @@ class CreateTopicsRequest(s.Message):
 
 @s.message(api_key=19, kind="response", versions="0-7", flexible="5+")
 class CreateTopicsResponse(s.Message):
-    @s.struct
     class CreatableTopicConfigs(s.Struct):
         name: str = s.string("5+", default="")
         value: str | None = s.string("5+", default="", nullable="5+")
@@ -60,7 +56,6 @@ class CreateTopicsResponse(s.Message):
         config_source: int = s.int8("5+", default=-1, ignorable=True)
         is_sensitive: bool = s.boolean("5+", default=False)
 
-    @s.struct
     class CreatableTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         topic_id: UUID = s.uuid("7+", default=ZERO_UUID, ignorable=True)

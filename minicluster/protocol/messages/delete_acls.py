@@ -15,7 +15,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=31, kind="request", versions="0-3", flexible="2+")
 class DeleteAclsRequest(s.Message):
-    @s.struct
     class DeleteAclsFilter(s.Struct):
         resource_type_filter: int = s.int8("0+", default=0)
         resource_name_filter: str | None = s.string("0+", default="", nullable="0+")
@@ -30,7 +29,6 @@ class DeleteAclsRequest(s.Message):
 
 @s.message(api_key=31, kind="response", versions="0-3", flexible="2+")
 class DeleteAclsResponse(s.Message):
-    @s.struct
     class DeleteAclsMatchingAcl(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")
@@ -42,7 +40,6 @@ class DeleteAclsResponse(s.Message):
         operation: int = s.int8("0+", default=0)
         permission_type: int = s.int8("0+", default=0)
 
-    @s.struct
     class DeleteAclsFilterResult(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

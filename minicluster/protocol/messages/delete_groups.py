@@ -19,7 +19,6 @@ class DeleteGroupsRequest(s.Message):
 
 @s.message(api_key=42, kind="response", versions="0-2", flexible="2+")
 class DeleteGroupsResponse(s.Message):
-    @s.struct
     class DeletableGroupResult(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")
         error_code: int = s.int16("0+", default=0)

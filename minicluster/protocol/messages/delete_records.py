@@ -14,12 +14,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=21, kind="request", versions="0-2", flexible="2+")
 class DeleteRecordsRequest(s.Message):
-    @s.struct
     class DeleteRecordsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         offset: int = s.int64("0+", default=0)
 
-    @s.struct
     class DeleteRecordsTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DeleteRecordsRequest.DeleteRecordsPartition, ...] = s.array(
@@ -32,13 +30,11 @@ class DeleteRecordsRequest(s.Message):
 
 @s.message(api_key=21, kind="response", versions="0-2", flexible="2+")
 class DeleteRecordsResponse(s.Message):
-    @s.struct
     class DeleteRecordsPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         low_watermark: int = s.int64("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class DeleteRecordsTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DeleteRecordsResponse.DeleteRecordsPartitionResult, ...] = s.array(

@@ -17,7 +17,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=92, kind="request", versions="0", flexible="0+")
 class DeleteShareGroupOffsetsRequest(s.Message):
-    @s.struct
     class DeleteShareGroupOffsetsRequestTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
 
@@ -29,7 +28,6 @@ class DeleteShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=92, kind="response", versions="0", flexible="0+")
 class DeleteShareGroupOffsetsResponse(s.Message):
-    @s.struct
     class DeleteShareGroupOffsetsResponseTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -17,11 +17,9 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=86, kind="request", versions="0", flexible="0+")
 class DeleteShareGroupStateRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
 
-    @s.struct
     class DeleteStateData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[DeleteShareGroupStateRequest.PartitionData, ...] = s.array(
@@ -34,13 +32,11 @@ class DeleteShareGroupStateRequest(s.Message):
 
 @s.message(api_key=86, kind="response", versions="0", flexible="0+")
 class DeleteShareGroupStateResponse(s.Message):
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")
 
-    @s.struct
     class DeleteStateResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[DeleteShareGroupStateResponse.PartitionResult, ...] = s.array(

@@ -24,7 +24,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=20, kind="request", versions="0-6", flexible="4+")
 class DeleteTopicsRequest(s.Message):
-    @s.struct
     class DeleteTopicState(s.Struct):
         name: str | None = s.string("6+", default=None, nullable="6+", entity="topicName")
         topic_id: UUID = s.uuid("6+", default=ZERO_UUID)
@@ -38,7 +37,6 @@ class DeleteTopicsRequest(s.Message):
 
 @s.message(api_key=20, kind="response", versions="0-6", flexible="4+")
 class DeleteTopicsResponse(s.Message):
-    @s.struct
     class DeletableTopicResult(s.Struct):
         name: str | None = s.string("0+", default="", nullable="6+", entity="topicName")
         topic_id: UUID = s.uuid("6+", default=ZERO_UUID, ignorable=True)

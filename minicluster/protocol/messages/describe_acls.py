@@ -25,14 +25,12 @@ class DescribeAclsRequest(s.Message):
 
 @s.message(api_key=29, kind="response", versions="0-3", flexible="2+")
 class DescribeAclsResponse(s.Message):
-    @s.struct
     class AclDescription(s.Struct):
         principal: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         operation: int = s.int8("0+", default=0)
         permission_type: int = s.int8("0+", default=0)
 
-    @s.struct
     class DescribeAclsResource(s.Struct):
         resource_type: int = s.int8("0+", default=0)
         resource_name: str = s.string("0+", default="")

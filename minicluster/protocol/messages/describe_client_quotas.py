@@ -13,7 +13,6 @@ from minicluster.protocol.error_shape import ErrorShape
 
 @s.message(api_key=48, kind="request", versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest(s.Message):
-    @s.struct
     class ComponentData(s.Struct):
         entity_type: str = s.string("0+", default="")
         match_type: int = s.int8("0+", default=0)
@@ -25,17 +24,14 @@ class DescribeClientQuotasRequest(s.Message):
 
 @s.message(api_key=48, kind="response", versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse(s.Message):
-    @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")
         entity_name: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class ValueData(s.Struct):
         key: str = s.string("0+", default="")
         value: float = s.float64("0+", default=0.0)
 
-    @s.struct
     class EntryData(s.Struct):
         entity: tuple[DescribeClientQuotasResponse.EntityData, ...] = s.array(
             "EntityData", "0+", default=()

@@ -22,7 +22,6 @@ class DescribeClusterRequest(s.Message):
 
 @s.message(api_key=60, kind="response", versions="0-2", flexible="0+")
 class DescribeClusterResponse(s.Message):
-    @s.struct
     class DescribeClusterBroker(s.Struct):
         broker_id: int = s.int32("0+", default=0, entity="brokerId")
         host: str = s.string("0+", default="")

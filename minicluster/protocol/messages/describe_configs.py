@@ -16,7 +16,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape, Text
 
 @s.message(api_key=32, kind="request", versions="0-4", flexible="4+")
 class DescribeConfigsRequest(s.Message):
-    @s.struct
     class DescribeConfigsResource(s.Struct):
         resource_type: int = s.int8("0+", default=0)
         resource_name: str = s.string("0+", default="")
@@ -33,13 +32,11 @@ class DescribeConfigsRequest(s.Message):
 
 @s.message(api_key=32, kind="response", versions="0-4", flexible="4+")
 class DescribeConfigsResponse(s.Message):
-    @s.struct
     class DescribeConfigsSynonym(s.Struct):
         name: str = s.string("1+", default="")
         value: str | None = s.string("1+", default="", nullable="0+")
         source: int = s.int8("1+", default=0)
 
-    @s.struct
     class DescribeConfigsResourceResult(s.Struct):
         name: str = s.string("0+", default="")
         value: str | None = s.string("0+", default="", nullable="0+")
@@ -53,7 +50,6 @@ class DescribeConfigsResponse(s.Message):
         config_type: int = s.int8("3+", default=0, ignorable=True)
         documentation: str | None = s.string("3+", default="", nullable="0+", ignorable=True)
 
-    @s.struct
     class DescribeConfigsResult(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

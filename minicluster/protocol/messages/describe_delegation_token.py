@@ -14,7 +14,6 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=41, kind="request", versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest(s.Message):
-    @s.struct
     class DescribeDelegationTokenOwner(s.Struct):
         principal_type: str = s.string("0+", default="")
         principal_name: str = s.string("0+", default="")
@@ -26,12 +25,10 @@ class DescribeDelegationTokenRequest(s.Message):
 
 @s.message(api_key=41, kind="response", versions="0-3", flexible="2+")
 class DescribeDelegationTokenResponse(s.Message):
-    @s.struct
     class DescribedDelegationTokenRenewer(s.Struct):
         principal_type: str = s.string("0+", default="")
         principal_name: str = s.string("0+", default="")
 
-    @s.struct
     class DescribedDelegationToken(s.Struct):
         principal_type: str = s.string("0+", default="")
         principal_name: str = s.string("0+", default="")

@@ -24,7 +24,6 @@ class DescribeGroupsRequest(s.Message):
 
 @s.message(api_key=15, kind="response", versions="0-6", flexible="5+")
 class DescribeGroupsResponse(s.Message):
-    @s.struct
     class DescribedGroupMember(s.Struct):
         member_id: str = s.string("0+", default="")
         group_instance_id: str | None = s.string("4+", default=None, nullable="4+", ignorable=True)
@@ -33,7 +32,6 @@ class DescribeGroupsResponse(s.Message):
         member_metadata: bytes = s.bytes_("0+", default=b"")
         member_assignment: bytes = s.bytes_("0+", default=b"")
 
-    @s.struct
     class DescribedGroup(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("6+", default=None, nullable="6+")

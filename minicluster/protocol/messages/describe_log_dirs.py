@@ -16,7 +16,6 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=35, kind="request", versions="0-5", flexible="2+")
 class DescribeLogDirsRequest(s.Message):
-    @s.struct
     class DescribableLogDirTopic(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -28,21 +27,18 @@ class DescribeLogDirsRequest(s.Message):
 
 @s.message(api_key=35, kind="response", versions="0-5", flexible="2+")
 class DescribeLogDirsResponse(s.Message):
-    @s.struct
     class DescribeLogDirsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         partition_size: int = s.int64("0+", default=0)
         offset_lag: int = s.int64("0+", default=0)
         is_future_key: bool = s.boolean("0+", default=False)
 
-    @s.struct
     class DescribeLogDirsTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DescribeLogDirsResponse.DescribeLogDirsPartition, ...] = s.array(
             "DescribeLogDirsPartition", "0+", default=()
         )
 
-    @s.struct
     class DescribeLogDirsResult(s.Struct):
         error_code: int = s.int16("0+", default=0)
         log_dir: str = s.string("0+", default="")

@@ -12,7 +12,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape, Text, partition_i
 
 @s.message(api_key=61, kind="request", versions="0", flexible="0+")
 class DescribeProducersRequest(s.Message):
-    @s.struct
     class TopicRequest(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partition_indexes: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -22,7 +21,6 @@ class DescribeProducersRequest(s.Message):
 
 @s.message(api_key=61, kind="response", versions="0", flexible="0+")
 class DescribeProducersResponse(s.Message):
-    @s.struct
     class ProducerState(s.Struct):
         producer_id: int = s.int64("0+", default=0, entity="producerId")
         producer_epoch: int = s.int32("0+", default=0)
@@ -31,7 +29,6 @@ class DescribeProducersResponse(s.Message):
         coordinator_epoch: int = s.int32("0+", default=0)
         current_txn_start_offset: int = s.int64("0+", default=-1)
 
-    @s.struct
     class PartitionResponse(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -40,7 +37,6 @@ class DescribeProducersResponse(s.Message):
             "ProducerState", "0+", default=()
         )
 
-    @s.struct
     class TopicResponse(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DescribeProducersResponse.PartitionResponse, ...] = s.array(

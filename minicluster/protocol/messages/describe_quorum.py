@@ -19,11 +19,9 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=55, kind="request", versions="0-2", flexible="0+")
 class DescribeQuorumRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DescribeQuorumRequest.PartitionData, ...] = s.array(
@@ -35,7 +33,6 @@ class DescribeQuorumRequest(s.Message):
 
 @s.message(api_key=55, kind="response", versions="0-2", flexible="0+")
 class DescribeQuorumResponse(s.Message):
-    @s.struct
     class ReplicaState(s.Struct):
         replica_id: int = s.int32("0+", default=0, entity="brokerId")
         replica_directory_id: UUID = s.uuid("2+", default=ZERO_UUID)
@@ -43,7 +40,6 @@ class DescribeQuorumResponse(s.Message):
         last_fetch_timestamp: int = s.int64("1+", default=-1, ignorable=True)
         last_caught_up_timestamp: int = s.int64("1+", default=-1, ignorable=True)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -58,20 +54,17 @@ class DescribeQuorumResponse(s.Message):
             "ReplicaState", "0+", default=()
         )
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[DescribeQuorumResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class Listener(s.Struct):
         name: str = s.string("2+", default="")
         host: str = s.string("2+", default="")
         port: int = s.uint16("2+", default=0)
 
-    @s.struct
     class Node(s.Struct):
         node_id: int = s.int32("2+", default=0, entity="brokerId")
         listeners: tuple[DescribeQuorumResponse.Listener, ...] = s.array(

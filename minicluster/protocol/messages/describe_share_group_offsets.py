@@ -18,12 +18,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=90, kind="request", versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest(s.Message):
-    @s.struct
     class DescribeShareGroupOffsetsRequestTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class DescribeShareGroupOffsetsRequestGroup(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")
         topics: (
@@ -38,7 +36,6 @@ class DescribeShareGroupOffsetsRequest(s.Message):
 
 @s.message(api_key=90, kind="response", versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsResponse(s.Message):
-    @s.struct
     class DescribeShareGroupOffsetsResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         start_offset: int = s.int64("0+", default=0)
@@ -47,7 +44,6 @@ class DescribeShareGroupOffsetsResponse(s.Message):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")
 
-    @s.struct
     class DescribeShareGroupOffsetsResponseTopic(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
@@ -55,7 +51,6 @@ class DescribeShareGroupOffsetsResponse(s.Message):
             DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition, ...
         ] = s.array("DescribeShareGroupOffsetsResponsePartition", "0+", default=())
 
-    @s.struct
     class DescribeShareGroupOffsetsResponseGroup(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")
         topics: tuple[

@@ -17,11 +17,9 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=75, kind="request", versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest(s.Message):
-    @s.struct
     class TopicRequest(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
 
-    @s.struct
     class Cursor(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partition_index: int = s.int32("0+", default=0)
@@ -33,7 +31,6 @@ class DescribeTopicPartitionsRequest(s.Message):
 
 @s.message(api_key=75, kind="response", versions="0", flexible="0+")
 class DescribeTopicPartitionsResponse(s.Message):
-    @s.struct
     class DescribeTopicPartitionsResponsePartition(s.Struct):
         error_code: int = s.int16("0+", default=0)
         partition_index: int = s.int32("0+", default=0)
@@ -51,7 +48,6 @@ class DescribeTopicPartitionsResponse(s.Message):
             "int32", "0+", default=(), ignorable=True, entity="brokerId"
         )
 
-    @s.struct
     class DescribeTopicPartitionsResponseTopic(s.Struct):
         error_code: int = s.int16("0+", default=0)
         name: str | None = s.string("0+", default="", nullable="0+", entity="topicName")
@@ -62,7 +58,6 @@ class DescribeTopicPartitionsResponse(s.Message):
         ] = s.array("DescribeTopicPartitionsResponsePartition", "0+", default=())
         topic_authorized_operations: int = s.int32("0+", default=-2147483648)
 
-    @s.struct
     class Cursor(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partition_index: int = s.int32("0+", default=0)

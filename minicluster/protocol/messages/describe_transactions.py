@@ -19,12 +19,10 @@ class DescribeTransactionsRequest(s.Message):
 
 @s.message(api_key=65, kind="response", versions="0", flexible="0+")
 class DescribeTransactionsResponse(s.Message):
-    @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class TransactionState(s.Struct):
         error_code: int = s.int16("0+", default=0)
         transactional_id: str = s.string("0+", default="", entity="transactionalId")

@@ -12,7 +12,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=50, kind="request", versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest(s.Message):
-    @s.struct
     class UserName(s.Struct):
         name: str = s.string("0+", default="")
 
@@ -21,12 +20,10 @@ class DescribeUserScramCredentialsRequest(s.Message):
 
 @s.message(api_key=50, kind="response", versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse(s.Message):
-    @s.struct
     class CredentialInfo(s.Struct):
         mechanism: int = s.int8("0+", default=0)
         iterations: int = s.int32("0+", default=0)
 
-    @s.struct
     class DescribeUserScramCredentialsResult(s.Struct):
         user: str = s.string("0+", default="")
         error_code: int = s.int16("0+", default=0)

@@ -16,7 +16,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=43, kind="request", versions="0-2", flexible="2+")
 class ElectLeadersRequest(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -30,13 +29,11 @@ class ElectLeadersRequest(s.Message):
 
 @s.message(api_key=43, kind="response", versions="0-2", flexible="2+")
 class ElectLeadersResponse(s.Message):
-    @s.struct
     class PartitionResult(s.Struct):
         partition_id: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class ReplicaElectionResult(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partition_result: tuple[ElectLeadersResponse.PartitionResult, ...] = s.array(

@@ -18,12 +18,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=54, kind="request", versions="0-1", flexible="1+")
 class EndQuorumEpochRequest(s.Message):
-    @s.struct
     class ReplicaInfo(s.Struct):
         candidate_id: int = s.int32("1+", default=0, entity="brokerId")
         candidate_directory_id: UUID = s.uuid("1+", default=ZERO_UUID)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         leader_id: int = s.int32("0+", default=0, entity="brokerId")
@@ -33,14 +31,12 @@ class EndQuorumEpochRequest(s.Message):
             "ReplicaInfo", "1+", default=(), ignorable=True
         )
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[EndQuorumEpochRequest.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class LeaderEndpoint(s.Struct):
         name: str = s.string("1+", default="")
         host: str = s.string("1+", default="")
@@ -55,21 +51,18 @@ class EndQuorumEpochRequest(s.Message):
 
 @s.message(api_key=54, kind="response", versions="0-1", flexible="1+")
 class EndQuorumEpochResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         leader_id: int = s.int32("0+", default=0, entity="brokerId")
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[EndQuorumEpochResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("1+", default=0, entity="brokerId")
         host: str = s.string("1+", default="")

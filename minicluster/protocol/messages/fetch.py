@@ -41,12 +41,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=1, kind="request", versions="0-18", flexible="12+")
 class FetchRequest(s.Message):
-    @s.struct
     class ReplicaState(s.Struct):
         replica_id: int = s.int32("15+", default=-1, entity="brokerId")
         replica_epoch: int = s.int64("15+", default=-1)
 
-    @s.struct
     class FetchPartition(s.Struct):
         partition: int = s.int32("0+", default=0)
         current_leader_epoch: int = s.int32("9+", default=-1, ignorable=True)
@@ -57,7 +55,6 @@ class FetchRequest(s.Message):
         replica_directory_id: UUID = s.uuid("17+", default=ZERO_UUID, tag=0, ignorable=True)
         high_watermark: int = s.int64("18+", default=0x7FFF_FFFF_FFFF_FFFF, tag=1, ignorable=True)
 
-    @s.struct
     class FetchTopic(s.Struct):
         topic: str = s.string("0-12", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("13+", default=ZERO_UUID, ignorable=True)
@@ -65,7 +62,6 @@ class FetchRequest(s.Message):
             "FetchPartition", "0+", default=()
         )
 
-    @s.struct
     class ForgottenTopic(s.Struct):
         topic: str = s.string("7-12", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("13+", default=ZERO_UUID, ignorable=True)
@@ -87,27 +83,22 @@ class FetchRequest(s.Message):
 
 @s.message(api_key=1, kind="response", versions="0-18", flexible="12+")
 class FetchResponse(s.Message):
-    @s.struct
     class EpochEndOffset(s.Struct):
         epoch: int = s.int32("12+", default=-1)
         end_offset: int = s.int64("12+", default=-1)
 
-    @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("12+", default=-1, entity="brokerId")
         leader_epoch: int = s.int32("12+", default=-1)
 
-    @s.struct
     class SnapshotId(s.Struct):
         end_offset: int = s.int64("0+", default=-1)
         epoch: int = s.int32("0+", default=-1)
 
-    @s.struct
     class AbortedTransaction(s.Struct):
         producer_id: int = s.int64("4+", default=0, entity="producerId")
         first_offset: int = s.int64("4+", default=0)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -123,7 +114,6 @@ class FetchResponse(s.Message):
         preferred_read_replica: int = s.int32("11+", default=-1, entity="brokerId")
         records: Any = s.records("0+", default=None, nullable="0+")
 
-    @s.struct
     class FetchableTopicResponse(s.Struct):
         topic: str = s.string("0-12", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("13+", default=ZERO_UUID, ignorable=True)
@@ -131,7 +121,6 @@ class FetchResponse(s.Message):
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("16+", default=0, entity="brokerId")
         host: str = s.string("16+", default="")

@@ -18,12 +18,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=59, kind="request", versions="0-1", flexible="0+")
 class FetchSnapshotRequest(s.Message):
-    @s.struct
     class SnapshotId(s.Struct):
         end_offset: int = s.int64("0+", default=0)
         epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class PartitionSnapshot(s.Struct):
         partition: int = s.int32("0+", default=0)
         current_leader_epoch: int = s.int32("0+", default=0)
@@ -31,7 +29,6 @@ class FetchSnapshotRequest(s.Message):
         position: int = s.int64("0+", default=0)
         replica_directory_id: UUID = s.uuid("1+", default=ZERO_UUID, tag=0, ignorable=True)
 
-    @s.struct
     class TopicSnapshot(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[FetchSnapshotRequest.PartitionSnapshot, ...] = s.array(
@@ -46,17 +43,14 @@ class FetchSnapshotRequest(s.Message):
 
 @s.message(api_key=59, kind="response", versions="0-1", flexible="0+")
 class FetchSnapshotResponse(s.Message):
-    @s.struct
     class SnapshotId(s.Struct):
         end_offset: int = s.int64("0+", default=0)
         epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("0+", default=0, entity="brokerId")
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class PartitionSnapshot(s.Struct):
         index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -68,14 +62,12 @@ class FetchSnapshotResponse(s.Message):
         position: int = s.int64("0+", default=0)
         unaligned_records: Any = s.records("0+", default=b"")
 
-    @s.struct
     class TopicSnapshot(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[FetchSnapshotResponse.PartitionSnapshot, ...] = s.array(
             "PartitionSnapshot", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("1+", default=0, entity="brokerId")
         host: str = s.string("1+", default="")

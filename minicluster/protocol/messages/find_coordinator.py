@@ -25,7 +25,6 @@ class FindCoordinatorRequest(s.Message):
 
 @s.message(api_key=10, kind="response", versions="0-6", flexible="3+")
 class FindCoordinatorResponse(s.Message):
-    @s.struct
     class Coordinator(s.Struct):
         key: str = s.string("4+", default="")
         node_id: int = s.int32("4+", default=0, entity="brokerId")

@@ -15,13 +15,11 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=44, kind="request", versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest(s.Message):
-    @s.struct
     class AlterableConfig(s.Struct):
         name: str = s.string("0+", default="")
         config_operation: int = s.int8("0+", default=0)
         value: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class AlterConfigsResource(s.Struct):
         resource_type: int = s.int8("0+", default=0)
         resource_name: str = s.string("0+", default="")
@@ -35,7 +33,6 @@ class IncrementalAlterConfigsRequest(s.Message):
 
 @s.message(api_key=44, kind="response", versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse(s.Message):
-    @s.struct
     class AlterConfigsResourceResponse(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default="", nullable="0+")

@@ -17,13 +17,11 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=83, kind="request", versions="0", flexible="0+")
 class InitializeShareGroupStateRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
         state_epoch: int = s.int32("0+", default=0)
         start_offset: int = s.int64("0+", default=0)
 
-    @s.struct
     class InitializeStateData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[InitializeShareGroupStateRequest.PartitionData, ...] = s.array(
@@ -36,13 +34,11 @@ class InitializeShareGroupStateRequest(s.Message):
 
 @s.message(api_key=83, kind="response", versions="0", flexible="0+")
 class InitializeShareGroupStateResponse(s.Message):
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")
 
-    @s.struct
     class InitializeStateResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[InitializeShareGroupStateResponse.PartitionResult, ...] = s.array(

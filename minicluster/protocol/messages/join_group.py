@@ -21,7 +21,6 @@ from minicluster.protocol.error_shape import ErrorShape
 
 @s.message(api_key=11, kind="request", versions="0-9", flexible="6+")
 class JoinGroupRequest(s.Message):
-    @s.struct
     class JoinGroupRequestProtocol(s.Struct):
         name: str = s.string("0+", default="")
         metadata: bytes = s.bytes_("0+", default=b"")
@@ -40,7 +39,6 @@ class JoinGroupRequest(s.Message):
 
 @s.message(api_key=11, kind="response", versions="0-9", flexible="6+")
 class JoinGroupResponse(s.Message):
-    @s.struct
     class JoinGroupResponseMember(s.Struct):
         member_id: str = s.string("0+", default="")
         group_instance_id: str | None = s.string("5+", default=None, nullable="5+", ignorable=True)

@@ -25,7 +25,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=4, kind="request", versions="0-7", flexible="4+")
 class LeaderAndIsrRequest(s.Message):
-    @s.struct
     class LeaderAndIsrPartitionState(s.Struct):
         topic_name: str = s.string("0-1", default="", ignorable=True, entity="topicName")
         partition_index: int = s.int32("0+", default=0)
@@ -44,7 +43,6 @@ class LeaderAndIsrRequest(s.Message):
         is_new: bool = s.boolean("1+", default=False, ignorable=True)
         leader_recovery_state: int = s.int8("6+", default=0)
 
-    @s.struct
     class LeaderAndIsrTopicState(s.Struct):
         topic_name: str = s.string("2+", default="", entity="topicName")
         topic_id: UUID = s.uuid("5+", default=ZERO_UUID, ignorable=True)
@@ -52,7 +50,6 @@ class LeaderAndIsrRequest(s.Message):
             "LeaderAndIsrPartitionState", "2+", default=()
         )
 
-    @s.struct
     class LeaderAndIsrLiveLeader(s.Struct):
         broker_id: int = s.int32("0+", default=0, entity="brokerId")
         host_name: str = s.string("0+", default="")
@@ -76,13 +73,11 @@ class LeaderAndIsrRequest(s.Message):
 
 @s.message(api_key=4, kind="response", versions="0-7", flexible="4+")
 class LeaderAndIsrResponse(s.Message):
-    @s.struct
     class LeaderAndIsrPartitionError(s.Struct):
         topic_name: str = s.string("0-4", default="", ignorable=True, entity="topicName")
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class LeaderAndIsrTopicError(s.Struct):
         topic_id: UUID = s.uuid("5+", default=ZERO_UUID)
         partition_errors: tuple[LeaderAndIsrResponse.LeaderAndIsrPartitionError, ...] = s.array(

@@ -16,7 +16,6 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=13, kind="request", versions="0-5", flexible="4+")
 class LeaveGroupRequest(s.Message):
-    @s.struct
     class MemberIdentity(s.Struct):
         member_id: str = s.string("3+", default="")
         group_instance_id: str | None = s.string("3+", default=None, nullable="3+")
@@ -29,7 +28,6 @@ class LeaveGroupRequest(s.Message):
 
 @s.message(api_key=13, kind="response", versions="0-5", flexible="4+")
 class LeaveGroupResponse(s.Message):
-    @s.struct
     class MemberResponse(s.Struct):
         member_id: str = s.string("3+", default="")
         group_instance_id: str | None = s.string("3+", default="", nullable="3+")

@@ -17,7 +17,6 @@ class ListClientMetricsResourcesRequest(s.Message):
 
 @s.message(api_key=74, kind="response", versions="0", flexible="0+")
 class ListClientMetricsResourcesResponse(s.Message):
-    @s.struct
     class ClientMetricsResource(s.Struct):
         name: str = s.string("0+", default="")
 

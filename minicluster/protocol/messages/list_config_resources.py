@@ -19,7 +19,6 @@ class ListConfigResourcesRequest(s.Message):
 
 @s.message(api_key=74, kind="response", versions="0-1", flexible="0+")
 class ListConfigResourcesResponse(s.Message):
-    @s.struct
     class ConfigResource(s.Struct):
         resource_name: str = s.string("0+", default="")
         resource_type: int = s.int8("1+", default=16, ignorable=True)

@@ -22,7 +22,6 @@ class ListGroupsRequest(s.Message):
 
 @s.message(api_key=16, kind="response", versions="0-5", flexible="3+")
 class ListGroupsResponse(s.Message):
-    @s.struct
     class ListedGroup(s.Struct):
         group_id: str = s.string("0+", default="", entity="groupId")
         protocol_type: str = s.string("0+", default="")

@@ -23,14 +23,12 @@ from minicluster.protocol.error_shape import OF_TOPICS
 
 @s.message(api_key=2, kind="request", versions="0-11", flexible="6+")
 class ListOffsetsRequest(s.Message):
-    @s.struct
     class ListOffsetsPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         current_leader_epoch: int = s.int32("4+", default=-1, ignorable=True)
         timestamp: int = s.int64("0+", default=0)
         max_num_offsets: int = s.int32("0", default=1)
 
-    @s.struct
     class ListOffsetsTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[ListOffsetsRequest.ListOffsetsPartition, ...] = s.array(
@@ -45,7 +43,6 @@ class ListOffsetsRequest(s.Message):
 
 @s.message(api_key=2, kind="response", versions="0-11", flexible="6+")
 class ListOffsetsResponse(s.Message):
-    @s.struct
     class ListOffsetsPartitionResponse(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -54,7 +51,6 @@ class ListOffsetsResponse(s.Message):
         offset: int = s.int64("1+", default=-1)
         leader_epoch: int = s.int32("4+", default=-1)
 
-    @s.struct
     class ListOffsetsTopicResponse(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[ListOffsetsResponse.ListOffsetsPartitionResponse, ...] = s.array(

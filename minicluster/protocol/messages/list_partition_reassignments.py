@@ -14,7 +14,6 @@ from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 @s.message(api_key=46, kind="request", versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest(s.Message):
-    @s.struct
     class ListPartitionReassignmentsTopics(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partition_indexes: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -27,14 +26,12 @@ class ListPartitionReassignmentsRequest(s.Message):
 
 @s.message(api_key=46, kind="response", versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse(s.Message):
-    @s.struct
     class OngoingPartitionReassignment(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         replicas: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
         adding_replicas: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
         removing_replicas: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
 
-    @s.struct
     class OngoingTopicReassignment(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[ListPartitionReassignmentsResponse.OngoingPartitionReassignment, ...] = (

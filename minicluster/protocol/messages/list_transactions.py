@@ -21,7 +21,6 @@ class ListTransactionsRequest(s.Message):
 
 @s.message(api_key=66, kind="response", versions="0-2", flexible="0+")
 class ListTransactionsResponse(s.Message):
-    @s.struct
     class TransactionState(s.Struct):
         transactional_id: str = s.string("0+", default="", entity="transactionalId")
         producer_id: int = s.int64("0+", default=0, entity="producerId")

@@ -32,7 +32,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=3, kind="request", versions="0-13", flexible="9+")
 class MetadataRequest(s.Message):
-    @s.struct
     class MetadataRequestTopic(s.Struct):
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)
         name: str | None = s.string("0+", default="", nullable="10+", entity="topicName")
@@ -47,14 +46,12 @@ class MetadataRequest(s.Message):
 
 @s.message(api_key=3, kind="response", versions="0-13", flexible="9+")
 class MetadataResponse(s.Message):
-    @s.struct
     class MetadataResponseBroker(s.Struct):
         node_id: int = s.int32("0+", default=0, entity="brokerId")
         host: str = s.string("0+", default="")
         port: int = s.int32("0+", default=0)
         rack: str | None = s.string("1+", default=None, nullable="1+", ignorable=True)
 
-    @s.struct
     class MetadataResponsePartition(s.Struct):
         error_code: int = s.int16("0+", default=0)
         partition_index: int = s.int32("0+", default=0)
@@ -66,7 +63,6 @@ class MetadataResponse(s.Message):
             "int32", "5+", default=(), ignorable=True, entity="brokerId"
         )
 
-    @s.struct
     class MetadataResponseTopic(s.Struct):
         error_code: int = s.int16("0+", default=0)
         name: str | None = s.string("0+", default="", nullable="12+", entity="topicName")

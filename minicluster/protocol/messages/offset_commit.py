@@ -25,7 +25,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=8, kind="request", versions="0-10", flexible="8+")
 class OffsetCommitRequest(s.Message):
-    @s.struct
     class OffsetCommitRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         committed_offset: int = s.int64("0+", default=0)
@@ -33,7 +32,6 @@ class OffsetCommitRequest(s.Message):
         commit_timestamp: int = s.int64("1", default=-1)
         committed_metadata: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class OffsetCommitRequestTopic(s.Struct):
         name: str = s.string("0-9", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)
@@ -53,12 +51,10 @@ class OffsetCommitRequest(s.Message):
 
 @s.message(api_key=8, kind="response", versions="0-10", flexible="8+")
 class OffsetCommitResponse(s.Message):
-    @s.struct
     class OffsetCommitResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class OffsetCommitResponseTopic(s.Struct):
         name: str = s.string("0-9", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)

@@ -11,11 +11,9 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=47, kind="request", versions="0", flexible="none")
 class OffsetDeleteRequest(s.Message):
-    @s.struct
     class OffsetDeleteRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
 
-    @s.struct
     class OffsetDeleteRequestTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[OffsetDeleteRequest.OffsetDeleteRequestPartition, ...] = s.array(
@@ -30,12 +28,10 @@ class OffsetDeleteRequest(s.Message):
 
 @s.message(api_key=47, kind="response", versions="0", flexible="none")
 class OffsetDeleteResponse(s.Message):
-    @s.struct
     class OffsetDeleteResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class OffsetDeleteResponseTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[OffsetDeleteResponse.OffsetDeleteResponsePartition, ...] = s.array(

@@ -25,18 +25,15 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=9, kind="request", versions="0-10", flexible="6+")
 class OffsetFetchRequest(s.Message):
-    @s.struct
     class OffsetFetchRequestTopic(s.Struct):
         name: str = s.string("0-7", default="", entity="topicName")
         partition_indexes: tuple[int, ...] = s.array("int32", "0-7", default=())
 
-    @s.struct
     class OffsetFetchRequestTopics(s.Struct):
         name: str = s.string("8-9", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)
         partition_indexes: tuple[int, ...] = s.array("int32", "8+", default=())
 
-    @s.struct
     class OffsetFetchRequestGroup(s.Struct):
         group_id: str = s.string("8+", default="", entity="groupId")
         member_id: str | None = s.string("9+", default=None, nullable="9+", ignorable=True)
@@ -57,7 +54,6 @@ class OffsetFetchRequest(s.Message):
 
 @s.message(api_key=9, kind="response", versions="0-10", flexible="6+")
 class OffsetFetchResponse(s.Message):
-    @s.struct
     class OffsetFetchResponsePartition(s.Struct):
         partition_index: int = s.int32("0-7", default=0)
         committed_offset: int = s.int64("0-7", default=0)
@@ -65,14 +61,12 @@ class OffsetFetchResponse(s.Message):
         metadata: str | None = s.string("0-7", default="", nullable="0-7")
         error_code: int = s.int16("0-7", default=0)
 
-    @s.struct
     class OffsetFetchResponseTopic(s.Struct):
         name: str = s.string("0-7", default="", entity="topicName")
         partitions: tuple[OffsetFetchResponse.OffsetFetchResponsePartition, ...] = s.array(
             "OffsetFetchResponsePartition", "0-7", default=()
         )
 
-    @s.struct
     class OffsetFetchResponsePartitions(s.Struct):
         partition_index: int = s.int32("8+", default=0)
         committed_offset: int = s.int64("8+", default=0)
@@ -80,7 +74,6 @@ class OffsetFetchResponse(s.Message):
         metadata: str | None = s.string("8+", default="", nullable="8+")
         error_code: int = s.int16("8+", default=0)
 
-    @s.struct
     class OffsetFetchResponseTopics(s.Struct):
         name: str = s.string("8-9", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("10+", default=ZERO_UUID, ignorable=True)
@@ -88,7 +81,6 @@ class OffsetFetchResponse(s.Message):
             "OffsetFetchResponsePartitions", "8+", default=()
         )
 
-    @s.struct
     class OffsetFetchResponseGroup(s.Struct):
         group_id: str = s.string("8+", default="", entity="groupId")
         topics: tuple[OffsetFetchResponse.OffsetFetchResponseTopics, ...] = s.array(

@@ -20,13 +20,11 @@ from minicluster.protocol.error_shape import OF_TOPICS
 
 @s.message(api_key=23, kind="request", versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest(s.Message):
-    @s.struct
     class OffsetForLeaderPartition(s.Struct):
         partition: int = s.int32("0+", default=0)
         current_leader_epoch: int = s.int32("2+", default=-1, ignorable=True)
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class OffsetForLeaderTopic(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[OffsetForLeaderEpochRequest.OffsetForLeaderPartition, ...] = s.array(
@@ -39,14 +37,12 @@ class OffsetForLeaderEpochRequest(s.Message):
 
 @s.message(api_key=23, kind="response", versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse(s.Message):
-    @s.struct
     class EpochEndOffset(s.Struct):
         error_code: int = s.int16("0+", default=0)
         partition: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("1+", default=-1, ignorable=True)
         end_offset: int = s.int64("0+", default=-1)
 
-    @s.struct
     class OffsetForLeaderTopicResult(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[OffsetForLeaderEpochResponse.EpochEndOffset, ...] = s.array(

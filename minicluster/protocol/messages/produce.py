@@ -31,12 +31,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=0, kind="request", versions="0-13", flexible="9+")
 class ProduceRequest(s.Message):
-    @s.struct
     class PartitionProduceData(s.Struct):
         index: int = s.int32("0+", default=0)
         records: Any = s.records("0+", default=None, nullable="0+")
 
-    @s.struct
     class TopicProduceData(s.Struct):
         name: str = s.string("0-12", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("13+", default=ZERO_UUID, ignorable=True)
@@ -54,17 +52,14 @@ class ProduceRequest(s.Message):
 
 @s.message(api_key=0, kind="response", versions="0-13", flexible="9+")
 class ProduceResponse(s.Message):
-    @s.struct
     class BatchIndexAndErrorMessage(s.Struct):
         batch_index: int = s.int32("8+", default=0)
         batch_index_error_message: str | None = s.string("8+", default=None, nullable="8+")
 
-    @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("10+", default=-1, entity="brokerId")
         leader_epoch: int = s.int32("10+", default=-1)
 
-    @s.struct
     class PartitionProduceResponse(s.Struct):
         index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -79,7 +74,6 @@ class ProduceResponse(s.Message):
             "LeaderIdAndEpoch", "10+", tag=0
         )
 
-    @s.struct
     class TopicProduceResponse(s.Struct):
         name: str = s.string("0-12", default="", ignorable=True, entity="topicName")
         topic_id: UUID = s.uuid("13+", default=ZERO_UUID, ignorable=True)
@@ -87,7 +81,6 @@ class ProduceResponse(s.Message):
             "PartitionProduceResponse", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("10+", default=0, entity="brokerId")
         host: str = s.string("10+", default="")

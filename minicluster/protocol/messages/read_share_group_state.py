@@ -17,12 +17,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=84, kind="request", versions="0", flexible="0+")
 class ReadShareGroupStateRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class ReadStateData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ReadShareGroupStateRequest.PartitionData, ...] = s.array(
@@ -35,14 +33,12 @@ class ReadShareGroupStateRequest(s.Message):
 
 @s.message(api_key=84, kind="response", versions="0", flexible="0+")
 class ReadShareGroupStateResponse(s.Message):
-    @s.struct
     class StateBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
         last_offset: int = s.int64("0+", default=0)
         delivery_state: int = s.int8("0+", default=0)
         delivery_count: int = s.int16("0+", default=0)
 
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -53,7 +49,6 @@ class ReadShareGroupStateResponse(s.Message):
             "StateBatch", "0+", default=()
         )
 
-    @s.struct
     class ReadStateResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ReadShareGroupStateResponse.PartitionResult, ...] = s.array(

@@ -23,12 +23,10 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=87, kind="request", versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class ReadStateSummaryData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ReadShareGroupStateSummaryRequest.PartitionData, ...] = s.array(
@@ -41,7 +39,6 @@ class ReadShareGroupStateSummaryRequest(s.Message):
 
 @s.message(api_key=87, kind="response", versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryResponse(s.Message):
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -51,7 +48,6 @@ class ReadShareGroupStateSummaryResponse(s.Message):
         start_offset: int = s.int64("0+", default=0)
         delivery_complete_count: int = s.int32("1+", default=-1, ignorable=True)
 
-    @s.struct
     class ReadStateSummaryResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ReadShareGroupStateSummaryResponse.PartitionResult, ...] = s.array(
@@ -67,7 +63,6 @@ class ReadShareGroupStateSummaryResponse(s.Message):
 class EarlyReadShareGroupStateSummaryResponse(s.Message):
     """The response of Kafka 3.9."""
 
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -75,7 +70,6 @@ class EarlyReadShareGroupStateSummaryResponse(s.Message):
         state_epoch: int = s.int32("0+", default=0)
         start_offset: int = s.int64("0+", default=0)
 
-    @s.struct
     class ReadStateSummaryResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[EarlyReadShareGroupStateSummaryResponse.PartitionResult, ...] = s.array(

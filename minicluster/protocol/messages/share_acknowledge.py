@@ -19,20 +19,17 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=79, kind="request", versions="0-2", flexible="0+")
 class ShareAcknowledgeRequest(s.Message):
-    @s.struct
     class AcknowledgementBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
         last_offset: int = s.int64("0+", default=0)
         acknowledge_types: tuple[int, ...] = s.array("int8", "0+", default=())
 
-    @s.struct
     class AcknowledgePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         acknowledgement_batches: tuple[ShareAcknowledgeRequest.AcknowledgementBatch, ...] = s.array(
             "AcknowledgementBatch", "0+", default=()
         )
 
-    @s.struct
     class AcknowledgeTopic(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ShareAcknowledgeRequest.AcknowledgePartition, ...] = s.array(
@@ -48,12 +45,10 @@ class ShareAcknowledgeRequest(s.Message):
 
 @s.message(api_key=79, kind="response", versions="0-2", flexible="0+")
 class ShareAcknowledgeResponse(s.Message):
-    @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -62,14 +57,12 @@ class ShareAcknowledgeResponse(s.Message):
             "LeaderIdAndEpoch", "0+"
         )
 
-    @s.struct
     class ShareAcknowledgeTopicResponse(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ShareAcknowledgeResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("0+", default=0, entity="brokerId")
         host: str = s.string("0+", default="")

@@ -21,13 +21,11 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=78, kind="request", versions="0-2", flexible="0+")
 class ShareFetchRequest(s.Message):
-    @s.struct
     class AcknowledgementBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
         last_offset: int = s.int64("0+", default=0)
         acknowledge_types: tuple[int, ...] = s.array("int8", "0+", default=())
 
-    @s.struct
     class FetchPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         partition_max_bytes: int = s.int32("0", default=0)
@@ -35,14 +33,12 @@ class ShareFetchRequest(s.Message):
             "AcknowledgementBatch", "0+", default=()
         )
 
-    @s.struct
     class FetchTopic(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ShareFetchRequest.FetchPartition, ...] = s.array(
             "FetchPartition", "0+", default=()
         )
 
-    @s.struct
     class ForgottenTopic(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
@@ -63,18 +59,15 @@ class ShareFetchRequest(s.Message):
 
 @s.message(api_key=78, kind="response", versions="0-2", flexible="0+")
 class ShareFetchResponse(s.Message):
-    @s.struct
     class LeaderIdAndEpoch(s.Struct):
         leader_id: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
 
-    @s.struct
     class AcquiredRecords(s.Struct):
         first_offset: int = s.int64("0+", default=0)
         last_offset: int = s.int64("0+", default=0)
         delivery_count: int = s.int16("0+", default=0)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -87,14 +80,12 @@ class ShareFetchResponse(s.Message):
             "AcquiredRecords", "0+", default=()
         )
 
-    @s.struct
     class ShareFetchableTopicResponse(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[ShareFetchResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("0+", default=0, entity="brokerId")
         host: str = s.string("0+", default="")

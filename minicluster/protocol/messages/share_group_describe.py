@@ -24,19 +24,16 @@ class ShareGroupDescribeRequest(s.Message):
 
 @s.message(api_key=77, kind="response", versions="0-1", flexible="0+")
 class ShareGroupDescribeResponse(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Assignment(s.Struct):
         topic_partitions: tuple[ShareGroupDescribeResponse.TopicPartitions, ...] = s.array(
             "TopicPartitions", "0+", default=()
         )
 
-    @s.struct
     class Member(s.Struct):
         member_id: str = s.string("0+", default="")
         rack_id: str | None = s.string("0+", default=None, nullable="0+")
@@ -48,7 +45,6 @@ class ShareGroupDescribeResponse(s.Message):
         )
         assignment: ShareGroupDescribeResponse.Assignment = s.nested("Assignment", "0+")
 
-    @s.struct
     class DescribedGroup(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")

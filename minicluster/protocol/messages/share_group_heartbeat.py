@@ -31,12 +31,10 @@ class ShareGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=76, kind="response", versions="0-1", flexible="0+")
 class ShareGroupHeartbeatResponse(s.Message):
-    @s.struct
     class TopicPartitions(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Assignment(s.Struct):
         topic_partitions: tuple[ShareGroupHeartbeatResponse.TopicPartitions, ...] = s.array(
             "TopicPartitions", "0+", default=()

@@ -20,23 +20,19 @@ from minicluster.protocol.error_shape import Each, ErrorShape
 
 @s.message(api_key=5, kind="request", versions="0-4", flexible="2+")
 class StopReplicaRequest(s.Message):
-    @s.struct
     class StopReplicaPartitionV0(s.Struct):
         topic_name: str = s.string("0", default="", entity="topicName")
         partition_index: int = s.int32("0", default=0)
 
-    @s.struct
     class StopReplicaTopicV1(s.Struct):
         name: str = s.string("1-2", default="", entity="topicName")
         partition_indexes: tuple[int, ...] = s.array("int32", "1-2", default=())
 
-    @s.struct
     class StopReplicaPartitionState(s.Struct):
         partition_index: int = s.int32("3+", default=0)
         leader_epoch: int = s.int32("3+", default=-1)
         delete_partition: bool = s.boolean("3+", default=False)
 
-    @s.struct
     class StopReplicaTopicState(s.Struct):
         topic_name: str = s.string("3+", default="", entity="topicName")
         partition_states: tuple[StopReplicaRequest.StopReplicaPartitionState, ...] = s.array(
@@ -59,7 +55,6 @@ class StopReplicaRequest(s.Message):
 
 @s.message(api_key=5, kind="response", versions="0-4", flexible="2+")
 class StopReplicaResponse(s.Message):
-    @s.struct
     class StopReplicaPartitionError(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partition_index: int = s.int32("0+", default=0)

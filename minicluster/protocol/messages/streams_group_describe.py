@@ -20,12 +20,10 @@ class StreamsGroupDescribeRequest(s.Message):
 
 @s.message(api_key=89, kind="response", versions="0", flexible="0+")
 class StreamsGroupDescribeResponse(s.Message):
-    @s.struct
     class KeyValue(s.Struct):
         key: str = s.string("0+", default="")
         value: str = s.string("0+", default="")
 
-    @s.struct
     class TopicInfo(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: int = s.int32("0+", default=0)
@@ -34,7 +32,6 @@ class StreamsGroupDescribeResponse(s.Message):
             "KeyValue", "0+", default=()
         )
 
-    @s.struct
     class Subtopology(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         source_topics: tuple[str, ...] = s.array("string", "0+", default=(), entity="topicName")
@@ -48,30 +45,25 @@ class StreamsGroupDescribeResponse(s.Message):
             "TopicInfo", "0+", default=()
         )
 
-    @s.struct
     class Topology(s.Struct):
         epoch: int = s.int32("0+", default=0)
         subtopologies: tuple[StreamsGroupDescribeResponse.Subtopology, ...] | None = s.array(
             "Subtopology", "0+", default=None, nullable="0+"
         )
 
-    @s.struct
     class Endpoint(s.Struct):
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
 
-    @s.struct
     class TaskOffset(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         partition: int = s.int32("0+", default=0)
         offset: int = s.int64("0+", default=0)
 
-    @s.struct
     class TaskIds(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Assignment(s.Struct):
         active_tasks: tuple[StreamsGroupDescribeResponse.TaskIds, ...] = s.array(
             "TaskIds", "0+", default=()
@@ -83,7 +75,6 @@ class StreamsGroupDescribeResponse(s.Message):
             "TaskIds", "0+", default=()
         )
 
-    @s.struct
     class Member(s.Struct):
         member_id: str = s.string("0+", default="")
         member_epoch: int = s.int32("0+", default=0)
@@ -109,7 +100,6 @@ class StreamsGroupDescribeResponse(s.Message):
         target_assignment: StreamsGroupDescribeResponse.Assignment = s.nested("Assignment", "0+")
         is_classic: bool = s.boolean("0+", default=False)
 
-    @s.struct
     class DescribedGroup(s.Struct):
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")

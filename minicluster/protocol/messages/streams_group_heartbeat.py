@@ -16,12 +16,10 @@ from minicluster.protocol.error_shape import NO_TEXT
 
 @s.message(api_key=88, kind="request", versions="0", flexible="0+")
 class StreamsGroupHeartbeatRequest(s.Message):
-    @s.struct
     class KeyValue(s.Struct):
         key: str = s.string("0+", default="")
         value: str = s.string("0+", default="")
 
-    @s.struct
     class TopicInfo(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: int = s.int32("0+", default=0)
@@ -30,13 +28,11 @@ class StreamsGroupHeartbeatRequest(s.Message):
             "KeyValue", "0+", default=()
         )
 
-    @s.struct
     class CopartitionGroup(s.Struct):
         source_topics: tuple[int, ...] = s.array("int16", "0+", default=())
         source_topic_regex: tuple[int, ...] = s.array("int16", "0+", default=())
         repartition_source_topics: tuple[int, ...] = s.array("int16", "0+", default=())
 
-    @s.struct
     class Subtopology(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         source_topics: tuple[str, ...] = s.array("string", "0+", default=(), entity="topicName")
@@ -54,24 +50,20 @@ class StreamsGroupHeartbeatRequest(s.Message):
             "CopartitionGroup", "0+", default=()
         )
 
-    @s.struct
     class Topology(s.Struct):
         epoch: int = s.int32("0+", default=0)
         subtopologies: tuple[StreamsGroupHeartbeatRequest.Subtopology, ...] = s.array(
             "Subtopology", "0+", default=()
         )
 
-    @s.struct
     class TaskIds(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Endpoint(s.Struct):
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
 
-    @s.struct
     class TaskOffset(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         partition: int = s.int32("0+", default=0)
@@ -106,27 +98,22 @@ class StreamsGroupHeartbeatRequest(s.Message):
 
 @s.message(api_key=88, kind="response", versions="0", flexible="0+")
 class StreamsGroupHeartbeatResponse(s.Message):
-    @s.struct
     class Status(s.Struct):
         status_code: int = s.int8("0+", default=0)
         status_detail: str = s.string("0+", default="")
 
-    @s.struct
     class TaskIds(s.Struct):
         subtopology_id: str = s.string("0+", default="")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class Endpoint(s.Struct):
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
 
-    @s.struct
     class TopicPartition(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class EndpointToPartitions(s.Struct):
         user_endpoint: StreamsGroupHeartbeatResponse.Endpoint = s.nested("Endpoint", "0+")
         active_partitions: tuple[StreamsGroupHeartbeatResponse.TopicPartition, ...] = s.array(

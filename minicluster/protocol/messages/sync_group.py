@@ -18,7 +18,6 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=14, kind="request", versions="0-5", flexible="4+")
 class SyncGroupRequest(s.Message):
-    @s.struct
     class SyncGroupRequestAssignment(s.Struct):
         member_id: str = s.string("0+", default="")
         assignment: bytes = s.bytes_("0+", default=b"")

@@ -17,14 +17,12 @@ from minicluster.protocol.error_shape import OF_TOPICS
 
 @s.message(api_key=28, kind="request", versions="0-5", flexible="3+")
 class TxnOffsetCommitRequest(s.Message):
-    @s.struct
     class TxnOffsetCommitRequestPartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         committed_offset: int = s.int64("0+", default=0)
         committed_leader_epoch: int = s.int32("2+", default=-1, ignorable=True)
         committed_metadata: str | None = s.string("0+", default="", nullable="0+")
 
-    @s.struct
     class TxnOffsetCommitRequestTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition, ...] = s.array(
@@ -45,12 +43,10 @@ class TxnOffsetCommitRequest(s.Message):
 
 @s.message(api_key=28, kind="response", versions="0-5", flexible="3+")
 class TxnOffsetCommitResponse(s.Message):
-    @s.struct
     class TxnOffsetCommitResponsePartition(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class TxnOffsetCommitResponseTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition, ...] = s.array(

@@ -15,7 +15,6 @@ from minicluster.protocol.api import api
 
 @s.message(api_key=57, kind="request", versions="0-2", flexible="0+")
 class UpdateFeaturesRequest(s.Message):
-    @s.struct
     class FeatureUpdateKey(s.Struct):
         feature: str = s.string("0+", default="")
         max_version_level: int = s.int16("0+", default=0)
@@ -29,7 +28,6 @@ class UpdateFeaturesRequest(s.Message):
 
 @s.message(api_key=57, kind="response", versions="0-2", flexible="0+")
 class UpdateFeaturesResponse(s.Message):
-    @s.struct
     class UpdatableFeatureResult(s.Struct):
         feature: str = s.string("0+", default="")
         error_code: int = s.int16("0+", default=0)

@@ -24,7 +24,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=6, kind="request", versions="0-8", flexible="6+")
 class UpdateMetadataRequest(s.Message):
-    @s.struct
     class UpdateMetadataPartitionState(s.Struct):
         topic_name: str = s.string("0-4", default="", ignorable=True, entity="topicName")
         partition_index: int = s.int32("0+", default=0)
@@ -38,7 +37,6 @@ class UpdateMetadataRequest(s.Message):
             "int32", "4+", default=(), ignorable=True, entity="brokerId"
         )
 
-    @s.struct
     class UpdateMetadataTopicState(s.Struct):
         topic_name: str = s.string("5+", default="", entity="topicName")
         topic_id: UUID = s.uuid("7+", default=ZERO_UUID, ignorable=True)
@@ -46,14 +44,12 @@ class UpdateMetadataRequest(s.Message):
             "UpdateMetadataPartitionState", "5+", default=()
         )
 
-    @s.struct
     class UpdateMetadataEndpoint(s.Struct):
         port: int = s.int32("1+", default=0)
         host: str = s.string("1+", default="")
         listener: str = s.string("3+", default="", ignorable=True)
         security_protocol: int = s.int16("1+", default=0)
 
-    @s.struct
     class UpdateMetadataBroker(s.Struct):
         id: int = s.int32("0+", default=0, entity="brokerId")
         v0_host: str = s.string("0", default="", ignorable=True)

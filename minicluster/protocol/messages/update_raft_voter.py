@@ -16,13 +16,11 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=82, kind="request", versions="0", flexible="0+")
 class UpdateRaftVoterRequest(s.Message):
-    @s.struct
     class Listener(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
 
-    @s.struct
     class KRaftVersionFeature(s.Struct):
         min_supported_version: int = s.int16("0+", default=0)
         max_supported_version: int = s.int16("0+", default=0)
@@ -39,7 +37,6 @@ class UpdateRaftVoterRequest(s.Message):
 
 @s.message(api_key=82, kind="response", versions="0", flexible="0+")
 class UpdateRaftVoterResponse(s.Message):
-    @s.struct
     class CurrentLeader(s.Struct):
         leader_id: int = s.int32("0+", default=-1, entity="brokerId")
         leader_epoch: int = s.int32("0+", default=-1)

@@ -19,7 +19,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=52, kind="request", versions="0-2", flexible="0+")
 class VoteRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         replica_epoch: int = s.int32("0+", default=0, former="candidateEpoch")
@@ -32,7 +31,6 @@ class VoteRequest(s.Message):
         last_offset: int = s.int64("0+", default=0)
         pre_vote: bool = s.boolean("2+", default=False)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[VoteRequest.PartitionData, ...] = s.array(
@@ -46,7 +44,6 @@ class VoteRequest(s.Message):
 
 @s.message(api_key=52, kind="response", versions="0-2", flexible="0+")
 class VoteResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -54,14 +51,12 @@ class VoteResponse(s.Message):
         leader_epoch: int = s.int32("0+", default=0)
         vote_granted: bool = s.boolean("0+", default=False)
 
-    @s.struct
     class TopicData(s.Struct):
         topic_name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[VoteResponse.PartitionData, ...] = s.array(
             "PartitionData", "0+", default=()
         )
 
-    @s.struct
     class NodeEndpoint(s.Struct):
         node_id: int = s.int32("1+", default=0, entity="brokerId")
         host: str = s.string("1+", default="")

@@ -18,14 +18,12 @@ from minicluster.protocol.uuids import ZERO_UUID
 
 @s.message(api_key=85, kind="request", versions="0-1", flexible="0+")
 class WriteShareGroupStateRequest(s.Message):
-    @s.struct
     class StateBatch(s.Struct):
         first_offset: int = s.int64("0+", default=0)
         last_offset: int = s.int64("0+", default=0)
         delivery_state: int = s.int8("0+", default=0)
         delivery_count: int = s.int16("0+", default=0)
 
-    @s.struct
     class PartitionData(s.Struct):
         partition: int = s.int32("0+", default=0)
         state_epoch: int = s.int32("0+", default=0)
@@ -36,7 +34,6 @@ class WriteShareGroupStateRequest(s.Message):
             "StateBatch", "0+", default=()
         )
 
-    @s.struct
     class WriteStateData(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[WriteShareGroupStateRequest.PartitionData, ...] = s.array(
@@ -49,13 +46,11 @@ class WriteShareGroupStateRequest(s.Message):
 
 @s.message(api_key=85, kind="response", versions="0-1", flexible="0+")
 class WriteShareGroupStateResponse(s.Message):
-    @s.struct
     class PartitionResult(s.Struct):
         partition: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
         error_message: str | None = s.string("0+", default=None, nullable="0+")
 
-    @s.struct
     class WriteStateResult(s.Struct):
         topic_id: UUID = s.uuid("0+", default=ZERO_UUID)
         partitions: tuple[WriteShareGroupStateResponse.PartitionResult, ...] = s.array(

@@ -14,12 +14,10 @@ from minicluster.protocol.error_shape import Each, ErrorShape, partition_indexes
 
 @s.message(api_key=27, kind="request", versions="0-2", flexible="1+")
 class WriteTxnMarkersRequest(s.Message):
-    @s.struct
     class WritableTxnMarkerTopic(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partition_indexes: tuple[int, ...] = s.array("int32", "0+", default=())
 
-    @s.struct
     class WritableTxnMarker(s.Struct):
         producer_id: int = s.int64("0+", default=0, entity="producerId")
         producer_epoch: int = s.int16("0+", default=0)
@@ -35,19 +33,16 @@ class WriteTxnMarkersRequest(s.Message):
 
 @s.message(api_key=27, kind="response", versions="0-2", flexible="1+")
 class WriteTxnMarkersResponse(s.Message):
-    @s.struct
     class WritableTxnMarkerPartitionResult(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class WritableTxnMarkerTopicResult(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult, ...] = s.array(
             "WritableTxnMarkerPartitionResult", "0+", default=()
         )
 
-    @s.struct
     class WritableTxnMarkerResult(s.Struct):
         producer_id: int = s.int64("0+", default=0, entity="producerId")
         topics: tuple[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult, ...] = s.array(

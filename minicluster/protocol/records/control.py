@@ -19,7 +19,6 @@ from minicluster.protocol.uuids import ZERO_UUID
 class LeaderChangeMessage(s.Message):
     """A new leader of the quorum: the first record of its epoch."""
 
-    @s.struct
     class Voter(s.Struct):
         voter_id: int = s.int32("0+", default=0)
         voter_directory_id: UUID = s.uuid("1+", default=ZERO_UUID)
@@ -57,18 +56,15 @@ class KRaftVersionRecord(s.Message):
 class VotersRecord(s.Message):
     """The quorum's voters."""
 
-    @s.struct
     class Endpoint(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
 
-    @s.struct
     class KRaftVersionFeature(s.Struct):
         min_supported_version: int = s.int16("0+", default=0)
         max_supported_version: int = s.int16("0+", default=0)
 
-    @s.struct
     class Voter(s.Struct):
         voter_id: int = s.int32("0+", default=0, entity="brokerId")
         voter_directory_id: UUID = s.uuid("0+", default=ZERO_UUID)

@@ -105,14 +105,12 @@ class ClearElrRecord(s.Message):
 class RegisterBrokerRecord(s.Message):
     """A broker has registered: its incarnation, endpoints, features, directories."""
 
-    @s.struct
     class BrokerEndpoint(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
         security_protocol: int = s.int16("0+", default=0)
 
-    @s.struct
     class BrokerFeature(s.Struct):
         name: str = s.string("0+", default="")
         min_supported_version: int = s.int16("0+", default=0)
@@ -175,14 +173,12 @@ class BrokerRegistrationChangeRecord(s.Message):
 class RegisterControllerRecord(s.Message):
     """A controller has registered (KIP-919)."""
 
-    @s.struct
     class ControllerEndpoint(s.Struct):
         name: str = s.string("0+", default="")
         host: str = s.string("0+", default="")
         port: int = s.uint16("0+", default=0)
         security_protocol: int = s.int16("0+", default=0)
 
-    @s.struct
     class ControllerFeature(s.Struct):
         name: str = s.string("0+", default="")
         min_supported_version: int = s.int16("0+", default=0)
@@ -215,7 +211,6 @@ class ConfigRecord(s.Message):
 class ClientQuotaRecord(s.Message):
     """A client quota has got a value or is gone."""
 
-    @s.struct
     class EntityData(s.Struct):
         entity_type: str = s.string("0+", default="")
         entity_name: str | None = s.string("0+", default="", nullable="0+")

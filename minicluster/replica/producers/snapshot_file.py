@@ -26,7 +26,6 @@ _NONE = -1
 class ProducerSnapshot(s.Message):
     """The producers of a log at an offset."""
 
-    @s.struct
     class ProducerEntry(s.Struct):
         producer_id: int = s.int64("1", default=0)
         epoch: int = s.int16("1", default=0)

@@ -10,21 +10,21 @@ Source:  kafka.server.DelayedCreatePartitions, DelayedDeleteTopics, ZkAdminManag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from minicluster.effects import CancelTimer, Effect, Respond, SetTimer
 from minicluster.metadata.image.partition import NO_LEADER
 from minicluster.metadata.image.topics import TopicsImage
-from minicluster.protocol import ErrorCode
+from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol import messages as m
 from minicluster.values import dataclass
 
 TIMER = "topic-operations"
 NO_SIZE = -1
 
-RESULTS = {
+RESULTS: Mapping[type[Message], str] = {
     m.CreateTopicsResponse: "topics",
     m.CreatePartitionsResponse: "results",
     m.DeleteTopicsResponse: "responses",

@@ -14,7 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(kind="request", versions="0", flexible="none")
 class AlterIsrRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
         leader: int = s.int32("0+", default=0, entity="brokerId")
@@ -22,7 +21,6 @@ class AlterIsrRequest(s.Message):
         isr: tuple[int, ...] = s.array("int32", "0+", default=(), entity="brokerId")
         current_zk_version: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterIsrRequest.PartitionData, ...] = s.array(
@@ -36,12 +34,10 @@ class AlterIsrRequest(s.Message):
 
 @s.message(kind="response", versions="0", flexible="none")
 class AlterIsrResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterIsrResponse.PartitionData, ...] = s.array(

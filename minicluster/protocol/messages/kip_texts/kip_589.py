@@ -21,11 +21,9 @@ UNKNOWN_EVENT_TYPE = 1 << 16
 
 @s.message(kind="request", versions="0", flexible="0+")
 class AlterReplicaStateRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterReplicaStateRequest.PartitionData, ...] = s.array(
@@ -41,12 +39,10 @@ class AlterReplicaStateRequest(s.Message):
 
 @s.message(kind="response", versions="0", flexible="0+")
 class AlterReplicaStateResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_id: int = s.int32("0+", default=0)
         error_code: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         topic: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterReplicaStateResponse.PartitionData, ...] = s.array(

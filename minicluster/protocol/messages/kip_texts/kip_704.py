@@ -14,7 +14,6 @@ from minicluster.protocol import schema as s
 
 @s.message(api_key=56, kind="request", versions="0-1", flexible="0+")
 class AlterIsrRequest(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         leader_epoch: int = s.int32("0+", default=0)
@@ -22,7 +21,6 @@ class AlterIsrRequest(s.Message):
         new_is_unclean: bool = s.boolean("1+", default=False, ignorable=True)
         current_isr_version: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterIsrRequest.PartitionData, ...] = s.array(
@@ -36,7 +34,6 @@ class AlterIsrRequest(s.Message):
 
 @s.message(api_key=56, kind="response", versions="0-1", flexible="0+")
 class AlterIsrResponse(s.Message):
-    @s.struct
     class PartitionData(s.Struct):
         partition_index: int = s.int32("0+", default=0)
         error_code: int = s.int16("0+", default=0)
@@ -46,7 +43,6 @@ class AlterIsrResponse(s.Message):
         is_unclean: bool = s.boolean("1+", default=False, ignorable=True)
         current_isr_version: int = s.int32("0+", default=0)
 
-    @s.struct
     class TopicData(s.Struct):
         name: str = s.string("0+", default="", entity="topicName")
         partitions: tuple[AlterIsrResponse.PartitionData, ...] = s.array(
