@@ -243,8 +243,13 @@ class Recorder:
         self.own_problems.add(FOLD, error)
 
     def _weigh(self, exchange: Exchange, body: Any) -> None:
-        weight = bytes_about(body)
-        if not exchange.is_shelved:
+        if exchange.is_shelved:
+            return
+        try:
+            weight = bytes_about(body)
+        except Exception as error:
+            self.own_problems.add(f"the size of a {exchange.api}", error)
+        else:
             exchange.weight += weight
             self._weight += weight
 
