@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -135,6 +136,7 @@ class MiniCluster:
     @_arguments_of(RunningCluster.__init__)
     def __init__(self, **shape: Any) -> None:
         self._cluster = RunningCluster(**shape)
+        weakref.finalize(self, self._cluster.rt.abandoned)
         self._ingesting: tuple[LogStream | ParquetSink, ...] = ()  # the places of ``ingest``
 
     # Actions: functions of a running cluster, each declared once as a step

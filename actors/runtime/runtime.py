@@ -232,6 +232,9 @@ class Runtime(ABC):
             self._drain(actor)
             garbage.actor_ended()
 
+    def abandoned(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Nobody can run or close it any more: the collector of garbage is to find it."""
+
     def close(self) -> None:
         """Stop every actor in the reverse order of starting, then look for leaked threads.
 

@@ -7,6 +7,7 @@ for them. Nothing here waits, so an hour of cluster time takes seconds.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -90,7 +91,7 @@ class SimulatedRuntime(Turns, Runtime):
         Runtime.__init__(self, seed=seed)
         self._young_collections = garbage.YoungCollections()
         self._collect_at = garbage.STEPS_PER_COLLECTION
-        self._collects_rarely = False
+        self._collector_on: weakref.finalize[[], Any] | None = None  # a call that counts once
 
     def run_for(self, duration_ms: int) -> None:
         self._reject_in_actor()
@@ -125,10 +126,14 @@ class SimulatedRuntime(Turns, Runtime):
 
     def _collect_rarely(self) -> None:
         """Garbage is looked for by steps alone, from the first run to the close."""
-        if not self._collects_rarely:
-            self._collects_rarely = True
+        if self._collector_on is None:
             garbage.simulation_begins()
-            self.at_close.append(garbage.simulation_ends)
+            self._collector_on = weakref.finalize(self, garbage.simulation_ends)
+            self.at_close.append(self._collector_on)
+
+    def abandoned(self) -> None:
+        if self._collector_on is not None:
+            self._collector_on()
 
     def _collect(self) -> None:
         self._collect_at = self._young_collections.collect(self.steps)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Protocol
 
 from minicluster.errors import MiniclusterError
@@ -40,11 +41,11 @@ GUARDED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (uuid, ("uuid1", "uuid4")),
     (os, ("urandom", "getrandom") if hasattr(os, "getrandom") else ("urandom",)),
 )
+_Functions = dict[str, Callable[..., Any]]  # by name
 ALLOWED = ("logging", "pykka", "threading", "queue", "concurrent", "coverage", "_pytest", "pytest")
 
 _standing = 0
 _lock = threading.Lock()
-_originals: dict[str, Callable[..., Any]] = {}  # by what they are called: time.sleep
 _thread = 0  # the thread that takes a simulated step now
 _program: Program | None = None  # whose step it is; None: an actor's
 
@@ -105,8 +106,9 @@ def back_to(before: tuple[int, Program | None]) -> None:
 def originals() -> Mapping[str, Callable[..., Any]]:
     """The functions that are guarded, by what they are called, as they are without guards."""
     return {
-        called: _originals.get(called) or getattr(module, name)
-        for module, name, called, _ in _GUARDS
+        f"{module['__name__']}.{name}": originals.get(name) or module[name]
+        for module, guards, originals in _GUARDS
+        for name in guards
     }
 
 
@@ -136,19 +138,20 @@ def standing() -> Iterator[None]:
         _standing += 1
         if _standing == 1:
             _load_what_takes_clocks()
-            for module, name, called, guard in _GUARDS:
-                original = getattr(module, name)
-                if original is not guard:  # which a patch that began in a run has put back after it
-                    _originals[called] = original
-                setattr(module, name, guard)
+            for module, guards, originals in _GUARDS:
+                for name, guard in guards.items():
+                    original = module[name]
+                    if original is not guard:  # which a patch that began in a run has put back
+                        originals[name] = original
+                module.update(guards)
     try:
         yield
     finally:
         with _lock:
             _standing -= 1
             if _standing == 0:
-                for module, name, called, _ in _GUARDS:
-                    setattr(module, name, _originals[called])
+                for module, _, originals in _GUARDS:
+                    module.update(originals)
 
 
 @cache
@@ -162,9 +165,11 @@ def _load_what_takes_clocks() -> None:
         import_module("_time_machine")
 
 
-def _guard(called: str) -> Callable[..., Any]:
+def _guard(originals: _Functions, called: str) -> Callable[..., Any]:
+    name = called.rpartition(".")[2]
+
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        original = _originals[called]
+        original = originals[name]
         if not _thread or _thread != threading.get_ident():
             return original(*args, **kwargs)
         if _program is not None:
@@ -177,13 +182,15 @@ def _guard(called: str) -> Callable[..., Any]:
             )
         return original(*args, **kwargs)
 
-    guarded.__name__ = called.rpartition(".")[2]
+    guarded.__name__ = name
     return guarded
 
 
-_GUARDS = [
-    (module, name, called, _guard(called))
-    for module, names in GUARDED
-    for name in names
-    for called in [f"{module.__name__}.{name}"]
-]
+def _guards(module: ModuleType, names: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+    """The names of a module, those of them that are guarded, and what those were without guards."""
+    originals: _Functions = {}
+    guards = {name: _guard(originals, f"{module.__name__}.{name}") for name in names}
+    return vars(module), guards, originals
+
+
+_GUARDS = [_guards(module, names) for module, names in GUARDED]

@@ -12,5 +12,7 @@ from minicluster.protocol import messages as m
 
 GROUP_APIS = frozenset(OF_GROUPS)
 TRANSACTION_APIS = frozenset(OF_TRANSACTIONS)
-COORDINATOR_APIS: frozenset[type[Message]] = frozenset({*GROUP_APIS, *TRANSACTION_APIS, m.WriteTxnMarkersRequest})
+COORDINATOR_APIS: frozenset[type[Message]] = frozenset(
+    {*GROUP_APIS, *TRANSACTION_APIS, m.WriteTxnMarkersRequest}
+)
 """Markers are for the logs of partitions, of which one may be that of groups."""

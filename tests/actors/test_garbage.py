@@ -68,6 +68,21 @@ def test_actors_that_ended_with_an_earlier_cluster_do_not_count(
             cluster.kill(cluster.brokers[0])
 
 
+def test_a_simulated_cluster_that_was_never_stopped_is_found_by_the_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "_simulations", 0)  # a fixture of this worker may have one
+    gc.enable()
+    cluster = MiniCluster(brokers=1, controllers=1, seed=1).start()
+    runtime = weakref.ref(inside(cluster).rt)
+    assert not gc.isenabled()
+    del cluster
+    assert gc.isenabled()
+    gc.collect()
+    assert runtime() is None
+    assert garbage._simulations == 0
+
+
 def test_a_circle_that_becomes_garbage_when_it_is_old_is_freed_after_the_close() -> None:
     with MiniCluster(brokers=1, controllers=1, seed=1, runtime="threaded"):
         kept: Any = Kept()
