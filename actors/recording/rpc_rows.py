@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.recording.exchange import Exchange
+from minicluster.protocol import ErrorCode
+from minicluster.protocol.json_form import to_json, to_json_text
 
 
 def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[str, Any]:
@@ -79,8 +81,6 @@ def _error_name(response: Any) -> str:
     code = getattr(response, "error_code", 0)
     name = getattr(code, "name", None)
     if name is None:
-        from minicluster.protocol import ErrorCode
-
         name = ErrorCode.name_of(code)
     return str(name)
 
@@ -89,16 +89,12 @@ def _message_json(message: Any, version: int) -> Any:
     """Kafka's JSON form of a message, with the sizes of record batches; ZooKeeper's as its text."""
     if not hasattr(message, "valid_versions"):
         return {"text": str(message)}
-    from minicluster.protocol.json_form import to_json
-
     return to_json(_without_secrets(message), version, records="size")
 
 
 def _message_text(message: Any, version: int) -> Any:
     if not hasattr(message, "valid_versions"):
         return _message_json(message, version)
-    from minicluster.protocol.json_form import to_json_text
-
     return to_json_text(_without_secrets(message), version, records="size")
 
 

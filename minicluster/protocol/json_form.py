@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
+
+from msgspec.json import Encoder
 
 from minicluster.protocol.codec import check_version
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.json_writer import (
-    JsonWriter,
-    RecordsForm,
-    compile_json_text_writer,
-    compile_json_writer,
-)
+from minicluster.protocol.json_writer import JsonWriter, RecordsForm, compile_json_writer
 from minicluster.protocol.schema import FieldSpec, Message, Struct
 from minicluster.protocol.source import BAD_VALUES, explain_encoding
 from minicluster.protocol.uuids import parse_uuid
@@ -29,7 +26,6 @@ from minicluster.protocol.uuids import parse_uuid
 _M = TypeVar("_M", bound=Message)
 
 _WRITERS: dict[tuple[type[Message], int, RecordsForm, bool], JsonWriter] = {}
-_TEXT_WRITERS: dict[tuple[type[Message], int, RecordsForm], Callable[[Any], str]] = {}
 
 
 def to_json(
@@ -52,21 +48,14 @@ def to_json(
 
 
 def to_json_text(message: Message, version: int, *, records: RecordsForm = "base64") -> str:
-    """The text that ``json`` makes of ``to_json``, without spaces and without the dictionaries.
-
-    Other threads run meanwhile: ``json`` makes the text of a whole dictionary without a pause.
+    """The text of ``to_json``, without spaces.
 
     Errors:  as ``to_json``.
     """
-    key = message.__class__, version, records
-    writer = _TEXT_WRITERS.get(key)
-    if writer is None:
-        check_version(message.__class__, version)
-        writer = _TEXT_WRITERS[key] = compile_json_text_writer(*key)
-    try:
-        return writer(message)
-    except BAD_VALUES as error:
-        raise explain_encoding(message, version, error) from error
+    return _text(to_json(message, version, records=records)).decode()
+
+
+_text = Encoder().encode  # a third of the time that ``json`` takes
 
 
 def from_json(cls: type[_M], value: Mapping[str, Any], version: int) -> _M:

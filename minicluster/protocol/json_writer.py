@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
@@ -34,17 +33,14 @@ _RECORDS = {"base64": "b64", "blank": "blank", "size": "size"}
 
 
 class _Writer:
-    """Writes functions that make dictionaries; a ``_TextWriter`` those that make their text."""
-
-    constants = _CONSTANTS
-    begin, end, null = "d = {}", "return d", "None"
+    """Writes the functions, one for each structure."""
 
     def __init__(
         self, cls: type[Message], version: int, records: RecordsForm, defaults: bool
     ) -> None:
         self.version, self.records, self.defaults = version, records, defaults
         self.flexible = version in cls.flexible_versions
-        self.source = Source(f"{cls.__name__} v{version} json", self.constants)
+        self.source = Source(f"{cls.__name__} v{version} json", _CONSTANTS)
         self.functions: dict[type[Struct], str] = {}
 
     def function(self, cls: type[Struct], path: str) -> str:
@@ -57,10 +53,10 @@ class _Writer:
         name = self.functions[cls] = f"f{len(self.functions)}"
         self.source.add(f"def {name}(o):")
         self.source.depth = 1
-        self.source.add(self.begin)
+        self.source.add("d = {}")
         for spec in cls.schema:
             self.field(spec, f"o.{spec.name}", f"{path}{spec.name}")
-        self.source.add(self.end)
+        self.source.add("return d")
         self.source.depth = 0
         return name
 
@@ -83,12 +79,8 @@ class _Writer:
             add(f"if {differs}:", path)
         shown = self.shown(spec, value)
         if self.version in spec.nullable and shown != value:
-            shown = f"({self.null} if {value} is None else {shown})"
-        add(f"{' ' if tagged else ''}{self.put(name, shown)}", path)
-
-    def put(self, name: str, shown: str) -> str:
-        """The line that adds a field to the object."""
-        return f"d[{name!r}] = {shown}"
+            shown = f"(None if {value} is None else {shown})"
+        add(f"{' ' if tagged else ''}d[{name!r}] = {shown}", path)
 
     def shown(self, spec: FieldSpec, value: str) -> str:
         """The expression for a field that is not null."""
@@ -105,62 +97,6 @@ class _Writer:
         if spec.element == "records":
             return _RECORDS[self.records]
         return {"uuid": "uid", "bytes": "b64"}.get(spec.element, "")
-
-
-_TEXT_CONSTANTS: dict[str, Any] = {
-    **_CONSTANTS,
-    "flag": lambda value: "true" if value else "false",
-    "number": int.__repr__,  # of a member of an enumeration as well
-    "quote": json.dumps,
-    "quote_uid": lru_cache(maxsize=65_536)(lambda value: f'"{format_uuid(value)}"'),
-    "quote_b64": lambda value: f'"{_base64(value)}"',
-    "quote_blank": lambda value: '""',
-    "size_text": lambda value: str(len(value)),
-}
-
-
-class _TextWriter(_Writer):
-    constants = _TEXT_CONSTANTS
-    begin, end, null = "d = []", "return '{' + ','.join(d) + '}'", "'null'"
-
-    def put(self, name: str, shown: str) -> str:
-        """The line that adds a field to the text."""
-        return f"d.append({json.dumps(name) + ':'!r} + {shown})"
-
-    def shown(self, spec: FieldSpec, value: str) -> str:
-        """The expression for the text of a field that is not null."""
-        wrap = self.wrapper(spec)
-        return (
-            f"'[' + ','.join(map({wrap}, {value})) + ']'"
-            if spec.type_ == "array"
-            else f"{wrap}({value})"
-        )
-
-    def wrapper(self, spec: FieldSpec) -> str:
-        """The function that gives the text of a value."""
-        if spec.struct is not None:
-            return self.functions[spec.struct]
-        if spec.element == "records":
-            return _RECORD_TEXTS[self.records]
-        return _TEXTS.get(spec.element, "number")
-
-
-_RECORD_TEXTS = {"base64": "quote_b64", "blank": "quote_blank", "size": "size_text"}
-_TEXTS = {
-    "boolean": "flag",
-    "string": "quote",
-    "float64": "quote",
-    "uuid": "quote_uid",
-    "bytes": "quote_b64",
-}
-
-
-def compile_json_text_writer(
-    cls: type[Message], version: int, records: RecordsForm
-) -> Callable[[Any], str]:
-    """The function that gives the text of a message of this version, without spaces."""
-    writer = _TextWriter(cls, version, records, False)
-    return writer.source.function(writer.function(cls, ""))
 
 
 def compile_json_writer(
