@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from minicluster.scenario.actions.arguments import (
 from minicluster.security.acls import CLUSTER_NAME, Operation, ResourceType
 from minicluster.values import dataclass
 
-Operations = Annotated[str | tuple[str, ...], NAMES]
+Operations = Annotated[str | Sequence[str], NAMES]
 _OPERATIONS = tuple(
     operation.name for operation in Operation if operation.name not in ("UNKNOWN", "ANY")
 )
