@@ -11,20 +11,7 @@ from typing import Any
 from minicluster.protocol import records as r
 from minicluster.protocol.schema import Message
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.rules.time import (
-    brokers_are_unfenced_in_time,
-    controlled_shutdowns_end_in_time,
-    groups_reach_the_end_in_time,
-    isr_changes_end_in_time,
-    isrs_come_to_rest,
-    leaders_commit_what_they_append_in_time,
-    nodes_publish_what_is_committed_in_time,
-    parked_requests_are_completed_in_time,
-    partitions_have_a_leader_in_time,
-    reassignments_complete_in_time,
-    replicas_are_in_sync_in_time,
-    the_quorum_elects_a_leader_in_time,
-)
+from minicluster.verify.rules.every import BY_ID
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.log import (
     OTHER_TOPIC,
@@ -56,7 +43,7 @@ def _fenced() -> LogBuilder:
     return cluster().fence(3, change((1, 2)))
 
 
-@breaks(brokers_are_unfenced_in_time)
+@breaks(BY_ID["G1"])
 def g1_bad() -> RunBuilder:
     """Broker 3 is fenced when all is healed, and at the end of the run."""
     return _healed_run(_fenced())
@@ -69,27 +56,27 @@ def _commits_at(run: RunBuilder, at_ms: int, *records: Message) -> RunBuilder:
     return run.committed()
 
 
-@breaks(brokers_are_unfenced_in_time)
+@breaks(BY_ID["G1"])
 def g1_late() -> RunBuilder:
     """Broker 3 is unfenced 700 ms after all is healed."""
     run = _healed_run(_fenced())
     return _commits_at(run, _LATE_MS, run.log.registration(3, fenced=-1))
 
 
-@breaks(brokers_are_unfenced_in_time)
+@breaks(BY_ID["G1"])
 def g1_unknown_broker() -> RunBuilder:
     """Broker 4 never registers."""
     return _healed_run(cluster(), brokers=[1, 2, 3, 4])
 
 
-@keeps(brokers_are_unfenced_in_time)
+@keeps(BY_ID["G1"])
 def g1_near() -> RunBuilder:
     """Broker 3 is unfenced 300 ms after all is healed."""
     run = _healed_run(_fenced())
     return _commits_at(run, _SOON_MS, run.log.registration(3, fenced=-1))
 
 
-@keeps(brokers_are_unfenced_in_time)
+@keeps(BY_ID["G1"])
 def g1_disturbed() -> RunBuilder:
     """The last disturbance ends at 400 ms, and broker 3 is unfenced at 700 ms."""
     run = _healed_run(_fenced(), healed_ms=400, ended_at_ms=1_400)
@@ -103,13 +90,13 @@ def _resigned(elected_ms: int) -> RunBuilder:
     return run.raft_event("elected", 102, leader=102, seq=elected_ms)
 
 
-@breaks(the_quorum_elects_a_leader_in_time)
+@breaks(BY_ID["G2"])
 def g2_bad() -> RunBuilder:
     """Controller 101 resigns at 20 ms, and 102 is elected at 700 ms."""
     return _resigned(_LATE_MS)
 
 
-@keeps(the_quorum_elects_a_leader_in_time)
+@keeps(BY_ID["G2"])
 def g2_near() -> RunBuilder:
     """Controller 101 resigns at 20 ms, and 102 is elected at 300 ms."""
     return _resigned(_SOON_MS)
@@ -123,13 +110,13 @@ def _published(at_ms: int) -> RunBuilder:
     return run.publish(2)
 
 
-@breaks(nodes_publish_what_is_committed_in_time)
+@breaks(BY_ID["G3"])
 def g3_bad() -> RunBuilder:
     """Broker 2 publishes the last record 700 ms after it is committed."""
     return _published(_LATE_MS)
 
 
-@keeps(nodes_publish_what_is_committed_in_time)
+@keeps(BY_ID["G3"])
 def g3_near() -> RunBuilder:
     """Broker 2 publishes within 300 ms; the record that is committed later has no effect on
     images."""
@@ -143,13 +130,13 @@ def _proposed(ended_ms: int) -> RunBuilder:
     return run.partition("isr_commit", partition_epoch=1, isr=[1, 2], maximal_isr=[1, 2], min_isr=1)
 
 
-@breaks(isr_changes_end_in_time)
+@breaks(BY_ID["G4"])
 def g4_bad() -> RunBuilder:
     """An ISR change of leader 1 is committed at 700 ms."""
     return _proposed(_LATE_MS)
 
 
-@keeps(isr_changes_end_in_time)
+@keeps(BY_ID["G4"])
 def g4_near() -> RunBuilder:
     """An ISR change of leader 1 is committed at 300 ms."""
     return _proposed(_SOON_MS)
@@ -164,13 +151,13 @@ def _appended(committed_ms: int, **state: Any) -> RunBuilder:
     return run.partition("hw", leo=5, hw_old=0, hw_new=5, **leader)
 
 
-@breaks(leaders_commit_what_they_append_in_time)
+@breaks(BY_ID["G5"])
 def g5_bad() -> RunBuilder:
     """Leader 1 appends 5 records, and its high watermark reaches them at 700 ms."""
     return _appended(_LATE_MS)
 
 
-@keeps(leaders_commit_what_they_append_in_time)
+@keeps(BY_ID["G5"])
 def g5_near() -> RunBuilder:
     """The high watermark follows at 300 ms; that of orders-1, whose ISR is too small, at 700 ms."""
     run = _appended(_SOON_MS)
@@ -189,26 +176,26 @@ def _deleted_while_leader_is_down(*kinds: str) -> RunBuilder:
     return _commits_at(run, _BOUND_MS, r.RemoveTopicRecord(topic_id=TOPIC))
 
 
-@keeps(isr_changes_end_in_time)
+@keeps(BY_ID["G4"])
 def g4_deleted() -> RunBuilder:
     """Leader 1 crashes with an ISR change in flight, and orders is deleted before it is back."""
     return _deleted_while_leader_is_down("isr_pending")
 
 
-@keeps(leaders_commit_what_they_append_in_time)
+@keeps(BY_ID["G5"])
 def g5_deleted() -> RunBuilder:
     """Leader 1 crashes with records that are not committed, and orders is deleted before it is
     back."""
     return _deleted_while_leader_is_down("append")
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_bad() -> RunBuilder:
     """Replica 3 of an active broker is out of the ISR until the end of the run."""
     return _healed_run(cluster().op(change((1, 2))))
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_late() -> RunBuilder:
     """Replica 3 of an active broker comes into the ISR at 700 ms."""
     return _commits_at(g6_bad(), _LATE_MS, change((1, 2, 3)))
@@ -224,21 +211,21 @@ def _lost(run: RunBuilder, sent_ms: int, ended_ms: int | None, process: str = "a
     return run.rpc("AlterPartition", 1, **sent, handled_ms=None, response=None)
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_after_lost() -> RunBuilder:
     """A fault lost the leader's ISR change, which times out at 300 ms; replica 3 stays out of the
     ISR."""
     return _lost(g6_bad(), 0, _SOON_MS)
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_lost_after_healing() -> RunBuilder:
     """The leader's ISR change is lost after all is healed, and replica 3 comes into the ISR at 700
     ms."""
     return _commits_at(_lost(g6_bad(), 10, _SOON_MS), _LATE_MS, change((1, 2, 3)))
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_lost_by_a_former_process() -> RunBuilder:
     """The leader that waited for a lost ISR change is replaced by another process; replica 3 comes
     in at 700 ms."""
@@ -247,20 +234,20 @@ def g6_lost_by_a_former_process() -> RunBuilder:
     return _commits_at(run, _LATE_MS, change((1, 2, 3)))
 
 
-@keeps(replicas_are_in_sync_in_time)
+@keeps(BY_ID["G6"])
 def g6_near() -> RunBuilder:
     """Replica 3 of an active broker comes into the ISR at 300 ms."""
     return _commits_at(g6_bad(), _SOON_MS, change((1, 2, 3)))
 
 
-@keeps(replicas_are_in_sync_in_time)
+@keeps(BY_ID["G6"])
 def g6_near_lost() -> RunBuilder:
     """A fault lost the leader's ISR change, which times out at 300 ms; replica 3 comes into the ISR
     at 700 ms."""
     return _commits_at(_lost(g6_bad(), 0, _SOON_MS), _LATE_MS, change((1, 2, 3)))
 
 
-@keeps(replicas_are_in_sync_in_time)
+@keeps(BY_ID["G6"])
 def g6_fenced() -> RunBuilder:
     """Replica 3 is out of the ISR, and its broker is fenced."""
     return _healed_run(_fenced())
@@ -288,51 +275,51 @@ def _throttled(side: str, replicas: str, *rates: str) -> RunBuilder:
     return _healed_run(_throttle(cluster().op(change((1, 2))), side, replicas, *rates))
 
 
-@keeps(replicas_are_in_sync_in_time)
+@keeps(BY_ID["G6"])
 def g6_near_throttled_by_its_leader() -> RunBuilder:
     """Leader 1 throttles all replicas of orders; replica 3 is out of the ISR."""
     return _throttled("leader", "*", "")
 
 
-@keeps(replicas_are_in_sync_in_time)
+@keeps(BY_ID["G6"])
 def g6_near_throttled_follower() -> RunBuilder:
     """Broker 3 throttles its replica of orders-0, which is out of the ISR."""
     return _throttled("follower", "1:2,0:3", "3")
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_other_replica_throttled() -> RunBuilder:
     """Broker 2 throttles its replica of orders-0; replica 3 is out of the ISR."""
     return _throttled("follower", "0:2,1:3", "2", "3")
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_throttle_without_rate() -> RunBuilder:
     """All replicas of orders are throttled, and only broker 2 has a rate."""
     return _throttled("leader", "*", "2")
 
 
-@breaks(replicas_are_in_sync_in_time)
+@breaks(BY_ID["G6"])
 def g6_throttle_taken_away() -> RunBuilder:
     """A throttle held replica 3 back, and is taken away at once."""
     log = _throttle(cluster().op(change((1, 2))), "leader", "*", "1")
     return _healed_run(_throttle(log, "leader", ""))
 
 
-@breaks(partitions_have_a_leader_in_time)
+@breaks(BY_ID["G7"])
 def g7_bad() -> RunBuilder:
     """orders-0 has no leader, and broker 1 of ISR [1] is active."""
     return _healed_run(cluster().op(change((1,), leader=-1)))
 
 
-@breaks(partitions_have_a_leader_in_time)
+@breaks(BY_ID["G7"])
 def g7_recovers() -> RunBuilder:
     """orders-0 is RECOVERING until the end of the run."""
     recovering = change((3,), leader=3, recovery=1)
     return _healed_run(cluster().op(change((1,))).op(recovering))
 
 
-@keeps(partitions_have_a_leader_in_time)
+@keeps(BY_ID["G7"])
 def g7_near() -> RunBuilder:
     """orders-0, whose ISR member is active, gets a leader at 300 ms."""
     return _commits_at(g7_bad(), _SOON_MS, change(leader=1))
@@ -346,13 +333,13 @@ def _produced(completed_ms: int | None, api: str = "Produce") -> RunBuilder:
     )
 
 
-@breaks(parked_requests_are_completed_in_time)
+@breaks(BY_ID["G8"])
 def g8_bad() -> RunBuilder:
     """A Produce with timeout 100 ms gets its response after 690 ms."""
     return _produced(_LATE_MS)
 
 
-@breaks(parked_requests_are_completed_in_time)
+@breaks(BY_ID["G8"])
 def g8_never() -> RunBuilder:
     """A Fetch with maximal wait 100 ms gets no response."""
     return _produced(None, "Fetch")
@@ -365,7 +352,7 @@ def _acknowledged(at_ms: int) -> RunBuilder:
     return run.partition("ack", leo=5, offset=4, hw_new=5, **EVERYBODY)
 
 
-@breaks(parked_requests_are_completed_in_time)
+@breaks(BY_ID["G8"])
 def g8_late_acknowledgement() -> RunBuilder:
     """The records of a Produce are committed at 100 ms, and acknowledged at 700 ms."""
     return _acknowledged(_LATE_MS)
@@ -387,19 +374,19 @@ def _timed_out(run: RunBuilder, at_ms: int, offset: int = 4, part: int = 0) -> R
     return run.rpc("Produce", 7, **sent, completed_ms=at_ms, request=request, response=response)
 
 
-@breaks(parked_requests_are_completed_in_time)
+@breaks(BY_ID["G8"])
 def g8_committed_timeout() -> RunBuilder:
     """The records of a Produce are committed at 100 ms, and it times out at 700 ms."""
     return _timed_out(_appended(100), _LATE_MS)
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near() -> RunBuilder:
     """A Produce with timeout 100 ms gets its response after 590 ms, 500 of which are the bound."""
     return _produced(_BOUND_MS + 100)
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near_lost_while_healing() -> RunBuilder:
     """A Fetch is lost in the millisecond in which the last disturbance began and ended."""
     run = _healed_run(cluster(), healed_ms=10)
@@ -407,26 +394,26 @@ def g8_near_lost_while_healing() -> RunBuilder:
     return run.rpc("Fetch", 8, dst=1, sent_ms=11, completed_ms=20, request=as_json({}))
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near_acknowledgement() -> RunBuilder:
     """The records of a Produce are committed at 100 ms, and acknowledged at 300 ms."""
     return _acknowledged(_SOON_MS)
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near_timeout() -> RunBuilder:
     """One Produce times out soon after its records are committed, and one without that they are."""
     return _timed_out(_timed_out(_appended(_SOON_MS), _LATE_MS), _LATE_MS + 100, offset=5)
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near_other_partition() -> RunBuilder:
     """orders-0 is committed early and acknowledged late: its request waited for orders-1, which
     timed out."""
     return _timed_out(_acknowledged(_LATE_MS), _LATE_MS + 1, part=1)
 
 
-@keeps(parked_requests_are_completed_in_time)
+@keeps(BY_ID["G8"])
 def g8_near_two_partitions() -> RunBuilder:
     """orders-0 is committed early and acknowledged late: orders-1 of the same request was committed
     just before."""
@@ -445,19 +432,19 @@ def _moved(at_ms: int) -> RunBuilder:
     return _commits_at(run, at_ms, completed)
 
 
-@breaks(reassignments_complete_in_time)
+@breaks(BY_ID["G9"])
 def g9_bad() -> RunBuilder:
     """A reassignment to [1, 2, 4] completes at 700 ms, and all its brokers are active."""
     return _moved(_LATE_MS)
 
 
-@keeps(reassignments_complete_in_time)
+@keeps(BY_ID["G9"])
 def g9_near() -> RunBuilder:
     """A reassignment to [1, 2, 4] completes at 300 ms."""
     return _moved(_SOON_MS)
 
 
-@keeps(reassignments_complete_in_time)
+@keeps(BY_ID["G9"])
 def g9_near_throttled() -> RunBuilder:
     """A reassignment to [1, 2, 4] does not complete: broker 4 is held back by a throttle."""
     log = LogBuilder().brokers(1, 2, 3, 4).topic(partition())
@@ -474,58 +461,58 @@ def _shutting_down(*faults: tuple[Any, ...]) -> RunBuilder:
     return run
 
 
-@breaks(controlled_shutdowns_end_in_time)
+@breaks(BY_ID["G10"])
 def g10_bad() -> RunBuilder:
     """Broker 3 begins a controlled shutdown at 200 ms, and still runs at the end."""
     return _shutting_down()
 
 
-@breaks(controlled_shutdowns_end_in_time)
+@breaks(BY_ID["G10"])
 def g10_late() -> RunBuilder:
     """Broker 3 begins a controlled shutdown at 200 ms, and ends at 900 ms."""
     return _shutting_down((200 + _LATE_MS, "exit", "note", 3))
 
 
-@breaks(controlled_shutdowns_end_in_time)
+@breaks(BY_ID["G10"])
 def g10_after_disturbance() -> RunBuilder:
     """Two brokers are cut off until 250 ms; broker 3, which shuts down, ends at 950 ms."""
     disturbance = (210, "cut", "start", [1, 2]), (250, "cut", "stop", [1, 2])
     return _shutting_down(*disturbance, (950, "exit", "note", 3))
 
 
-@breaks(controlled_shutdowns_end_in_time)
+@breaks(BY_ID["G10"])
 def g10_ended_by_a_kill() -> RunBuilder:
     """Broker 3 begins a controlled shutdown at 200 ms, and is killed at 900 ms."""
     return _shutting_down((200 + _LATE_MS, "kill", "start", 3))
 
 
-@keeps(controlled_shutdowns_end_in_time)
+@keeps(BY_ID["G10"])
 def g10_near() -> RunBuilder:
     """Broker 3 begins a controlled shutdown at 200 ms, and ends at 500 ms."""
     return _shutting_down((200 + _SOON_MS, "exit", "note", 3))
 
 
-@keeps(controlled_shutdowns_end_in_time)
+@keeps(BY_ID["G10"])
 def g10_near_disturbed() -> RunBuilder:
     """Broker 2 is down from 300 to 600 ms, and broker 3 ends its controlled shutdown at 900 ms."""
     away = (300, "kill", "start", 2), (600, "restart", "start", 2)
     return _shutting_down(*away, (200 + _LATE_MS, "exit", "note", 3))
 
 
-@keeps(controlled_shutdowns_end_in_time)
+@keeps(BY_ID["G10"])
 def g10_near_killed() -> RunBuilder:
     """Broker 3 shuts down and is killed in time; healing what is whole disturbs nobody."""
     return _shutting_down((250, "heal", "stop"), (200 + _SOON_MS, "kill", "start", 3))
 
 
-@breaks(isrs_come_to_rest)
+@breaks(BY_ID["G11"])
 def g11_bad() -> RunBuilder:
     """Replica 3 of an active broker leaves the ISR at 700 ms."""
     run = _commits_at(_healed_run(cluster()), _LATE_MS, change((1, 2)))
     return _commits_at(run, _LATE_MS + 50, change((1, 2, 3)))
 
 
-@keeps(isrs_come_to_rest)
+@keeps(BY_ID["G11"])
 def g11_near() -> RunBuilder:
     """Replica 3 leaves the ISR at 300 ms; later only as its broker is fenced, and as the topic is
     deleted."""
@@ -548,19 +535,19 @@ def _read_by_group(*commits: tuple[int, int], sent_ms: int = 990) -> RunBuilder:
     return run.rpc("Heartbeat", 7, dst=1, client_id="c", sent_ms=sent_ms, handled_ms=sent_ms)
 
 
-@breaks(groups_reach_the_end_in_time)
+@breaks(BY_ID["G12"])
 def g12_bad() -> RunBuilder:
     """5 records are committed, and the group, whose member lives, has committed 3."""
     return _read_by_group((200, 3))
 
 
-@breaks(groups_reach_the_end_in_time)
+@breaks(BY_ID["G12"])
 def g12_no_owner() -> RunBuilder:
     """5 records are committed, and no member of the group commits anything."""
     return _read_by_group()
 
 
-@breaks(groups_reach_the_end_in_time)
+@breaks(BY_ID["G12"])
 def g12_late() -> RunBuilder:
     """5 records are committed, and the group commits 5 at 700 ms."""
     return _read_by_group((_LATE_MS, 5))
@@ -578,26 +565,26 @@ def _topic_before(run: RunBuilder, reached: int) -> RunBuilder:
     return run
 
 
-@breaks(groups_reach_the_end_in_time)
+@breaks(BY_ID["G12"])
 def g12_in_new_topic() -> RunBuilder:
     """The group is at 3 of 5 records; it had passed 10 of the topic before of that name."""
     return _topic_before(_read_by_group((200, 3)), 10)
 
 
-@keeps(groups_reach_the_end_in_time)
+@keeps(BY_ID["G12"])
 def g12_near() -> RunBuilder:
     """5 records are committed, and the group commits 5 at 300 ms."""
     return _read_by_group((_SOON_MS, 5))
 
 
-@keeps(groups_reach_the_end_in_time)
+@keeps(BY_ID["G12"])
 def g12_near_made_again() -> RunBuilder:
     """The group commits all 5 records; those that it left of the topic before of that name are
     gone."""
     return _topic_before(_read_by_group((_SOON_MS, 5)), 2)
 
 
-@keeps(groups_reach_the_end_in_time)
+@keeps(BY_ID["G12"])
 def g12_near_ended() -> RunBuilder:
     """The group commits all 5 records; another one, whose only member has ended, does not."""
     run, ended = _read_by_group((_SOON_MS, 5), sent_ms=19_990), _read_by_group(sent_ms=500)
