@@ -1,6 +1,6 @@
 """Invariants of a quorum, checked at every event.
 
-Invariants E01-E09 and E43 by name; ``RaftEventSimulationTest`` checks the same.
+Invariants E01-E08 and E43 by name; ``RaftEventSimulationTest`` checks the same.
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ class Checks:
                 raise Violated(f"E08: {mark} before the epoch's own first record is committed")
 
     def on_rest(self, network) -> None:  # type: ignore[no-untyped-def]
-        """E09 and E43, of every running node."""
+        """E01 and E43, of every running node."""
         for member in network.members.values():
             if member.machine is None:
                 continue
             log = member.log
             if log.start_offset > 0 and not any(s[0] == log.start_offset for s in log.snapshots):
-                raise Violated(f"E09: log of {member.id} starts at {log.start_offset}, no snapshot")
+                raise Violated(f"E01: log of {member.id} starts at {log.start_offset}, no snapshot")
             if network.dynamic:
                 expected = voters_of(member.log)
                 if expected is not None and member.machine.voters != expected:

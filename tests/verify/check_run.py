@@ -31,7 +31,7 @@ OF_LOGS = tuple(
     if any(kind.__module__ in _OF_LOGS and kind not in LATER for kind, _ in rule.parts)
 )
 """The rules that are judged of a log alone, live as well."""
-OF_EACH_LOG = ("E01", "E02", "E03", "E09")
+OF_EACH_LOG = ("E01", "E02", "E03")
 """Of several controllers each log is judged afterwards, and live the committed one."""
 
 

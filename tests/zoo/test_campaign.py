@@ -35,13 +35,13 @@ def test_a_fault_acts_before_it_is_found(zoo: str) -> None:
 
 
 def test_an_outcome_has_the_first_of_its_seeds_in_whatever_order_they_came() -> None:
-    found = Found().after(7, True, ["G3"], ("E35",)).after(3, True, ["E35"], ("E35",))
+    found = Found().after(7, True, ["G3"], ("E32",)).after(3, True, ["E32"], ("E32",))
     assert (
         found
-        == Found(tried=(3, 7), acts=2, acted=3, found=3, primary=3, rules=("E35",))
-        != found.after(2, False, [], ("E35",))
+        == Found(tried=(3, 7), acts=2, acted=3, found=3, primary=3, rules=("E32",))
+        != found.after(2, False, [], ("E32",))
     )
-    assert found.after(9, True, ["G3"], ("E35",)).rules == ("E35",)
+    assert found.after(9, True, ["G3"], ("E32",)).rules == ("E32",)
     assert not found.is_seldom and Found(tried=(1, 2, 3), acts=1).is_seldom
     assert spans((1, 2, 3, 7, 9, 10)) == "1-3 7 9-10"
 

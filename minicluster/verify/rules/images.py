@@ -16,21 +16,24 @@ _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest
 
 
 @rule("E32", "Published images are folds of the log",
-      source="KIP-631; MetadataLoader", evidence=Evidence.IMAGES, tables=("publish",),
+      source="KIP-631, KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader",
+      evidence=Evidence.IMAGES, tables=("publish",),
       breaks="Broker 2 publishes an image that is not the fold of the log.",
       keeps="A metadata transaction is aborted, and broker 2 publishes an image "
       "without its records.")  # fmt: skip
 def images_are_folds_of_the_log(image: Publication) -> Findings:
     """The image that a node publishes at an offset is the fold of the committed log up to that
-    offset."""
+    offset, also where the node has loaded a snapshot and the rest of the log."""
     if image.fold is None or image.digest is None:
         yield exempt(_NO_FOLD)
         return
     yield CASE
     if image.digest != image.fold:
+        node = f"node {image.node}"
+        if image.after_snapshot:
+            node += ", which has loaded a snapshot,"
         yield broken(
-            f"node {image.node} published an image that differs from the fold of the log",
-            broker=image.node,
+            f"{node} published an image that differs from the fold of the log", broker=image.node
         )
 
 
@@ -86,29 +89,6 @@ def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:
     if expected_ms is not None and time_ms != expected_ms:
         message = f"the header of {which} has another time than the batch before, {expected_ms}"
         yield broken(message, broker=node)
-
-
-@rule("E35", "A snapshot plus the rest of the log is the whole log",
-      source="KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader.handleLoadSnapshot",
-      evidence=Evidence.IMAGES, tables=("publish",),
-      breaks="Broker 2 has loaded a snapshot, and then publishes an image that is not the fold of "
-      "the log.",
-      keeps="Broker 2 has loaded a snapshot, and then publishes the fold of the "
-      "whole log.")  # fmt: skip
-def a_snapshot_and_the_rest_are_the_log(image: Publication) -> Findings:
-    """A node that has loaded a snapshot publishes the same images as the whole log gives."""
-    if not image.after_snapshot:
-        return
-    if image.fold is None or image.digest is None:
-        yield exempt(_NO_FOLD)
-        return
-    yield CASE
-    if image.digest != image.fold:
-        yield broken(
-            f"node {image.node}, which has loaded a snapshot, published an image that differs from "
-            "the fold of the log",
-            broker=image.node,
-        )
 
 
 @configs_do_not_outlive_their_topic.also

@@ -28,12 +28,14 @@ LEADER_CHANGE_COMES_FIRST = (3, 6)
 # --- their logs -----------------------------------------------------------------------------------
 
 
-@rule("E01", "Log offsets have no gap", source="KIP-595, KIP-630; UnifiedLog",
+@rule("E01", "Log offsets have no gap",
+      source="KIP-595, KIP-630, KAFKA-14238; UnifiedLog, KafkaMetadataLog.deleteBeforeSnapshot",
       evidence=Evidence.QUORUM,
       breaks="A batch begins one offset above the end of the one before.",
       keeps="Batches of one record and of two follow each other without a gap.")  # fmt: skip
 def log_offsets_have_no_gap(batch: NextBatch) -> Findings:
-    """A log is contiguous from offset 0, or from an offset that a snapshot covers."""
+    """A log is contiguous from offset 0, or from an offset that a snapshot covers: records are
+    deleted once they are in one."""
     yield CASE
     if batch.gap is not None:
         begins, due = batch.gap
@@ -139,24 +141,6 @@ def _also_before_a_truncation(batch: AppendedCopy) -> Findings:
             f"node {batch.node} held a batch of epoch {batch.epoch} that ends at "
             f"{batch.last_offset} and differs from other nodes'",
             broker=batch.node,
-        )
-
-
-@rule("E09", "Deleted records are in a snapshot",
-      source="KIP-630, KAFKA-14238; KafkaMetadataLog.deleteBeforeSnapshot",
-      evidence=Evidence.QUORUM,
-      breaks="A log begins above offset 0, and there is no snapshot.",
-      keeps="A log begins above offset 0, one batch before the end of its snapshot.")  # fmt: skip
-def deleted_records_are_in_a_snapshot(first: FirstBatch) -> Findings:
-    """A log that begins above offset 0 has a snapshot that ends at its first offset or later."""
-    if first.base_offset <= 0:
-        return
-    yield CASE
-    if not first.begins_well:
-        yield broken(
-            f"controller {first.node}: the log begins at {first.base_offset}, and no snapshot "
-            "holds the records before",
-            broker=first.node,
         )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from minicluster.protocol import records as r
 from minicluster.verify.rules.images import (
-    a_snapshot_and_the_rest_are_the_log,
     images_are_folds_of_the_log,
     images_are_published_in_order,
     snapshots_are_folds_of_the_log,
@@ -30,6 +29,26 @@ def e32_near() -> RunBuilder:
     run = RunBuilder(log).committed()
     before = RunBuilder(cluster()).image_hash(log.offset)
     return run.publish(2, image_hash=before)
+
+
+def _after_snapshot(**values: Any) -> RunBuilder:
+    """Broker 2 publishes a snapshot that it has loaded, and then the end of the log."""
+    run = RunBuilder(cluster().op(change((1, 2)))).committed()
+    before = run.log.batches[-2].last_offset
+    return run.publish(2, before, manifest="snapshot").publish(2, **values)
+
+
+@breaks(images_are_folds_of_the_log)
+def e32_after_snapshot() -> RunBuilder:
+    """Broker 2 has loaded a snapshot, and then publishes an image that is not the fold of the
+    log."""
+    return _after_snapshot(image_hash="else")
+
+
+@keeps(images_are_folds_of_the_log)
+def e32_after_snapshot_near() -> RunBuilder:
+    """Broker 2 has loaded a snapshot, and then publishes the fold of the whole log."""
+    return _after_snapshot()
 
 
 @breaks(images_are_published_in_order)
@@ -104,23 +123,3 @@ def e34_time() -> RunBuilder:
 def e34_near() -> RunBuilder:
     """A snapshot is the fold of the log up to its end."""
     return WithSnapshot(batches=9)
-
-
-def _after_snapshot(**values: Any) -> RunBuilder:
-    """Broker 2 publishes a snapshot that it has loaded, and then the end of the log."""
-    run = RunBuilder(cluster().op(change((1, 2)))).committed()
-    before = run.log.batches[-2].last_offset
-    return run.publish(2, before, manifest="snapshot").publish(2, **values)
-
-
-@breaks(a_snapshot_and_the_rest_are_the_log)
-def e35_bad() -> RunBuilder:
-    """Broker 2 has loaded a snapshot, and then publishes an image that is not the fold of the
-    log."""
-    return _after_snapshot(image_hash="else")
-
-
-@keeps(a_snapshot_and_the_rest_are_the_log)
-def e35_near() -> RunBuilder:
-    """Broker 2 has loaded a snapshot, and then publishes the fold of the whole log."""
-    return _after_snapshot()

@@ -9,7 +9,6 @@ from minicluster.protocol import records as r
 from minicluster.verify.rules.quorum import (
     an_elected_leader_holds_what_is_committed,
     an_epochs_first_commit_is_its_own,
-    deleted_records_are_in_a_snapshot,
     each_epoch_begins_with_its_leader_change,
     leader_epochs_do_not_decrease,
     log_offsets_have_no_gap,
@@ -39,6 +38,18 @@ def e01_bad() -> LogBuilder:
 def e01_near() -> LogBuilder:
     """Batches of one record and of two follow each other without a gap."""
     return cluster().op(_NO_OP).op(_NO_OP, _NO_OP).op(_NO_OP)
+
+
+@breaks(log_offsets_have_no_gap)
+def e01_cut() -> RunBuilder:
+    """A log begins above offset 0, and there is no snapshot."""
+    return RunBuilder(cut_log(cluster(), keep_from=3))
+
+
+@keeps(log_offsets_have_no_gap)
+def e01_cut_near() -> RunBuilder:
+    """A log begins above offset 0, one batch before the end of its snapshot."""
+    return WithSnapshot(batches=4, kept=3)
 
 
 @breaks(leader_epochs_do_not_decrease)
@@ -157,18 +168,6 @@ def e05_near_truncated() -> RunBuilder:
     story.raft_event("truncate", 103, offset=7, epoch=1)
     story.raft_event("append", 103, offset=7, crc=1)
     return story.raft_event("append", 102, offset=7, crc=1)
-
-
-@breaks(deleted_records_are_in_a_snapshot)
-def e09_bad() -> RunBuilder:
-    """A log begins above offset 0, and there is no snapshot."""
-    return RunBuilder(cut_log(cluster(), keep_from=3))
-
-
-@keeps(deleted_records_are_in_a_snapshot)
-def e09_near() -> RunBuilder:
-    """A log begins above offset 0, one batch before the end of its snapshot."""
-    return WithSnapshot(batches=4, kept=3)
 
 
 @breaks(one_vote_per_epoch)
