@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 from minicluster.values import dataclass
@@ -209,12 +208,9 @@ def _rule_of(module: str, rule_id: str) -> Rule:
 
 
 def rules_in(module: Any) -> tuple[Rule, ...]:
-    """The rules that a module declares, by names or as a table, in their order there."""
-    values = chain.from_iterable(
-        value if isinstance(value, tuple) else (value,) for value in vars(module).values()
-    )
+    """The rules that a module declares, by names or as a table (``RULES``), in their order."""
     return tuple(
         value
-        for value in values
+        for value in (*vars(module).values(), *getattr(module, "RULES", ()))
         if isinstance(value, Rule) and value.parts[0][1].__module__ == module.__name__
     )

@@ -155,4 +155,4 @@ def _rule_of(liveness: Liveness) -> Rule:
     )(in_time)
 
 
-LIVENESS = tuple(map(_rule_of, TABLE))
+RULES = tuple(map(_rule_of, TABLE))
