@@ -112,7 +112,7 @@ class Interception(Answer):
 
     @property
     def text(self) -> str:
-        """What it has seen, for people."""
+        """The requests that it has seen, for people."""
         return f"{self._name}: {counted(self.hits, 'request')} of {apis_of(self.requests)}"
 
     @property

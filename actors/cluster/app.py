@@ -65,7 +65,7 @@ class App:
 
     @property
     def result(self) -> Any:
-        """What its function has returned."""
+        """The value that its function has returned."""
         return self._program.current.result
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""What clients were promised, judged over a whole run in memory, once its cluster is at rest.
+"""The promises to clients, judged over a whole run in memory, once its cluster is at rest.
 
 The rules need what comes later: the log of the last leader, the marker that ends a transaction, a
 commit that excuses an offset. They are those of ``verify``, by its driver over a whole run. The

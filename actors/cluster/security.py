@@ -1,4 +1,4 @@
-"""What a cluster's arguments say of its security.
+"""The security of a cluster, as its arguments say it.
 
 ``listeners`` names a protocol of Kafka's or several listeners, ``users`` who may log in,
 ``super_users`` turns the authorizer on. A user's password is known to PLAIN and, as records of the
@@ -31,7 +31,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What a cluster's arguments say.
+    """The arguments of a cluster, read.
 
     Shapes:  listeners: the protocol of each listener of brokers, in the order of the argument;
              users: passwords by name; super_users: principals such as User:admin.

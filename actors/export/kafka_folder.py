@@ -96,7 +96,7 @@ class Exported:
 
 @dataclass(slots=True)
 class _Contents:
-    """What a pass over all batches has seen."""
+    """The findings of a pass over all batches."""
 
     kraft_version: int = 0
     level: int | None = None

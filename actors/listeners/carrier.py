@@ -45,7 +45,7 @@ class Carried(Protocol):
         """The client sends nothing more."""
 
     def on_written(self) -> None:
-        """What the carrier could not send at once has left."""
+        """The carrier has sent the rest, which it could not send at once."""
 
     def drop(self, *, reset: bool = False) -> None:
         """End the connection."""

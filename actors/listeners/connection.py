@@ -164,7 +164,7 @@ class ClientConnection:
         return [write_response(response, deliver)]
 
     def on_decoded(self, effect: Deliver | Write | Close) -> list[Effect]:
-        """What a large request has led to."""
+        """The outcome of a large request."""
         return [] if self._closed else [self._requested(effect)]
 
     def on_encoded(self, effect: Write | Close) -> list[Effect]:

@@ -35,7 +35,7 @@ class Peer(Protocol):
         """Bytes have arrived; the program tells the carrier when it has read them."""
 
     def writable(self) -> None:
-        """What the program has written has left its buffer."""
+        """All that the program has written has left its buffer."""
 
     def ended(self, *, reset: bool) -> None:
         """The other side has ended the connection."""

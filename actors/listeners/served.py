@@ -130,7 +130,7 @@ class ServedConnection:
         self._perform(self.machine.on_end_of_stream())
 
     def on_written(self) -> None:
-        """What the carrier could not send at once has left."""
+        """The carrier has sent the rest, which it could not send at once."""
         self.waits_to_send = False
         self._perform(self.machine.on_written())
 

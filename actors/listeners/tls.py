@@ -83,7 +83,7 @@ class TlsConnection:
         self.connection.on_end_of_stream()
 
     def on_written(self) -> None:
-        """What the carrier could not send at once has left."""
+        """The carrier has sent the rest, which it could not send at once."""
         self.connection.on_written()
 
     # As a carrier, from the connection.

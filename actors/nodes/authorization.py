@@ -38,7 +38,7 @@ def authorizer_of(static: Mapping[str, Any], rules: Rules) -> StandardAuthorizer
 
 
 def access_of(requester: Requester | None, authorizer: StandardAuthorizer | None) -> Access | None:
-    """What the sender of a request may do; None where everything is allowed."""
+    """The rights of a request's sender; None where everything is allowed."""
     return None if authorizer is None or requester is None else Access(authorizer, requester)
 
 

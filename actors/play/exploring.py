@@ -48,7 +48,7 @@ CHANCE = ("shuffles", "latency")  # what can be taken from a play, in this order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What is to be played.
+    """A play of the test, to come.
 
     Shapes:  shuffles: programs meet drawn orders and latencies of their loops; latency: that of
              packets is drawn; calm_ms: how long everything runs on, healed, after the last of it.
@@ -157,7 +157,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, alone: Played, *, words: str | None, calm: Any, apps: str | None) -> Surroundings:
-        """What people ask for.
+        """The wishes of the person who explores.
 
         Shapes:  words: of kinds of disturbances. apps: names; None: all.
         Errors:  UserError for a word, a duration or a name that there is not.

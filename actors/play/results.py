@@ -1,4 +1,4 @@
-"""What came of a step with clients, in one line for a person."""
+"""The result of a step with clients, in one line for a person."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def clients_result(result: Any) -> str | None:
-    """What was acknowledged, read, committed or aborted; None for any other result of a step.
+    """How much was acknowledged, read, committed or aborted; None for any other result of a step.
 
     A load in the background has no result yet: its records are rows of the trace.
     """

@@ -1,4 +1,4 @@
-"""What a program sees as time and chance while it has its step.
+"""Time and chance as a program sees them while it has its step.
 
 Names of the standard library (``time.time``, ``random.choice``, …) are switched by the trip-wire.
 ``datetime.now()``, ``time.strftime()``, and names that a module has imported (``from time import

@@ -137,7 +137,7 @@ class Transport(asyncio.Transport):
             self._arrive(data)
 
     def writable(self) -> None:
-        """What was written has left."""
+        """All that was written has left."""
         if self._is_write_paused and len(self.carrier.unsent) <= self._low:
             self._is_write_paused = False
             self._loop.arrival(self, self._protocol.resume_writing)

@@ -40,11 +40,11 @@ class Programs:
 
     @property
     def lines(self) -> list[LogLine]:
-        """What the programs have logged, the latest of it."""
+        """The latest lines that programs have logged."""
         return list(self.world.lines)
 
     def log_rows(self) -> list[dict[str, Any]]:
-        """What the programs have logged as rows of ``program_log``, with their events and times."""
+        """The log lines of programs as rows of ``program_log``, with their events and times."""
         return [
             {
                 "vt": line.at_ms,

@@ -1,4 +1,4 @@
-"""What is not simulated: a program that calls it gets one clear line, never the real thing."""
+"""Calls that are not simulated: a program gets one clear line, never the real thing."""
 
 from __future__ import annotations
 

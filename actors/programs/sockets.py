@@ -157,7 +157,7 @@ class Socket:
         self._changed()
 
     def writable(self) -> None:
-        """What was sent has left."""
+        """All that was sent has left."""
         self._changed()
 
     def ended(self, *, reset: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all programs of a cluster share: its clock, its network, the addresses in it."""
+"""The world that all programs of a cluster share: its clock, its network, the addresses in it."""
 
 from __future__ import annotations
 

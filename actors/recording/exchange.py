@@ -32,7 +32,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitute:
-    """What a client gets in place of what its node says.
+    """A response that a client gets in place of its node's.
 
     Shapes:  by: the action. description: for people. response: None: there is none. of_node: it is
              what the node says, but for errors. misleads: it is neither that nor an error, so that

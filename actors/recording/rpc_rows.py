@@ -62,7 +62,7 @@ def request_rows(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
 
 
 def _answer_json(exchange: Exchange) -> dict[str, Any] | None:
-    """What a client got in place of what its node said; None: nothing else."""
+    """The response that a client got in place of its node's; None: no other."""
     substitute = exchange.answer
     if substitute is None:
         return None

@@ -60,7 +60,7 @@ def cluster_begins() -> None:
     with _lock:
         _clusters += 1
         if _clusters == 1:
-            # Otherwise, actors of earlier clusters would let this one's first objects be visited.
+            # Actors of earlier clusters must not let this one's first objects be visited.
             _ended, _visits_all = 0, False
             gc.callbacks.append(_on_collection)
 

@@ -1,1 +1,1 @@
-"""What a secured cluster has besides its rules: an authority with certificates, users' secrets."""
+"""The rest of a secured cluster: an authority with certificates, and users' secrets."""

@@ -249,9 +249,9 @@ def _run(session: Session) -> tuple[Response | None, ScenarioFailure | None]:
 
 
 def _unseen(cluster: RunningCluster) -> tuple[Response | None, ScenarioFailure | None]:
-    """What the record of a run lacks; only a failure of the recorder is one of the command.
+    """The gaps in the record of a run; only a failure of the recorder is one of the command.
 
-    Otherwise, every cluster that served for hours would end with 2: its trace reaches its bound.
+    The trace of a cluster that serves for hours reaches its bound; that alone is no exit code of 2.
     """
     lacking = unseen(cluster)
     if lacking is None or not cluster.recorder.own_problems.so_far():
@@ -282,7 +282,7 @@ def _save(
 
 
 def _lacks(recorder: Recorder) -> tuple[str, ...]:
-    """What the trace of a run does not show, a line each."""
+    """The gaps in the trace of a run, a line each."""
     left_out = recorder.client_rows_left_out
     of_clients = (
         f"the trace table client_record has the first {trace.CLIENT_ROWS_MAX:,} rows, and none of "

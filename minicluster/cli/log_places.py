@@ -14,7 +14,7 @@ NEAR_OFFSETS, NEAR_MS = 10, 10_000
 
 @dataclass(slots=True)
 class Shown:
-    """What is shown of a log.
+    """The part of a log that is shown.
 
     Shapes:  types: of records, as they were given; none for all of them. seen: the types of the log
              so far, by their plain form.

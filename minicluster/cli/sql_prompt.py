@@ -35,7 +35,7 @@ _AS_OF = ("as_of(timestamp'…')", "the leader and the ISR of each partition at 
 
 
 class Queries(Protocol):
-    """What runs the queries of a prompt."""
+    """Runs the queries of a prompt."""
 
     def run(self, query: str) -> Rows:
         """The rows of a query.

@@ -69,8 +69,8 @@ class ClassicMember(Member):
     def _joined(self, response: Any | None, now_ms: int) -> None:
         error = _error_of(response)
         if error == ErrorCode.MEMBER_ID_REQUIRED and response is not None:
-            # KIP-394: a first request without an id is rejected with the id to join by. Otherwise,
-            # each retry of a client would leave a member behind that never answers.
+            # KIP-394: a first request without an id is rejected with the id to join by, so that no
+            # retry of a client leaves a member behind that never answers.
             self._member_id = response.member_id
             self._send_join(now_ms)
             return

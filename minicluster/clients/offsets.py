@@ -66,8 +66,8 @@ def fetch_offsets(
     """Fetch committed offsets, once no transaction holds one open; 0 where there is none.
 
     The coordinator answers UNSTABLE_OFFSET_COMMIT while a transaction of the group is open
-    (KIP-447). Otherwise, the next owner of a partition would transform again what that transaction,
-    which may still commit, has transformed.
+    (KIP-447): it may still commit, and the next owner of a partition must not transform again what
+    it has transformed.
 
     Shapes:  ``then`` takes None where the member is no member any more.
     """

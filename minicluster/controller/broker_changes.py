@@ -109,8 +109,8 @@ def updated_partition(
     moves: Moves,
 ) -> VersionedRecord | None:
     """The change of one partition, or None when it stays as it is."""
-    # Partitions that are alike get the same change. Otherwise, fencing one broker of a cluster with
-    # 100,000 partitions would build each change from the start.
+    # Partitions that are alike get the same change: fencing one broker of a cluster with 100,000
+    # partitions need not build each of them from the start.
     of_topic = moves.of_topics.get(topic.id)
     if of_topic is None:
         unclean_allowed = state.unclean_election_allowed(topic.name)
@@ -140,8 +140,8 @@ def _changes(
             return False
         return replica == moves.to_add or state.image.cluster.is_active(replica)
 
-    # The records of this operation are not applied yet. Otherwise, the image would still call the
-    # broker active that is leaving, and would elect it again.
+    # The records of this operation are not applied yet: the image alone still calls the broker
+    # active that is leaving, and would elect it again.
     acceptable = state.acceptor(partition, active, key=key)
     targets = Targets(
         isr=without(partition.isr, gone),
@@ -179,7 +179,7 @@ def broker_unfenced(
 
     It returns to no ISR by this; each leader proposes it when it has caught up.
     """
-    # Otherwise, one heartbeat would elect the broker in a directory that it calls lost itself.
+    # One heartbeat must not elect the broker in a directory that the same heartbeat calls lost.
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
     yield _fencing_record(state, broker, UNFENCE)

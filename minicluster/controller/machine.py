@@ -212,8 +212,8 @@ class ControllerMachine:
         """
         effects = self.on_renounce(now_ms)
         self.state.reset(image, end_offset - 1)
-        # A snapshot holds no open transaction. Otherwise, the next one would count as a transaction
-        # in a transaction, which no controller survives.
+        # A snapshot holds no open transaction. With one left open here, the next would count as a
+        # transaction in a transaction, which no controller survives.
         self._offsets.before_transaction = None
         self._offsets.replayed(end_offset, image)
         return effects
@@ -244,8 +244,8 @@ class ControllerMachine:
         stable = self.state.image if open_transaction is None else open_transaction[1]
         self._epoch = epoch
         self._offsets.claim(next_offset, self.state.image)
-        # A full session for each broker. Otherwise, the time without an active controller would
-        # count, and the new one would fence all brokers at once.
+        # A full session for each broker: the time without an active controller must not count, or
+        # the new one would fence all brokers at once.
         heartbeats = BrokerHeartbeatManager(self.rules, self.settings.broker_session_timeout_ms)
         for broker in self.state.image.cluster.brokers.values():
             heartbeats.register(broker.id, broker.fenced, now_ms)
@@ -302,8 +302,8 @@ class ControllerMachine:
             error = ErrorCode.UNKNOWN_SERVER_ERROR if fails else ErrorCode.NOT_CONTROLLER
             message = None if fails else wrong_controller(None)
             rejected = error_response(entry.request, error, message, version=entry.version)
-            # Without records, although they were appended. Otherwise, the trace would say that a
-            # client was told of records that the next controller may cut off (E40).
+            # Without records, although they were appended: the trace must not say that a client was
+            # told of records that the next controller may cut off (E40).
             effects.append(self._response(entry.token, rejected, entry.registered_epoch))
         return effects + self._timers.stop()
 
@@ -386,8 +386,8 @@ class ControllerMachine:
         effects += [ReportRefusal(token, request, refusal) for refusal in decision.refusals]
         response = decision.response if screened is None else screened.complete(decision.response)
         entry = DeferredResponse(
-            # A response without records waits as well: it has seen what is not committed yet.
-            # Otherwise, a client could be told of a topic that is lost with this controller (E40).
+            # A response without records waits as well: it may tell of a topic that is not committed
+            # yet, and that is lost with this controller (E40).
             end_offset=offsets[-1] + 1 if offsets else self._offsets.last_append_end,
             token=token,
             request=request,
@@ -480,8 +480,8 @@ class ControllerMachine:
         effects = self._fault_hits()
         assert self._epoch is not None
         if decision.kraft_version is not None:
-            # The quorum writes two records of its own first. Otherwise, this decision would expect
-            # their offsets, and a batch that lands elsewhere makes the machine resign.
+            # The quorum writes two records of its own first. A decision that expected their offsets
+            # would land elsewhere, which makes the machine resign.
             effects.append(RaiseKRaftVersion(self._epoch, decision.kraft_version))
             self._offsets.next_offset += RECORDS_OF_RAISED_KRAFT_VERSION
         self._apply_soft(decision, -1, now_ms, after_records=False)

@@ -179,7 +179,7 @@ class PartitionChangeBuilder:
         if len(self.isr) >= self.min_isr:
             self.elr = ()
             return
-        # Otherwise, from broker 16 on, the record would not be Kafka's: its set does not ascend.
+        # Kafka's set does not ascend from broker 16 on, and the record has its order.
         candidates = java_set_order(self.old.elr, self.old.isr)
         lost = {*self.isr, *self.unclean_shutdown}
         if not self.gates.rules.removed_replica_stays_in_elr:
@@ -203,13 +203,13 @@ class PartitionChangeBuilder:
         if leader == self.old.leader:
             return
         if leader in self.elr:
-            # Otherwise, the partition would have a leader that is not in its ISR.
+            # A leader is always in its ISR.
             self.isr = (leader,)
             self.elr = tuple(r for r in self.elr if r != leader)
         self.changes["leader"] = leader
         if unclean:
-            # Otherwise, members that have records which the new leader lacks would count as in sync
-            # with it, before they have cut them off.
+            # The other members may have records that the new leader lacks, and are not in sync with
+            # it before they have cut them off.
             self.changes["isr"] = (leader,)
             supported = self.gates.metadata_version.leader_recovery_supported
             if supported and self.old.leader_recovery_state != RECOVERING:
@@ -218,8 +218,8 @@ class PartitionChangeBuilder:
     def _restate_leader_for_lost_replica(self) -> None:
         """A record that names the leader raises its epoch, even if the leader stays.
 
-        Otherwise, a replica that has been removed could fetch on under the epoch that it knows, and
-        its leader would take it for a follower.
+        Under the old epoch a replica that has been removed could fetch on, and its leader would
+        take it for a follower.
         """
         if "leader" not in self.changes and not contains_all(self.replicas, self.old.replicas):
             self.changes["leader"] = self.old.leader
@@ -236,8 +236,8 @@ class PartitionChangeBuilder:
 
     def _write_isr(self) -> None:
         leaves = self.gates.elr_enabled or self.gates.rules.allow_empty_isr_without_elr
-        # Otherwise, the last member would leave, and without ELR nobody could be elected cleanly
-        # again, although its log has every committed record.
+        # The last member stays: without ELR nobody could be elected cleanly again, although its log
+        # has every committed record.
         may_be_written = bool(self.isr) or leaves
         if "isr" not in self.changes and may_be_written and self.isr != self.old.isr:
             self.changes["isr"] = self.isr

@@ -65,8 +65,9 @@ def maybe_fence_stale_broker(
 ) -> Decision:
     """Fence one broker whose session has run out; the response is True to run again at once.
 
-    One at a time. Otherwise, of two brokers that expire together, the first one's leaderships would
-    go to the second.
+    One at a time: of two brokers that expire together, the first one's leaderships would go to the
+    second.
+
     Shapes:  first names the session to take when several have run out; else the oldest contact.
     """
     heartbeats = state.active_heartbeats()

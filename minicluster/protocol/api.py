@@ -70,8 +70,8 @@ class Api:
     def response_header_version(self, version: int) -> int:
         """The version of the header in front of a response.
 
-        That of ApiVersions is always 0 (KIP-511). Otherwise, a client that asks a broker for its
-        versions could not read the response of an older one, whose versions it does not know yet.
+        That of ApiVersions is always 0 (KIP-511): a client that asks a broker for its versions does
+        not know them yet, and has to read the response of an older one too.
 
         Errors:  UnsupportedVersion if the response has no such version.
         """
@@ -129,8 +129,8 @@ def advertised_versions(rules: Rules, requests: Iterable[type[Message]]) -> Mapp
 def enabled_versions(rules: Rules, advertised: Mapping[int, range]) -> Mapping[int, range]:
     """The versions that are handled, of those that a node advertises.
 
-    Kafka 4.x advertises Produce from 0 on, though it has no version below 3. Otherwise, old
-    librdkafka would take the broker for one without compression and transactions.
+    Kafka 4.x advertises Produce from 0 on, though it has no version below 3: old librdkafka takes
+    a broker without version 0 for one without compression and transactions.
 
     Source:  ApiKeys.isVersionEnabled, PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION (KAFKA-18659).
     """

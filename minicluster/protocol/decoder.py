@@ -272,8 +272,8 @@ class _Decoder:
             smallest = _smallest(spec.struct, self.version, self.flexible)
         else:
             smallest = SIZES.get(spec.element, 1 if compact else 2)
-        # Otherwise, elements without a field in this version would cost a sender nothing, and a
-        # length of two billion would be believed.
+        # Elements without a field in this version cost a sender nothing: at least one byte each is
+        # expected, so that a length of two billion is not believed.
         smallest = max(1, smallest)
         add(f"if {size} * {smallest} > e - p:", path)
         add(f" raise Bad(f'{{{size}}} elements, but {{e - p}} bytes are left')", path)

@@ -214,8 +214,8 @@ def _append_new_voter(
 ) -> bool:
     """Append the larger voter set, or reject it; -> the request to the voter has succeeded.
 
-    Otherwise, with a voter that lags, the failure of another one could leave the quorum without a
-    majority that can commit; so the leader adds only one that has caught up within the hour.
+    The leader adds only a voter that has caught up within the hour: beside one that lags, the
+    failure of another could leave the quorum without a majority that can commit.
     """
     role = node.role
     # The add may have timed out, or its leader may be deposed, while the new voter was asked.

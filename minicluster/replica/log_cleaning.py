@@ -1,4 +1,4 @@
-"""What goes from a log by itself: old segments (retention) and old values of a key (compaction).
+"""A log grows shorter by itself: old segments (retention) and old values of a key (compaction) go.
 
 Leaves out: tiered storage; the limits of memory and of input and output, the choice of the
             filthiest log: each cleanable log is cleaned at once.

@@ -89,7 +89,7 @@ class ReplicaStore:
 
     @property
     def usable_bytes(self) -> int:
-        """What the logs leave of the volume, on which all directories are."""
+        """The bytes that the logs leave free on the volume, on which all directories are."""
         return VOLUME_BYTES - sum(size_on_disk(log) for log in self._disk.logs.values())
 
     def cannot_run(self, metadata_directory: uuid.UUID | None) -> str | None:

@@ -38,7 +38,7 @@ def throttled_replicas(text: str | None, broker_id: int) -> frozenset[int]:
 
 
 class ReplicationQuota:
-    """What one kind of replication has moved lately, and how much it may.
+    """The bytes that one kind of replication has moved lately, and how many it may.
 
     Units:   bytes_per_second is None where there is no bound.
     """

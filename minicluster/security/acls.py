@@ -27,7 +27,7 @@ class _Code(IntEnum):
 
 
 class ResourceType(_Code):
-    """What an ACL protects."""
+    """The kinds of resources that an ACL protects."""
 
     UNKNOWN = 0
     ANY = 1
@@ -50,7 +50,7 @@ class PatternType(_Code):
 
 
 class Operation(_Code):
-    """What somebody wants to do with a resource."""
+    """The operations on a resource."""
 
     UNKNOWN = 0
     ANY = 1

@@ -59,7 +59,7 @@ class SearchFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizerSettings:
-    """What a node's configs say of authorization."""
+    """A node's configs of authorization."""
 
     super_users: frozenset[str] = frozenset()
     """As text: ``User:*`` is a user called ``*``."""

@@ -27,7 +27,7 @@ def secret_key_of(static: Mapping[str, Any]) -> bytes | None:
 
 
 def token_hmac(secret_key: bytes, token_id: str) -> bytes:
-    """What a token's owner gets, and shows to renew or expire it."""
+    """The HMAC that a token's owner gets, and shows to renew or expire it."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 

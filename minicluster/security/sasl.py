@@ -61,7 +61,7 @@ class SaslState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSettings:
-    """What a listener offers.
+    """The offer of a listener.
 
     Shapes:  max_reauth_ms: by mechanism, connections.max.reauth.ms; 0 and none: no end;
              receive_bytes_max: of a frame of a login, sasl.server.max.receive.size.
@@ -75,7 +75,7 @@ class SaslSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslContext:
-    """What a login needs of its node.
+    """The part of a node that a login needs.
 
     Shapes:  api_versions: the response to a valid ApiVersions request and its version; new_nonce:
              text by chance.

@@ -51,7 +51,7 @@ MECHANISMS = {mechanism.name: mechanism for mechanism in (SCRAM_SHA_256, SCRAM_S
 def salted_password(
     mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
 ) -> bytes:
-    """What a client sends when it sets a password, and what all keys are made of."""
+    """The salted password: a client sends it to set its own, and all keys are made of it."""
     return hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
 
 
@@ -109,7 +109,7 @@ _DIFFERENT_ID = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Challenge:
-    """What the server has sent, and what the proof will be verified by."""
+    """The server's first message, and the credential by which the proof will be verified."""
 
     account: Account
     is_token: bool

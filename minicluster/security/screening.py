@@ -42,7 +42,7 @@ FAILED = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a requester may do on a node. Without an authorizer: everything."""
+    """The rights of a requester on a node. Without an authorizer: everything."""
 
     authorizer: StandardAuthorizer | None
     requester: Requester

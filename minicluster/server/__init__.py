@@ -1,1 +1,1 @@
-"""What a node that has a controller serves besides it: its listener, registration, envelopes."""
+"""The rest of a node that has a controller: its listener, its registration, envelopes."""

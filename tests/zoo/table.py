@@ -120,7 +120,8 @@ PLANTS = _plants(
     ("S73", "tests/zoo/trickle", "G8"),
     ("S74", "tests/zoo/same_name", "F1"),
 )
-STORIES = tuple(dict.fromkeys(plant.story for plant in PLANTS))
+EXAMPLES = tuple(f"examples/{path.stem}" for path in sorted(ROOT.glob("examples/*.yaml")))
+STORIES = tuple(dict.fromkeys((*EXAMPLES, *(plant.story for plant in PLANTS))))
 
 # A fault that never acts in its story: such a run proves nothing.
 NEVER_HIT = Plant("Z05", "tests/zoo/amended", ())

@@ -26,7 +26,7 @@ _RESPONDS = (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 class Group(NamedTuple):
-    """What a coordinator says of a group."""
+    """A coordinator's description of a group."""
 
     state: str
     members: int

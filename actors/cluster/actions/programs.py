@@ -1,4 +1,4 @@
-"""What the actions on processes do to users' programs."""
+"""The actions on processes, for users' programs."""
 
 from __future__ import annotations
 

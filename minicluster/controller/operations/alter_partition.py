@@ -76,8 +76,8 @@ def alter_partition(
     """
     if not request.topics:
         return Decision(response=AlterPartitionResponse())
-    # Otherwise, a request that the broker sent before it restarted could still change an ISR,
-    # from a log that the new incarnation may not have.
+    # A request that the broker sent before it restarted must not change an ISR any more: it was
+    # decided from a log that the new incarnation may not have.
     state.check_broker_epoch(request.broker_id, request.broker_epoch)
     records: list[VersionedRecord] = []
     outcomes: list[list[Outcome]] = []
@@ -131,15 +131,15 @@ def _alter(
         return refusal
     record = partition_change(state, proposal)
     if record is None:
-        # The partition is as proposed already. Otherwise, a record that changes nothing would raise
-        # the partition epoch, and make what its leader proposes next stale.
+        # The partition is as proposed already. A record that changes nothing would raise the
+        # partition epoch, and make what its leader proposes next stale.
         return partition
     records.append(record)
     change = record.record
     assert isinstance(change, PartitionChangeRecord)
     if _names_another_leader(state, change, request.broker_id):
         # An error although the record is written: the new ISR ends the reassignment of its leader.
-        # Otherwise, the sender would take the new ISR for its own, and would lead beside its
+        # By a success the sender would take the new ISR for its own, and would lead beside its
         # successor until the metadata reaches it.
         error = ErrorCode.NEW_LEADER_ELECTED if by_id else ErrorCode.FENCED_LEADER_EPOCH
         because = f"its ISR made {change.leader} the leader"
@@ -220,7 +220,7 @@ def first_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
     """
     data, partition = proposal.data, proposal.partition
     # A leader that is ahead has metadata of a newer controller: this one is not active any more.
-    # Otherwise, FENCED_LEADER_EPOCH would make a rightful leader step down.
+    # With FENCED_LEADER_EPOCH a rightful leader would step down.
     if data.leader_epoch > partition.leader_epoch:
         return proposal.rejected(
             ErrorCode.NOT_CONTROLLER,
@@ -235,8 +235,8 @@ def first_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
             f"the current partition epoch is {partition.partition_epoch}, which is lower than the "
             f"request value {data.partition_epoch}",
         )
-    # A deposed leader. Otherwise, as long as it has not heard of its successor, it could take that
-    # one out of the ISR.
+    # A deposed leader, which could take its successor out of the ISR as long as it has not heard
+    # of it.
     if data.leader_epoch < partition.leader_epoch:
         return proposal.rejected(
             ErrorCode.FENCED_LEADER_EPOCH,
@@ -250,8 +250,8 @@ def first_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
             Reason.NOT_LEADER,
             f"the current leader is {partition.leader}",
         )
-    # The ISR has changed since the leader read it. Otherwise, a request that was delayed on its way
-    # would bring back a member that has been removed meanwhile, and may lack committed records.
+    # The ISR has changed since the leader read it. A request that was delayed on its way would
+    # bring back a member that has been removed meanwhile, and may lack committed records.
     if data.partition_epoch < partition.partition_epoch:
         return proposal.rejected(
             ErrorCode.INVALID_UPDATE_VERSION,
@@ -270,12 +270,12 @@ def first_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
 def _invalid_isr_refusal(proposal: Proposal) -> Refusal | None:
     isr, partition = proposal.isr, proposal.partition
     invalid = "it specified an invalid ISR"
-    # Otherwise, a broker that is named twice would count twice for min.insync.replicas.
+    # A broker that is named twice would count twice for min.insync.replicas.
     if len(set(isr)) < len(isr):
         return proposal.rejected(ErrorCode.INVALID_REQUEST, Reason.DUPLICATE_IN_ISR, invalid)
     if any(broker_id < 0 or broker_id not in partition.replicas for broker_id in isr):
         return proposal.rejected(ErrorCode.INVALID_REQUEST, Reason.NOT_IN_REPLICAS, invalid)
-    # Otherwise, the change itself would elect somebody else: a leader outside its ISR cannot stay.
+    # A leader outside its ISR cannot stay: the change itself would elect somebody else.
     if partition.leader not in isr:
         return proposal.rejected(
             ErrorCode.INVALID_REQUEST,
@@ -311,7 +311,7 @@ def recovery_refusal(state: ClusterState, proposal: Proposal) -> Refusal | None:
     """
     if proposal.data.leader_recovery_state != RECOVERING:
         return None
-    # Otherwise, a follower could be elected cleanly from a log that nobody has recovered.
+    # From a larger ISR a follower could be elected cleanly, with a log that nobody has recovered.
     if len(proposal.members) > 1:
         return proposal.rejected(
             ErrorCode.INVALID_REQUEST,
@@ -348,7 +348,7 @@ def _ineligible_refusal(state: ClusterState, proposal: Proposal) -> Refusal | No
 def ineligible_replicas(state: ClusterState, proposal: Proposal) -> list[tuple[int, Reason, str]]:
     """The members that may not be in an ISR, each with its reason; old members are no exception.
 
-    The metadata of the leader lags, so it can propose a replica that is fenced by now. Otherwise,
+    The metadata of the leader lags, so it can propose a replica that is fenced by now. Accepted,
     such a replica would stay in the ISR: fencing takes it out once, before that, and the leader
     keeps it as long as it fetches (KIP-841).
 
@@ -364,8 +364,8 @@ def ineligible_replicas(state: ClusterState, proposal: Proposal) -> list[tuple[i
         elif broker.fenced:
             ineligible.append((broker_id, Reason.FENCED, Reason.FENCED.value))
         elif epoch not in (ANY_EPOCH, broker.epoch):
-            # The replica has restarted since it caught up. Otherwise, if its disk came back empty,
-            # it would be in the ISR without the committed records, and could be elected (KIP-903).
+            # The replica has restarted since it caught up. If its disk came back empty, it would be
+            # in the ISR without the committed records, and could be elected (KIP-903).
             reason = Reason.BROKER_EPOCH_MISMATCH
             text = f"{reason}: requested={epoch} VS expected={broker.epoch}"
             ineligible.append((broker_id, reason, text))

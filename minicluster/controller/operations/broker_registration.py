@@ -89,7 +89,7 @@ def register_broker(
         )
     existing = state.image.cluster.broker(request.broker_id)
     amends = _is_same_incarnation(existing, request)
-    # Otherwise, two processes with one broker id by mistake would fence each other for ever.
+    # Two processes with one broker id, by mistake, would fence each other for ever.
     if (
         existing is not None
         and not amends
@@ -112,8 +112,8 @@ def register_broker(
     features = _checked_features(state, request, kraft_version)
     records: list[VersionedRecord] = []
     if not amends:
-        # Before the registration. Otherwise, a prefix of the log would have the new incarnation in
-        # ISRs that the old one was in, with a log that may be gone.
+        # Before the registration: no prefix of the log may have the new incarnation in ISRs that
+        # the old one was in, with a log that may be gone.
         is_clean = is_clean_restart(state, existing, request, version)
         records = list(broker_restarted(state, request.broker_id, is_clean))
     record = registration_record(state, request, features, existing, next_offset)

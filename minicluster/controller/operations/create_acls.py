@@ -123,7 +123,7 @@ def _is_of_filter(acl: Acl) -> bool:
 
 
 def _problem_of_name(acl: Acl) -> str | None:
-    """What is rejected before the ACL itself is looked at."""
+    """The problem of a resource's name, which is looked at before the rest of the ACL."""
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     return None if acl.resource_name else "Invalid empty resource name"

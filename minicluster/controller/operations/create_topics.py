@@ -213,7 +213,7 @@ def _name_errors(state: ClusterState, topics: Sequence[CreatableTopic]) -> dict[
 
 
 class _Creation:
-    """What the topics of a request share. There may be thousands, most of them alike."""
+    """Values that the topics of a request share. There may be thousands, most of them alike."""
 
     def __init__(
         self,
@@ -280,8 +280,8 @@ def _create_topic(
 
 
 def _config_records(control: ConfigurationControl, topic: CreatableTopic) -> list[VersionedRecord]:
-    # Otherwise, configs of the brokers that conflict would keep topics from being created that have
-    # none of their own.
+    # Conflicting configs of the brokers do not keep a topic from being created that has none of its
+    # own.
     if not topic.configs:
         return []
     values = {config.name: config.value for config in topic.configs}

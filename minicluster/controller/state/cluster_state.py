@@ -252,8 +252,8 @@ class ClusterState:
             if broker is None:
                 return False
             if replica not in partition.replicas:
-                # An ELR can name a replica that was removed. Otherwise, asking for its directory
-                # would fail, and each controller in turn would resign over this partition.
+                # An ELR can name a replica that was removed. Asking for its directory would fail,
+                # and each controller in turn would resign over this partition.
                 if self.rules.removed_replica_stays_in_elr:
                     raise ControllerFault(f"Replica {replica} is not assigned to this partition.")
                 return True
@@ -282,8 +282,8 @@ class ClusterState:
     def min_isr(self, topic: TopicImage) -> int:
         """The effective min.insync.replicas: at most as many as partition 0 has replicas."""
         text = self.topic_config(topic.name, MIN_ISR).strip()
-        # Values of broker configs are checked by the broker that forwards them, not here.
-        # Otherwise, one that is not a number would end each controller that meets it.
+        # Values of broker configs are checked by the broker that forwards them, not here. One that
+        # is not a number must not end each controller that meets it.
         wanted = int(text) if text.isdecimal() else self.settings.static_min_isr
         # A minimum above the number of replicas can never be met; it counts as all of them, by
         # partition 0 as in Kafka, though others may have more or fewer.

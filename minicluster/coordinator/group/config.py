@@ -74,7 +74,7 @@ def _minutes_as_ms(text: str | None) -> int:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class GroupCoordinatorConfig:
-    """What a group coordinator obeys; but for one config, none of it changes at run time."""
+    """The configs of a group coordinator; but for one, none of them changes at run time."""
 
     broker: BrokerLevels
     broker_id: int

@@ -12,7 +12,7 @@ from minicluster.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionCoordinatorConfig:
-    """What a transaction coordinator obeys, read once: none of it changes at run time."""
+    """The configs of a transaction coordinator, read once: none of them changes at run time."""
 
     broker: BrokerLevels
     max_timeout_ms: int = broker_config("transaction.max.timeout.ms")

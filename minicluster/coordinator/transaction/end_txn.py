@@ -8,9 +8,9 @@ The outcome is written to the log, then markers to the partitions of the transac
     Ongoing --> PrepareCommit, PrepareAbort --all partitions have their marker--> Complete...
 
 With KIP-98 (transaction.version 0 and 1) a producer keeps its epoch, and a repeated end is known by
-the state. With KIP-890 (2) each end bumps the epoch. Otherwise, a late record of the transaction
-could get into the next one. A repeated end has the epoch before the current one, and one with the
-current epoch belongs to the next transaction:
+the state. With KIP-890 (2) each end bumps the epoch, so that no late record of the transaction gets
+into the next one. A repeated end has the epoch before the current one, and one with the current
+epoch belongs to the next transaction:
 
     state            abort: repeated, current     commit: repeated, current
     Empty            PRODUCER_FENCED, bump        PRODUCER_FENCED, INVALID_TXN_STATE
@@ -132,14 +132,14 @@ def end_transaction(
 
     def appended(error: ErrorCode, at_ms: int) -> None:
         if error != ErrorCode.NONE:
-            # Otherwise, each try to abort a transaction whose end cannot be written would use up an
+            # Each further try to abort a transaction whose end cannot be written must not use up an
             # epoch. With KIP-890 the record that has failed here was to bump it.
             if is_fence and not bumps:
                 transaction.has_failed_epoch_fence = True
             done(error, *_NOBODY)
             return
-        # The producer continues at once. Otherwise, each commit would wait for the slowest leader;
-        # only the next transaction has to wait until the markers are written.
+        # The producer continues at once, and does not wait for the slowest leader; only its next
+        # transaction has to wait until the markers are written.
         completed = state.send_markers(shard, transaction, at_ms)
         next_producer = completed.producer_id, completed.producer_epoch
         done(error, *(next_producer if bumps else _NOBODY))

@@ -8,8 +8,8 @@
 A partition that was deleted needs no marker. A marker that is rejected because of its epochs ends
 the sending: another coordinator, or another transaction, has taken over.
 
-Kafka's sender tries at once what a leader could not write; here it waits a little.
-Otherwise, a simulated network would carry thousands of requests until a leader is known.
+Kafka's sender tries at once what a leader could not write; here it waits a little, or a simulated
+network would carry thousands of requests until a leader is known.
 
 Source:  TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler,
          PendingCompleteTxn, TxnMarkerEntry, WriteTxnMarkersRequest.

@@ -280,7 +280,7 @@ class Fetcher:
     def _changes(
         self, keys: Iterable[FetchKey], held_back: Container[FetchKey], now_ms: int
     ) -> list[tuple[FetchKey, Named | None]]:
-        """What is to be fetched of these partitions; those that are not ready are pending again."""
+        """The offsets to fetch these partitions from; one that is not ready is pending again."""
         changes: list[tuple[FetchKey, Named | None]] = []
         max_bytes = self.context.fetcher_config.partition_max_bytes
         for key in keys:

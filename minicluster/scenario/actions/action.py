@@ -80,7 +80,7 @@ def arguments_of(action: type[Action]) -> dict[str, Argument]:
 def fields_of(action: type[Any]) -> list[Field[Any]]:
     """The fields of an action, its own before those of its bases.
 
-    Otherwise, a signature and the page of the vocabulary would begin with what is common to many.
+    So a signature, and the page of the vocabulary, begin with what distinguishes the action.
     """
     known = {field.name: field for field in fields(action)}
     names = (name for kind in action.__mro__ for name in vars(kind).get("__annotations__", ()))

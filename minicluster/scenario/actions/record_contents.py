@@ -1,4 +1,4 @@
-"""What records hold, as a test or a scenario file writes it: values, keys, headers, timestamps.
+"""The contents of records, as a test or a file writes them: values, keys, headers, timestamps.
 
 Bytes that are no text are ``{base64: gIE=}`` in a file, which has text alone.
 """

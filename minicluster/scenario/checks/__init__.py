@@ -1,4 +1,4 @@
-"""What is checked of a scenario before anything is played.
+"""The checks of a scenario before anything is played.
 
 limits                    the most of everything: sizes, counts, times
 selectors_and_conditions  nodes that a selector can select, conditions that can hold

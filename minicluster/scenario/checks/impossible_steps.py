@@ -1,4 +1,4 @@
-"""What a cluster of a file's shape can never do, whatever happens in the run.
+"""Steps that a cluster of a file's shape can never do, whatever happens in the run.
 
 A step that ``may_fail`` may ask for it.
 """
@@ -58,7 +58,7 @@ class OtherChecks:
 
 
 def impossible(step: Step, scenario: Scenario, others: OtherChecks) -> Iterator[tuple[Path, str]]:
-    """What a cluster of this shape can never do, with the place in the step."""
+    """The steps that a cluster of this shape can never do, each with the place in it."""
     if step.action is None or step.may_fail:
         return
     if scenario.mode == "zookeeper" and isinstance(step.action, _OF_KRAFT):

@@ -1,4 +1,4 @@
-"""What steps refer to: brokers, controllers, topics and partitions that nobody creates."""
+"""References of steps to brokers, controllers, topics and partitions that nobody creates."""
 
 from __future__ import annotations
 

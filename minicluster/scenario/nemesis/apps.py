@@ -166,7 +166,7 @@ def _cut_app(draws: Draws, name: str, world: World) -> Events:
 
 
 def _delay_app(draws: Draws, name: str, world: World) -> Events:
-    """What brokers send to a program is late."""
+    """A program gets late what brokers send it."""
     mean = _duration(draws, f"{name}/mean", 50, 3_000)
     lasting = {"lasting": _duration(draws, f"{name}/lasting", 1_000, 30_000)}
     app = _app(draws, name, world)

@@ -14,15 +14,15 @@ Four timers keep a member that does not answer from stopping the others:
 ===========  ===========================  ======================================================
 timer        lasts for                    at its end
 ===========  ===========================  ======================================================
-join, of an  the initial delay; again     the first generation begins. Otherwise, each of some
-empty group  after new members, within    consumers that start together would cause a rebalance
+join, of an  the initial delay; again     the first generation begins: one rebalance for some
+empty group  after new members, within    consumers that start together, and not one for each
              the rebalance timeout
 join         the longest rebalance        members that have not joined are removed, but for static
              timeout of the members       ones, and the generation begins; if only static ones are
                                           left, and none has joined, the time begins again
 sync         the longest rebalance        members without a SyncGroup are removed, and another
-             timeout, from the begin of   rebalance begins. Otherwise, a leader that has joined
-             the generation               and is gone would keep its group without assignment
+             timeout, from the begin of   rebalance begins, since a leader that has joined and is
+             the generation               gone would keep its group without assignment
 heartbeat,   the session timeout, since   the member is removed; the others rebalance, or if they
 one each     its last request             have all joined already, their generation begins
 ===========  ===========================  ======================================================
@@ -33,8 +33,8 @@ for both, a slow consumer would need one so long that a crash is noticed late.
 
 Its session does not expire while the coordinator owes it a response to JoinGroup or SyncGroup: it
 restarts with that response. But for a new member, which has ``NEW_MEMBER_JOIN_TIMEOUT_MS`` until
-its first response. Otherwise, a client that disconnects and joins as another new member, again and
-again, would leave members behind for as long as the rebalance takes.
+its first response: a client that disconnects and joins as another new member, again and again,
+would leave members behind for as long as the rebalance takes.
 
 From JoinGroup 4 on, a dynamic member gets its id first, and counts as ``pending_join`` until it
 comes with it, or its session timeout has passed (KIP-394). The generation waits for it as well.

@@ -1,4 +1,4 @@
-"""What members of a consumer group are to have, and the way there from what they have (KIP-848).
+"""The target assignment of a consumer group, and the way from what its members have (KIP-848).
 
 A target assignment is made for the whole group at once; each member then moves towards its part at
 its own pace, and never gets a partition before the member that had it has given it up.

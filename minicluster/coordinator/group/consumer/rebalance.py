@@ -34,7 +34,7 @@ removed, as it is after its session timeout; its later requests get UNKNOWN_MEMB
 
 The member epoch also fences: a heartbeat of any other epoch is FENCED_MEMBER_EPOCH, but for 0
 (the member begins again), and for the previous epoch of a member that reports nothing beyond its
-assignment. Otherwise, a member whose response was lost would have to give up everything.
+assignment: it has lost a response, and need not give up everything for that.
 
 Source:  KIP-848; GroupMetadataManager.consumerGroupHeartbeat.
 """

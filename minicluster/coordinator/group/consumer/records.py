@@ -1,7 +1,7 @@
 """The records of a consumer group in ``__consumer_offsets``: written, and folded again.
 
-Tombstones of what is not there are ignored. Otherwise, a log that compaction has cleaned could not
-be loaded: it may have removed what they ended.
+Tombstones of what is not there are ignored: in a log that compaction has cleaned, what they ended
+may be gone.
 
 Source:  GroupCoordinatorRecordHelpers, ConsumerGroup.createGroupTombstoneRecords,
          createConsumerGroupRecords; GroupMetadataManager.replay,

@@ -1,4 +1,4 @@
-"""What members subscribe to: topics by name, and regular expressions, resolved to topics.
+"""The subscriptions of members: topics by name, and regular expressions, resolved to topics.
 
 The counts say by how many members, and by how many expressions, each topic is named.
 

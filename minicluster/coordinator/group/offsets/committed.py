@@ -8,13 +8,13 @@
 The marker is a control batch in the same partition of ``__consumer_offsets``, so a coordinator that
 loads it gets the same committed and pending offsets from its records and markers.
 
-"Later" is the offset of the record. Otherwise, an OffsetCommit between a TxnOffsetCommit and its
-marker would be overwritten, and the group would continue from an older position.
+"Later" is the offset of the record: an OffsetCommit between a TxnOffsetCommit and its marker is not
+overwritten, by which the group would continue from an older position.
 
 A pending offset can still become the committed one. Hence, while it is pending:
 
-* an OffsetFetch that requires stable offsets gets UNSTABLE_OFFSET_COMMIT (KIP-447). Otherwise, a
-  consumer that takes a partition over would process the records of that transaction again;
+* an OffsetFetch that requires stable offsets gets UNSTABLE_OFFSET_COMMIT (KIP-447), or a consumer
+  that takes a partition over would process the records of that transaction again;
 * neither the offset nor its group expires;
 * a deletion (a tombstone) removes it as well as the committed one.
 
@@ -88,7 +88,7 @@ class _Table(Generic[V]):
         self.of_topic(group_id, topic)[index] = value
 
     def of_topic(self, group_id: str, topic: str) -> ByPartition[V]:
-        """What a group has of a topic, to be changed: a value is put there at once."""
+        """A group's offsets of a topic, to be changed: a value is put there at once."""
         topics = self.groups.get(group_id)
         if topics is None:
             topics = self.groups[group_id] = self._timeline.new_dict()
@@ -111,13 +111,13 @@ class _Table(Generic[V]):
             self.groups.pop(group_id)
 
     def of_group(self, group_id: str, *, committed: bool = False) -> OfGroup[V]:
-        """What a group has."""
+        """The offsets of a group."""
         groups = self.groups
         topics = groups.committed_value(group_id) if committed else groups.get(group_id)
         return OfGroup(topics, committed=committed)
 
     def of_topics(self, names: Iterable[str]) -> Iterator[tuple[OffsetKey, V]]:
-        """What all groups have of some topics."""
+        """The offsets of all groups for some topics."""
         for group_id in self.groups.in_order(string_hash):
             of_group = self.of_group(group_id)
             for name in names:
@@ -128,7 +128,7 @@ class _Table(Generic[V]):
 
 
 class OfGroup(Generic[V]):
-    """What a group has by topic and partition, newest or as of the committed offset.
+    """A group's offsets by topic and partition, newest or as of the committed offset.
 
     Shapes:  topics, partitions and iteration have the order of Kafka's tables.
     """
