@@ -304,6 +304,18 @@ class Faults:
         "S24", "the quorum's high watermark needs one voter less than a majority"
     )
 
+    s80_denials_ignored: bool = _switch(
+        "S80", "a node's authorizer looks at no ACL that denies something"
+    )
+    s81_revocations_unseen: bool = _switch(
+        "S81", "a node's authorizer adds the ACLs of each image, and takes none away"
+    )
+    s82_prefixes_unseen: bool = _switch(
+        "S82", "a node's authorizer takes a prefixed ACL for one of a name"
+    )
+    s83_session_without_end: bool = _switch(
+        "S83", "a listener takes requests of a session that has ended"
+    )
     z51_topic_id_overwritten: bool = _switch(
         "Z51", "on ZooKeeper: a new controller gives every topic another id (KAFKA-14190)"
     )

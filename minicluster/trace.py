@@ -28,6 +28,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "src_incarnation": "str",
         "client_id": "str",  # of a Kafka client's request; null: of a node
         "connection": "int",  # of the client; null: of a node
+        "principal": "str",  # whose it is, such as User:alice; null: the cluster's own
+        "host": "str",  # of the principal, as ACLs name it
+        "session_ends_ms": "int",  # of its connection, by the cluster's clock; null: never
         "send_seq": "int",  # event number when it was sent
         "handle_seq": "int",  # when the receiver handled it; null: it never arrived
         "resp_seq": "int",  # when the receiver sent the response; null: never

@@ -68,7 +68,7 @@ def _start_process(cluster: Cluster, node_id: int) -> None:
         folds=cluster.folds,
         log=cluster.log.root.bind(node=node_id),
         exited=partial(_exited, cluster),
-        authorizer=authorizer_of(config.static, cluster.rules),
+        authorizer=authorizer_of(config.static, cluster.rules, cluster.faults),
         listener=cluster.plan.inter_broker_listener if cluster.mode == KRAFT else LISTENER,
     )
     if cluster.mode == ZOOKEEPER:

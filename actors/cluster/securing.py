@@ -60,6 +60,8 @@ def listener_security(
             api_versions=api_versions,
             seed=cluster.seed,
             rules=cluster.rules,
+            faults=cluster.faults,
+            on_hit=cluster.recorder.fault_hit,
         )
     return ListenerSecurity(
         protocol=protocol,

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from minicluster.actors.runtime import chance
+from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettings
@@ -21,7 +22,7 @@ class SaslListener:
     """Logins of a listener's clients.
 
     Shapes:  accounts: of a node, by its own image; api_versions: a node's response to a valid
-             ApiVersions and its version.
+             ApiVersions and its version; on_hit: a planted fault has acted at a node.
     """
 
     settings: SaslSettings
@@ -29,6 +30,8 @@ class SaslListener:
     api_versions: Callable[[int, Any, int], Any]
     seed: int
     rules: Rules
+    faults: Faults = Faults.NONE
+    on_hit: Callable[[str, int], None] = lambda fault, node: None
 
     def login(self, node_id: int, connection: int) -> SaslAuthenticator:
         """The logins of one connection to a node. Its nonces are drawn from the cluster's seed."""
@@ -41,6 +44,7 @@ class SaslListener:
                 new_nonce=lambda: chance.random_uuid(key, next(drawn) * 2).hex,
                 api_versions=lambda request, version: self.api_versions(node_id, request, version),
                 rules=self.rules,
+                faults=self.faults,
             )
         )
 
@@ -62,3 +66,8 @@ class ListenerSecurity:
     def login(self, node_id: int, connection: int) -> SaslAuthenticator | None:
         """The logins of a new connection; None where nobody logs in."""
         return None if self.sasl is None else self.sasl.login(node_id, connection)
+
+    def on_hit(self, fault: str, node_id: int) -> None:
+        """A planted fault has acted in a login."""
+        if self.sasl is not None:
+            self.sasl.on_hit(fault, node_id)

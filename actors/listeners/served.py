@@ -233,7 +233,10 @@ class ServedConnection:
         rt = self.served.network.rt
         now_ms, key = rt.epoch_ms + rt.now_ms, int.from_bytes(frame[:2], "big", signed=True)
         if login.is_complete and not login.begins_again(key, now_ms):
-            if login.has_expired(now_ms):
+            has_expired = login.has_expired(now_ms)
+            for fault in login.take_hits():
+                rt.inject(partial(self.security.on_hit, fault, self.node_id))
+            if has_expired:
                 return [Close("the session has expired")]
             return self.machine.on_authenticated(frame)
         outcome = login.on_frame(frame, now_ms)
@@ -257,15 +260,17 @@ class ServedConnection:
     @property
     def requester(self) -> Requester | None:
         """Who sends what comes on this connection; None where its certificate names nobody."""
-        token = False
+        token, ends_ms = False, None
         if self.login is not None:
             principal, token = self.login.principal, self.login.is_token_authenticated
+            if self.login.session_expires_at_ms is not None:
+                ends_ms = self.login.session_expires_at_ms - self.served.network.rt.epoch_ms
         elif (principal := self.principal) is None:
             peer = None if self.tls is None else self.tls.peer
             principal = self.security.principals.principal(peer)
         host = java_host(self.carrier.address)
         protocol = self.security.protocol
-        return None if principal is None else Requester(principal, host, token, protocol)
+        return None if principal is None else Requester(principal, host, token, protocol, ends_ms)
 
     def _work(self, effect: Decode | Encode) -> None:
         """Have a large message read or written, then continue."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from minicluster.faults import Faults
 from minicluster.protocol import ErrorCode, Message
 from minicluster.protocol.error_responses import error_response
 from minicluster.rules import Rules
@@ -27,14 +28,16 @@ from minicluster.security.principals import Requester
 from minicluster.security.screening import Access, Asked, Rejected, Screen, Screened
 
 
-def authorizer_of(static: Mapping[str, Any], rules: Rules) -> StandardAuthorizer | None:
+def authorizer_of(
+    static: Mapping[str, Any], rules: Rules, faults: Faults
+) -> StandardAuthorizer | None:
     """The authorizer that a node's configs ask for; None where they name none."""
     if not static.get(AUTHORIZER):
         return None
     settings = AuthorizerSettings.of(
         str(static.get(SUPER_USERS, "")), str(static.get(ALLOW_EVERYONE, "false"))
     )
-    return StandardAuthorizer(settings, rules)
+    return StandardAuthorizer(settings, rules, faults)
 
 
 def access_of(requester: Requester | None, authorizer: StandardAuthorizer | None) -> Access | None:

@@ -199,6 +199,8 @@ class Shell(ClusterActor):
         access = access_of(packet.exchange.requester, self.context.authorizer)
         if access is None or self._may_be_handled(packet, access):
             self.on_packet(packet)
+        if access is not None and access.authorizer is not None and self.context.faults.is_any_on:
+            self.perform(fx.FaultHit(fault) for fault in access.authorizer.take_hits())
 
     def _may_be_handled(self, packet: Packet, access: Access) -> bool:
         """Take out of a client's request what it may not ask; False if nothing is left."""

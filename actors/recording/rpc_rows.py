@@ -9,6 +9,7 @@ from typing import Any
 from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol import ErrorCode
 from minicluster.protocol.json_form import to_json, to_json_text
+from minicluster.security.principals import Requester
 
 
 def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[s
         "src_incarnation": exchange.src_incarnation,
         "client_id": exchange.client_id if exchange.is_of_client else None,
         "connection": exchange.connection,
+        **_of_requester(exchange.requester),
         "send_seq": exchange.send_seq,
         "handle_seq": exchange.handle_seq,
         "resp_seq": exchange.resp_seq,
@@ -59,6 +61,16 @@ def request_rows(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
             "sent_ms": exchange.sent_ms,
             "error": None if response is None else _error_name(response),
         }
+
+
+def _of_requester(requester: Requester | None) -> dict[str, Any]:
+    if requester is None:
+        return {"principal": None, "host": None, "session_ends_ms": None}
+    return {
+        "principal": str(requester.principal),
+        "host": requester.host,
+        "session_ends_ms": requester.session_ends_ms,
+    }
 
 
 def _answer_json(exchange: Exchange) -> dict[str, Any] | None:

@@ -28,14 +28,23 @@ DONE, PARTLY, NOT = "done", "partly", "not"
 # The limits of an API that is served; every other one that a machine serves is done.
 SERVED_IN_PART = {
     **dict.fromkeys(("Fetch", "ListOffsets"), "no tiered storage"),
-    **dict.fromkeys(("SaslHandshake", "SaslAuthenticate"), "rejected: listeners are PLAINTEXT"),
 }
 # The controller makes it by PartitionRegistration.to_record.
 MADE_BY_HELPERS = ("PartitionRecord",)
 # The requests of a controller on ZooKeeper to its brokers.
 CONTROL_REQUESTS = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 MACHINES = (
-    *("broker", "controller", "coordinator", "log", "metadata", "quorum", "replica", "zookeeper"),
+    *(
+        "broker",
+        "controller",
+        "coordinator",
+        "log",
+        "metadata",
+        "quorum",
+        "replica",
+        "security",
+        "zookeeper",
+    ),
     "actors",
 )
 

@@ -21,7 +21,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from minicluster.faults import Faults
 from minicluster.metadata.image.security import Acls
+from minicluster.planting import Planted, step
 from minicluster.rules import Rules
 from minicluster.security.acls import (
     WILDCARD,
@@ -80,15 +82,18 @@ class AuthorizerSettings:
         )
 
 
-class StandardAuthorizer:
+class StandardAuthorizer(Planted):
     """One node's authorizer: it decides by the ACLs of the image that the node has published."""
 
-    def __init__(self, settings: AuthorizerSettings, rules: Rules) -> None:
+    def __init__(
+        self, settings: AuthorizerSettings, rules: Rules, faults: Faults = Faults.NONE
+    ) -> None:
+        super().__init__(faults)
         self.settings = settings
         self.is_loaded = False
         self.rules = rules
         self._acls: Acls | None = None
-        self._by_name: dict[tuple[ResourceType, str], list[Acl]] = {}
+        self.by_name: dict[tuple[ResourceType, str], list[Acl]] = {}
 
     def publish(self, acls: Acls) -> None:
         """Decide by these ACLs from now on."""
@@ -96,11 +101,7 @@ class StandardAuthorizer:
         if acls is self._acls:
             return
         self._acls = acls
-        by_name = defaultdict(list)
-        for entry in acls.rows.values():
-            acl = Acl.of(entry)
-            by_name[acl.resource_type, acl.resource_name].append(acl)
-        self._by_name = dict(by_name)
+        self.by_name = by_resource(self, map(Acl.of, acls.rows.values()))
 
     def enforces(self, acls: Acls) -> bool:
         """Whether it decides by just these ACLs."""
@@ -118,7 +119,7 @@ class StandardAuthorizer:
         if not self.is_loaded:
             raise AuthorizerNotReady
         named = list(self._naming(resource_type, name))
-        matching = [acl for acl in named if _matches(acl, requester, operation)]
+        matching = matching_acls(self, named, requester, operation)
         is_denied = any(acl.permission is Permission.DENY for acl in matching)
         if self.rules.wildcard_search_starts_over and not is_denied:
             self._search_again(resource_type, name)
@@ -160,25 +161,25 @@ class StandardAuthorizer:
 
     def listed(self, acl_filter: AclFilter) -> list[Acl]:
         """The ACLs that a filter finds, in Kafka's order."""
-        every = (acl for acls in self._by_name.values() for acl in acls)
+        every = (acl for acls in self.by_name.values() for acl in acls)
         return in_listed_order(acl for acl in every if acl_filter.matches(acl))
 
     def _naming(self, resource_type: ResourceType, name: str) -> Iterator[Acl]:
         """The ACLs that name a resource: literally, by a prefix, or by ``*``."""
         for prefix in _prefixes(name):
-            for acl in self._by_name.get((resource_type, prefix), ()):
+            for acl in self.by_name.get((resource_type, prefix), ()):
                 if acl.pattern_type is PatternType.PREFIXED or prefix == name:
                     yield acl
         if name == WILDCARD or (
             name.startswith(WILDCARD) and self.rules.wildcard_acl_skips_longer_names
         ):
             return
-        for acl in self._by_name.get((resource_type, WILDCARD), ()):
+        for acl in self.by_name.get((resource_type, WILDCARD), ()):
             if acl.pattern_type is PatternType.LITERAL:
                 yield acl
 
     def _of_type(self, resource_type: ResourceType) -> Iterator[Acl]:
-        for (of_type, _), acls in self._by_name.items():
+        for (of_type, _), acls in self.by_name.items():
             if of_type is resource_type:
                 yield from acls
 
@@ -204,6 +205,25 @@ class StandardAuthorizer:
             if shared > 1:
                 raise SearchFailed
             return
+
+
+@step
+def by_resource(
+    authorizer: StandardAuthorizer, acls: Iterable[Acl]
+) -> dict[tuple[ResourceType, str], list[Acl]]:
+    """The ACLs of an image by the type and the name that each is about."""
+    by_name = defaultdict(list)
+    for acl in acls:
+        by_name[acl.resource_type, acl.resource_name].append(acl)
+    return dict(by_name)
+
+
+@step
+def matching_acls(
+    authorizer: StandardAuthorizer, named: list[Acl], requester: Requester, operation: Operation
+) -> list[Acl]:
+    """Those among the ACLs about a resource that decide on a request."""
+    return [acl for acl in named if _matches(acl, requester, operation)]
 
 
 def _matches(acl: Acl, requester: Requester, operation: Operation) -> bool:

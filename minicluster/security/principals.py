@@ -62,6 +62,8 @@ class Requester:
     """Logged in with a delegation token, which may not make further tokens."""
     security_protocol: str = "PLAINTEXT"
     """Of the listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    session_ends_ms: int | None = None
+    """When the session of its connection ends, by the cluster's clock; None: never."""
 
 
 def java_host(address: str) -> str:

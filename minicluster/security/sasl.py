@@ -29,7 +29,9 @@ from dataclasses import field
 from enum import Enum, auto
 from typing import Any
 
+from minicluster.faults import Faults
 from minicluster.java_order import hash_map_order, string_hash
+from minicluster.planting import Planted, step
 from minicluster.protocol import ErrorCode, ProtocolError, decode, encode
 from minicluster.protocol import messages as m
 from minicluster.protocol.api import API_VERSIONS
@@ -86,6 +88,7 @@ class SaslContext:
     new_nonce: Callable[[], str]
     api_versions: Callable[[m.ApiVersionsRequest, int], Any]
     rules: Rules
+    faults: Faults = Faults.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +119,11 @@ class _Request:
         return encoded + encode(response, self.version)
 
 
-class SaslAuthenticator:
+class SaslAuthenticator(Planted):
     """The logins of one connection, the first and the later ones."""
 
     def __init__(self, context: SaslContext) -> None:
+        super().__init__(context.faults)
         self.state = SaslState.INITIAL
         self.principal: KafkaPrincipal | None = None
         self.is_token_authenticated = False
@@ -139,7 +143,7 @@ class SaslAuthenticator:
 
     def has_expired(self, now_ms: int) -> bool:
         """Whether the session is over: its next request ends the connection."""
-        return self.session_expires_at_ms is not None and now_ms > self.session_expires_at_ms
+        return is_over(self, now_ms)
 
     def begins_again(self, api_key: int, now_ms: int) -> bool:
         """Whether a request of a session is the beginning of another login.
@@ -299,6 +303,12 @@ class SaslAuthenticator:
     def _failed(self, reason: str, response: bytes | None = None) -> SaslOutcome:
         self.state = SaslState.FAILED
         return SaslOutcome(response=response, closes=True, reason=reason)
+
+
+@step
+def is_over(login: SaslAuthenticator, now_ms: int) -> bool:
+    """Whether the end of a session, if it has one, is past."""
+    return login.session_expires_at_ms is not None and now_ms > login.session_expires_at_ms
 
 
 def unsupported_api_versions(frame: bytes, versions: range) -> bytes:

@@ -12,6 +12,7 @@ from minicluster.zoo import (
     metadata,
     quorum,
     replica,
+    security,
     transactions,
     zookeeper,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "metadata",
     "quorum",
     "replica",
+    "security",
     "transactions",
     "zookeeper",
 ]

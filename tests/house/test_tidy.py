@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "zookeeper": ("protocol", "log", "metadata", "configs", "controller", "broker", "scenario"),
     "zoo": (
         "protocol", "log", "metadata", "controller", "quorum", "replica", "coordinator",
-        "zookeeper", "scenario",  # what a fault needs of one that is drawn
+        "zookeeper", "security", "scenario",  # what a fault needs of one that is drawn
     ),
     "verify": ("protocol", "log", "metadata", "configs", "zookeeper"),
     "what_if": ("protocol", "log", "metadata", "configs", "verify"),

@@ -5,6 +5,7 @@ Every story is played with the fault and without; all runs are judged in one job
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,39 @@ def a_leader_receives_and_cannot_send(cluster: MiniCluster) -> None:
     cluster.run_for("2s")
 
 
+def rights_come_and_go(cluster: MiniCluster) -> None:
+    """A prefix allows alice to write, is revoked and allowed again; then she is denied it."""
+    orders = cluster.create_topic("orders")
+    alice = cluster.as_user("alice")
+    for _ in range(2):
+        cluster.grant("alice", "WRITE", topic="ord", prefixed=True)
+        alice.produce(orders, count=1)
+        cluster.revoke("alice", "WRITE", topic="ord", prefixed=True)
+        alice.produce(orders, count=1)
+    cluster.grant("alice", "WRITE", topic="ord", prefixed=True)
+    cluster.deny("alice", "WRITE", topic="orders")
+    alice.produce(orders, count=1)
+
+
+def a_program_outlives_its_session(cluster: MiniCluster) -> None:
+    """A client that does not log in again; its connections end, and it makes others."""
+    import aiokafka
+
+    config = cluster.client_config("alice", for_="aiokafka", listener="SASL_PLAINTEXT")
+
+    async def run() -> None:
+        producer = aiokafka.AIOKafkaProducer(**config)
+        await producer.start()
+        for number in range(20):
+            await producer.send_and_wait("orders", b"%d" % number)
+            await asyncio.sleep(1)
+        await producer.stop()
+
+    cluster.create_topic("orders")
+    app = cluster.app("shop", run)
+    cluster.wait_until(lambda: not app.is_running, within="2m")
+
+
 STORIES: dict[str, tuple[Story, str]] = {
     "Z23": (two_topics_are_deleted_by_one_request, "E29"),
     "Z24": (a_broker_comes_back_to_a_snapshot, "E34"),
@@ -126,6 +160,10 @@ STORIES: dict[str, tuple[Story, str]] = {
     "S21": (a_broker_comes_back_to_a_snapshot, "E32"),
     "S24": (a_broker_comes_back_to_a_snapshot, "E06"),
     "S25": (a_decision_is_not_committed, "E32"),
+    "S80": (rights_come_and_go, "U1"),
+    "S81": (rights_come_and_go, "U1"),
+    "S82": (rights_come_and_go, "U2"),
+    "S83": (a_program_outlives_its_session, "U3"),
 }
 PLAIN = {
     "reload": a_broker_comes_back_to_a_snapshot,
@@ -134,8 +172,15 @@ PLAIN = {
     "unheard": a_leader_receives_and_cannot_send,
     "delete": two_topics_are_deleted_by_one_request,
     "move": a_leaderless_partition_moves_away,
+    "rights": rights_come_and_go,
+    "session": a_program_outlives_its_session,
 }
 SHAPES: dict[Story, dict[str, Any]] = {
+    rights_come_and_go: {"super_users": ["admin"]},
+    a_program_outlives_its_session: {
+        "users": {"alice": "secret"},
+        "config": {"connections.max.reauth.ms": 3_000},
+    },
     a_leaderless_partition_moves_away: {"config": {"eligible.leader.replicas.enable": False}},
     a_voter_is_removed_where_another_had_a_tail: {
         "controllers": 5,

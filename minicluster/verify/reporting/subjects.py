@@ -21,6 +21,7 @@ SUBJECTS: Mapping[str, str] = {
     "H": "Groups and transactions",
     "K": "ZooKeeper",
     "P": "Programs inside the simulation",
+    "U": "Users and their rights",
     "X": "Played twice with one seed",
 }
 OWN = "Rules of your own"

@@ -18,6 +18,7 @@ from minicluster.verify.histories import replicas as replicas_history
 from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import snapshots as snapshots_history
 from minicluster.verify.histories import transactions as transactions_history
+from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories import waits as waits_history
 from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
@@ -39,6 +40,7 @@ from minicluster.verify.rules import (
     time,
     topics,
     transactions,
+    users,
     znodes,
 )
 from minicluster.verify.rules.rule import Rule, rules_in
@@ -59,6 +61,7 @@ MODULES = (
     transactions,
     time,
     programs,
+    users,
     header,
     znodes,
 )
@@ -80,6 +83,7 @@ _HISTORIES = (
     transactions_history,
     waits_history,
     programs_history,
+    users_history,
     header_history,
     znodes_history,
 )
