@@ -239,6 +239,25 @@ def sync_request(member: ClassicMember) -> Any:
     )
 
 
+def test_a_group_stays_when_its_first_write_is_committed_after_the_time_out() -> None:
+    """Only what the log rejects is taken back. The members that joined meanwhile have their group.
+
+    Source:  CoordinatorRuntime.CoordinatorWriteEvent.run, failCurrentBatch.
+    """
+    groups = Groups(orders=2)
+    fail(groups, E.REQUEST_TIMED_OUT)
+    member = ClassicMember(groups, "a")
+    member.member_id = groups.responses[member.send_join()].member_id  # the group is written
+    token = member.send_join()
+    groups.advance(3_000)  # the initial delay of a rebalance
+    member.joined(groups.responses[token])
+    token = groups.send(sync_request(member), 5)
+    groups.advance(2_500)  # the first write is timed out, the assignment waits
+    groups.log.mark = None
+    assert member.heartbeat() == E.NONE
+    assert groups.responses[token].error_code == E.NONE
+
+
 # --- transactions ---------------------------------------------------------------------------------
 
 Producer = tuple[int, int]

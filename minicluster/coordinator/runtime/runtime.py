@@ -290,6 +290,8 @@ class CoordinatorRuntime(Generic[S]):
             if result.records:
                 self._append(partition, context, result, producer, now_ms)
         except (OperationError, AppendFailed) as failure:
+            if result.on_rejected is not None:
+                result.on_rejected()
             complete(failure.error, _message(failure), now_ms)
             return
         self._defer(context, result.timeout_ms, complete, now_ms)

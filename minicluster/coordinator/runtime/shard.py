@@ -34,14 +34,17 @@ class Result:
              ``is_applied``: the state holds the records already, and replay would repeat them.
              ``on_append`` is called before the response, once the records are committed, or where
              they are not: with the error that clients of a coordinator understand.
+             ``on_rejected`` is called where the log has not taken them: it takes back what was
+             applied. Records that are committed late, after the time-out, stay applied.
     Units:   timeout_ms is how long the commit may take, None: the write timeout of the runtime.
-    Source:  CoordinatorResult.
+    Source:  CoordinatorResult; CoordinatorRuntime.failCurrentBatch, which reverts a snapshot.
     """
 
     records: tuple[CoordinatorRecord, ...] = ()
     response: Any = None
     is_applied: bool = False
     on_append: Callable[[ErrorCode | None, int], None] | None = None
+    on_rejected: Callable[[], None] | None = None
     timeout_ms: int | None = None
 
 

@@ -133,18 +133,18 @@ class Join:
         return Result(
             records=(*tombstones, empty_group(group)),
             is_applied=True,
-            on_append=partial(self._after_new_group, shard, ended),
+            on_append=self._after_new_group,
+            on_rejected=partial(self._take_back, shard, ended),
         )
 
-    def _after_new_group(
-        self, shard: GroupShard, ended: Group | None, error: ErrorCode | None, _: int
-    ) -> None:
-        if error is None:
-            return
+    def _after_new_group(self, error: ErrorCode | None, _: int) -> None:
+        if error is not None:
+            self.respond(JoinGroupResponse(error_code=error))
+
+    def _take_back(self, shard: GroupShard, ended: Group | None) -> None:
         shard.groups.pop(self.request.group_id)
         if ended is not None:
             shard.groups[self.request.group_id] = ended
-        self.respond(JoinGroupResponse(error_code=error))
 
     def _join(self, shard: GroupShard, group: ClassicGroup, now_ms: int) -> Result:
         member_id = self.request.member_id

@@ -104,25 +104,16 @@ def convert_to_classic_group(
         records=all_records,
         response=response,
         is_applied=True,
-        on_append=partial(_after_append, shard, group, classic, on_append),
+        on_append=on_append,
+        on_rejected=partial(_take_back, shard, group, classic),
     )
 
 
-def _after_append(
-    shard: GroupShard,
-    group: ConsumerGroup,
-    classic: ClassicGroup,
-    on_append: OnAppend | None,
-    error: ErrorCode | None,
-    now_ms: int,
-) -> None:
-    if error is not None and shard.groups.get(group.group_id) is classic:
-        shard.groups[group.group_id] = group
-        shard.timers.cancel(join_key(group.group_id))
-        for member_id in classic.members:
-            shard.timers.cancel(heartbeat_key(group.group_id, member_id))
-    if on_append is not None:
-        on_append(error, now_ms)
+def _take_back(shard: GroupShard, group: ConsumerGroup, classic: ClassicGroup) -> None:
+    shard.groups[group.group_id] = group
+    shard.timers.cancel(join_key(group.group_id))
+    for member_id in classic.members:
+        shard.timers.cancel(heartbeat_key(group.group_id, member_id))
 
 
 def _classic_group(
