@@ -79,9 +79,7 @@ def test_a_file_uri_is_a_path_of_this_machine(tmp_path: Path) -> None:
 
 def judged(path: Path, origin: str | None) -> list[tuple[Any, ...]]:
     """What workers say of a run, which they read where it is or fetch from its origin."""
-    rows = rows_here(
-        [Item(str(path), "one", origin, 0, 1, folds=True)], Task(RULES), DEFAULT_LIMITS
-    )
+    rows = rows_here([Item(str(path), "one", origin, 0)], Task(RULES), DEFAULT_LIMITS)
     columns = ("kind", "rule", "looked_at", "offset", "topic", "message")
     judgements = [tuple(getattr(row, name) for name in columns) for row in rows]
     return sorted((one for one in judgements if one[0] != "heading"), key=repr)
