@@ -14,6 +14,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Operation, OperationDivider
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
 from minicluster.verify.histories.memberships import Memberships
@@ -88,6 +89,18 @@ class CommittedLog:
             self._record(versioned.record, end_offset - 1)
         self._end_of_operation()
         cluster.judged = True
+
+    def take_run(self, run: Run) -> None:
+        """Take the whole log of a run that was read, if the state from which it begins is known."""
+        if not run.foldable:
+            return
+        if run.start is not None:
+            self.load(run.start.records, run.start.end_offset)
+        for operation in run.history.operations:
+            self.take(operation)
+        for offset, kind in run.history.markers:
+            if offset >= self._skip_to:
+                self.mark(offset, kind)
 
     def commit(self, batch: RecordBatch, records: Sequence[Any] | None = None) -> None:
         """Take the next committed batch.
