@@ -27,6 +27,8 @@ class WallClock:
         """The time now; it never goes back, in any thread."""
         with self._lock:
             now_s = self.monotonic_s()
-            self._lost_s += max(0.0, now_s - self._seen_s - LATE_MAX_S)
+            late_s = now_s - self._seen_s
+            if late_s > LATE_MAX_S:
+                self._lost_s += late_s - LATE_MAX_S
             self._seen_s = now_s
             return now_s - self._lost_s

@@ -18,6 +18,7 @@ from minicluster.log.errors import InvalidBatch
 from minicluster.log.format.checksums import crc32c
 from minicluster.log.format.compression import Codec, decompress
 from minicluster.log.format.framing import (
+    Fields,
     fields_of_records,
     read_headers,
     value_frames,
@@ -252,24 +253,25 @@ class RecordBatch:
 
         Errors:  InvalidBatch, as for the records.
         """
-        if self._records is not None:
-            return [record.value or b"" for record in self._records]
-        fields = fields_of_records(self.unpacked_body(), self.count)
-        return [value or b"" for _, _, _, value, _ in fields]
+        return [value or b"" for _, _, _, value, _ in self.fields()]
 
-    def contents(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-        """The offset, timestamp, key and value of each record, of which nothing is kept: a log
-        would hold everything twice.
+    def fields(self) -> Iterator[Fields]:
+        """Of each record, as it is stored; nothing is kept: a log would hold everything twice.
 
         Errors:  InvalidBatch, as for the records.
         """
-        if self._records is not None:
-            for record in self._records:
-                yield record.offset, record.timestamp, record.key, record.value
-            return
-        base_offset, time = self.base_offset, self._time
-        fields = fields_of_records(self.unpacked_body(), self.count)
-        for time_delta, offset_delta, key, value, _ in fields:
+        if self._records is None:
+            return fields_of_records(self.unpacked_body(), self.count)
+        time, offset = self.base_timestamp, self.base_offset
+        return ((r.timestamp - time, r.offset - offset, r.key, r.value, 0) for r in self._records)
+
+    def contents(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        """The offset, timestamp, key and value of each record, of which nothing is kept.
+
+        Errors:  InvalidBatch, as for the records.
+        """
+        base_offset, time = self.base_offset, self.time_at
+        for time_delta, offset_delta, key, value, _ in self.fields():
             yield base_offset + offset_delta, time(time_delta), key, value
 
     # --- bytes ------------------------------------------------------------------------------
@@ -462,7 +464,7 @@ class RecordBatch:
         return tuple(
             Record(
                 base_offset + offset_delta,
-                self._time(time_delta),
+                self.time_at(time_delta),
                 key,
                 value,
                 read_headers(body, headers_at),
@@ -472,7 +474,8 @@ class RecordBatch:
             )
         )
 
-    def _time(self, delta: int) -> int:
+    def time_at(self, delta: int) -> int:
+        """The timestamp of a record that is stored with this difference from the batch's."""
         return self.max_timestamp if self.is_log_append_time else self.base_timestamp + delta
 
     # --- being a value ----------------------------------------------------------------------

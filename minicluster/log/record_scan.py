@@ -31,12 +31,13 @@ def scan(batch: RecordBatch) -> RecordScan:
     Errors:  InvalidBatch where the bytes do not hold the records that the header counts;
              UndecodableBatch where they cannot be unpacked.
     """
-    timestamps = []
+    times = []
     all_have_keys = are_consecutive = True
-    for expected, (offset, timestamp, key, _) in enumerate(batch.contents(), batch.base_offset):
-        timestamps.append(timestamp)
+    for expected, (time_delta, offset_delta, key, _, _) in enumerate(batch.fields()):
+        times.append(time_delta)
         if key is None:
             all_have_keys = False
-        if offset != expected:
+        if offset_delta != expected:
             are_consecutive = False
-    return RecordScan(min(timestamps), max(timestamps), all_have_keys, are_consecutive)
+    lowest, highest = batch.time_at(min(times)), batch.time_at(max(times))
+    return RecordScan(lowest, highest, all_have_keys, are_consecutive)

@@ -55,7 +55,7 @@ def test_a_rise_has_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         commits.append(git("rev-parse", "HEAD"))
     of_commits = {commit: {"idle": cost} for commit, cost in zip(commits, costs, strict=True)}
     monkeypatch.setattr(counting, "ROOT", tmp_path)
-    monkeypatch.setattr(counting, "of_commit", of_commits.__getitem__)
+    monkeypatch.setattr(counting, "of_commit", lambda commit, works: of_commits[commit])
 
     base, now = of_commits[commits[0]], of_commits[commits[-1]]
     assert risen(base, now) == ["idle: 50.0 M, now 59.9 M (+20%)"]

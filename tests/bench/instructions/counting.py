@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 BASE = "3b5fbace"
 """The commit that later ones are compared with; a new one where a rise was wanted."""
 RISE_MAX = 1.05
+WORKS = ("start", "idle", "loaded")
+"""The work that is compared; also ``minute 10``: the end of that minute of the load."""
 
 _HEADER = "#include <valgrind/callgrind.h>\n"
 _WORK = re.compile(r"^desc: Trigger: Client Request: (.+):(\d+)$", re.MULTILINE)
@@ -43,10 +45,9 @@ def lacking() -> str:
     return "" if found.returncode == 0 else "valgrind's headers are not installed"
 
 
-def millions(checkout: Path, minutes: Sequence[int] = ()) -> dict[str, float]:
-    """Millions of instructions of a start, an idle and a loaded second of a checkout.
+def millions(checkout: Path, works: Sequence[str] = WORKS) -> dict[str, float]:
+    """Millions of instructions of a start, or of a second, of a checkout.
 
-    Shapes:  minutes: of the load, whose last seconds are counted as well.
     Errors:  NotMeasured.
     """
     with TemporaryDirectory() as folder:
@@ -57,7 +58,7 @@ def millions(checkout: Path, minutes: Sequence[int] = ()) -> dict[str, float]:
         command = [
             *("valgrind", "--tool=callgrind", "--instr-atstart=no", "--cache-sim=no"),
             *(f"--callgrind-out-file={counts}", sys.executable, HERE / "work.py", switch),
-            *map(str, minutes),
+            *works,
         ]
         environment = os.environ | {"PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"}
         ended = subprocess.run(
@@ -100,10 +101,10 @@ def checked_out(commit: str) -> Iterator[Path]:
             _git("worktree", "remove", "--force", tree)
 
 
-def of_commit(commit: str) -> dict[str, float]:
+def of_commit(commit: str, works: Sequence[str] = WORKS) -> dict[str, float]:
     """The same as ``millions``, of a commit."""
     with checked_out(commit) as tree:
-        return millions(tree)
+        return millions(tree, works)
 
 
 def risen(base: dict[str, float], now: dict[str, float]) -> list[str]:
@@ -125,7 +126,7 @@ def culprit(base: str, name: str, before: float, after: float) -> str:
     while low < high:
         half = (low + high) // 2
         try:
-            is_dear = of_commit(commits[half])[name] > middle
+            is_dear = of_commit(commits[half], [name])[name] > middle
         except NotMeasured:
             is_dear = False
         if is_dear:

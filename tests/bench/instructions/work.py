@@ -48,8 +48,8 @@ def idle() -> None:
         counted("idle", 20, lambda: cluster.run_for("20s"))
 
 
-def loaded(*minutes: int) -> None:
-    """Ten produces a second to six partitions of 3+3, judged live, at the end of some minutes."""
+def loaded(minute: int = 0) -> None:
+    """Ten produces a second to six partitions of 3+3, judged live; at first, or until a minute."""
     with MiniCluster(brokers=3, controllers=3, seed=5) as cluster:
         orders = cluster.create_topic("orders", partitions=6, replicas=3)
         cluster.wait_until(orders.fully_in_sync, within="60s")
@@ -59,16 +59,20 @@ def loaded(*minutes: int) -> None:
                 cluster.produce(orders, count=1)
                 cluster.run_for("100ms")
 
-        run(5)
-        counted("loaded", 10, lambda: run(10))
-        done = 15
-        for minute in minutes:
-            run(60 * minute - 20 - done)
+        if minute:
+            run(60 * minute - 20)
             counted(f"minute {minute}", 20, lambda: run(20))
-            done = 60 * minute
+        else:
+            run(5)
+            counted("loaded", 10, lambda: run(10))
 
+
+WORKS = {"start": starts, "idle": idle, "loaded": loaded}
 
 if __name__ == "__main__":
-    starts()
-    idle()
-    loaded(*map(int, sys.argv[2:]))
+    for name in sys.argv[2:]:
+        kind, _, minute = name.partition(" ")
+        if kind == "minute":
+            loaded(int(minute))
+        else:
+            WORKS[kind]()
