@@ -55,7 +55,8 @@ def to_json_text(message: Message, version: int, *, records: RecordsForm = "base
     return _text(to_json(message, version, records=records)).decode()
 
 
-_text = Encoder().encode  # a third of the time that ``json`` takes
+# A third of the time that ``json`` takes. The hook is called for numbers of a class of their own.
+_text = Encoder(enc_hook=int).encode
 
 
 def from_json(cls: type[_M], value: Mapping[str, Any], version: int) -> _M:

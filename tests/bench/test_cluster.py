@@ -165,7 +165,7 @@ def held():
 cluster = started(1)
 from minicluster.actors.cluster.mini_cluster import inside
 recorder = inside(cluster).recorder
-recorder.rows_in_memory = recorder.chunk_rows = int(sys.argv[1])
+recorder.rows_in_memory = recorder.piece_rows = int(sys.argv[1])
 recorder.fold_at, recorder.fold_events = 1_000, 500
 cluster.produce("orders", rate=10)
 cluster.run_for("60s")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from minicluster.protocol import ProtocolError, UnsupportedVersion
-from minicluster.protocol.json_form import from_json, to_json
+from minicluster.protocol.json_form import from_json, to_json, to_json_text
 from minicluster.protocol.messages import FetchResponse, VoteRequest
 from minicluster.protocol.records import PartitionChangeRecord, PartitionRecord, TopicRecord
 
@@ -21,6 +21,16 @@ def test_names_are_camel_case_and_uuids_kafkas() -> None:
     record = TopicRecord(name="orders", topic_id=TOPIC)
     assert to_json(record, 0) == {"name": "orders", "topicId": TOPIC_TEXT}
     assert from_json(TopicRecord, {"name": "orders", "topicId": TOPIC_TEXT}, 0) == record
+
+
+def test_its_text_has_numbers_of_any_class_and_characters_as_they_are() -> None:
+    class Milliseconds(int):
+        """Of an argument of a scenario."""
+
+    record = TopicRecord(name="Bücher", topic_id=TOPIC)
+    assert to_json_text(record, 0) == f'{{"name":"Bücher","topicId":"{TOPIC_TEXT}"}}'
+    change = PartitionChangeRecord(partition_id=Milliseconds(5), topic_id=TOPIC)
+    assert json.loads(to_json_text(change, 0)) == to_json(change, 0)
 
 
 def test_tagged_fields_at_their_default_are_left_out_unless_requested() -> None:
