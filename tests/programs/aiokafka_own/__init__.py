@@ -1,0 +1,1 @@
+"""aiokafka's own integration tests, played inside the simulation."""
