@@ -8,6 +8,7 @@ from docs.generate import (
     api_page,
     conformance,
     coverage,
+    programs_page,
     rules_page,
     views_page,
     vocabulary,
@@ -22,6 +23,7 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "reference/coverage.md": coverage.parts,
     "reference/rules.md": rules_page.rules_parts,
     "reference/zoo.md": zoo_page.parts,
+    "reference/programs.md": programs_page.parts,
     "reference/views.md": views_page.parts,
     "reference/conformance.md": lambda: conformance.measure().parts,
 }

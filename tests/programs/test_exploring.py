@@ -53,11 +53,11 @@ ORDERS = """
                 await asyncio.sleep(0.1)
         await mini_cluster.until(lambda: database.rows == everything, within="30s")
 
-    @pytest.mark.mini_cluster_explore(seeds=6, disturbances="kill", calm="10s")
+    @pytest.mark.mini_cluster_explore(seeds=3, disturbances="kill", calm="10s")
     async def test_broken(mini_cluster):
         await body(mini_cluster, repaired=False)
 
-    @pytest.mark.mini_cluster_explore(seeds=6, disturbances="kill", calm="10s")
+    @pytest.mark.mini_cluster_explore(seeds=3, disturbances="kill", calm="10s")
     async def test_repaired(mini_cluster):
         await body(mini_cluster, repaired=True)
 """
@@ -118,7 +118,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     pytester: pytest.Pytester,
 ) -> None:
     path = pytester.makepyfile(test_orders=ORDERS)
-    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-6")
+    explored = explore(pytester.path, "test_orders.py::test_broken", "--seeds", "1-3")
     assert explored.returncode == 1, explored.stdout + explored.stderr
     assert "WaitTimeout at test_orders.py:" in explored.stdout
     assert re.search(r"shrunk from \d to 1 in \d+ replays", explored.stdout)

@@ -1,15 +1,26 @@
-"""Sets of client libraries: in ascending order, and in every other way as they are."""
+"""Client libraries in programs: a release that was not tried, and sets in ascending order."""
 
 from __future__ import annotations
 
 import random
 
 import aiokafka
+import pytest
 
 from minicluster import MiniCluster
+from minicluster.actors.programs.shims.aiokafka import SHIM
 from minicluster.actors.programs.shims.sets import SortedFrozenSet, SortedSet
 
 WORDS = [f"topic-{number}" for number in range(20)]
+
+
+def test_one_line_says_that_a_release_was_not_tried(
+    mini_cluster: MiniCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SHIM, "tried", ("0.1", "0.2"))
+    line = rf"^aiokafka {aiokafka.__version__} was not tried in the simulation \(0\.1, 0\.2 were\)"
+    with pytest.warns(UserWarning, match=line):
+        mini_cluster.app("one", lambda: None)
 
 
 def test_operations_give_what_sets_give_in_ascending_order() -> None:
