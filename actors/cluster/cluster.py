@@ -186,6 +186,7 @@ class Cluster:
         named = listeners.listeners if isinstance(listeners, ListenAddress) else listeners
         self.security = Security.of(named, users, super_users, config or {})
         self._authority: Authority | None = None
+        self.certificates_have_expired = False  # those that new connections are shown
         own = listeners if isinstance(listeners, ListenAddress) else ListenAddress()
         self.listen_address = own if listeners else None
         self.run_id = f"{runtime}-{seed}" if run_id is None else checked_run_id(run_id)

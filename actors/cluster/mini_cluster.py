@@ -215,6 +215,9 @@ class MiniCluster:
     grant = _face(access.grant)
     deny = _face(access.deny)
     revoke = _face(access.revoke)
+    set_password = _face(access.set_password)
+    expire_certificates = _face(access.expire_certificates)
+    renew_certificates = _face(access.renew_certificates)
 
     def as_user(self, name: str) -> AsUser:
         """The cluster as one of its users meets it: with his rights, without a connection.

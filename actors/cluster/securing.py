@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.listeners.security import ListenerSecurity, SaslListener
+from minicluster.actors.security.server_tls import ServerTls
 from minicluster.configs.views import broker_default
 from minicluster.errors import UserError
 from minicluster.security.accounts import MetadataAccounts
@@ -43,7 +44,12 @@ def listener_security(
         made_up = {cluster.plan.host(node_id) for node_id in cluster.node_ids}
         names = {cluster.listen_host, "localhost", "127.0.0.1", *made_up}
         client_auth = configs.text("ssl.client.auth", "none")
-        tls = cluster.authority().server_context(sorted(names), client_auth=client_auth)
+        tls = ServerTls(
+            lambda has_expired: cluster.authority().server_context(
+                sorted(names), client_auth=client_auth, has_expired=has_expired
+            ),
+            lambda: cluster.certificates_have_expired,
+        )
     if protocol.has_sasl:
         mechanisms = mechanisms_of(configs)
         sasl = SaslListener(

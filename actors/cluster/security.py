@@ -41,7 +41,7 @@ class Security:
         default_factory=lambda: {LISTENER: SecurityProtocol.PLAINTEXT}
     )
     controller_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    users: dict[str, str] = field(default_factory=dict, repr=False)
     super_users: tuple[str, ...] = ()
 
     @classmethod

@@ -115,7 +115,7 @@ class ClientConnection:
     ) -> None:
         self._served = served
         self._authenticates = authenticates
-        self._max_request_bytes = max_request_bytes
+        self.max_request_bytes = max_request_bytes  # smaller as long as nobody has logged in
         self._received = bytearray()
         self._waiting: deque[Deliver] = deque()  # whose responses have not arrived
         self.on_their_way = 0  # of these the first, whose responses have left their node
@@ -195,7 +195,7 @@ class ClientConnection:
             return []
         if len(received) >= _SIZE:
             size = int.from_bytes(received[:_SIZE], "big", signed=True)
-            if not 0 <= size <= self._max_request_bytes:
+            if not 0 <= size <= self.max_request_bytes:
                 return [self._close(f"a request of {size} bytes")]
             if len(received) >= _SIZE + size:
                 frame = bytes(memoryview(received)[_SIZE : _SIZE + size])

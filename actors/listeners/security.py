@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
 from minicluster.actors.runtime import chance
+from minicluster.actors.security.server_tls import ServerTls
 from minicluster.faults import Faults
 from minicluster.rules import Rules
 from minicluster.security.protocols import SecurityProtocol
@@ -15,6 +15,8 @@ from minicluster.security.sasl import SaslAuthenticator, SaslContext, SaslSettin
 from minicluster.security.scram import Accounts
 from minicluster.security.ssl_principals import SslPrincipalMapper
 from minicluster.values import dataclass
+
+_NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class ListenerSecurity:
     """
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    tls: ssl.SSLContext | None = None
+    tls: ServerTls | None = None
     sasl: SaslListener | None = None
     principals: SslPrincipalMapper = field(default_factory=SslPrincipalMapper)
     failed_login_delay_ms: int = 0
@@ -66,6 +68,11 @@ class ListenerSecurity:
     def login(self, node_id: int, connection: int) -> SaslAuthenticator | None:
         """The logins of a new connection; None where nobody logs in."""
         return None if self.sasl is None else self.sasl.login(node_id, connection)
+
+    @property
+    def login_bytes_max(self) -> int:
+        """The size of a frame before the login is complete; of any, where nobody logs in."""
+        return _NO_LIMIT if self.sasl is None else self.sasl.settings.receive_bytes_max
 
     def on_hit(self, fault: str, node_id: int) -> None:
         """A planted fault has acted in a login."""

@@ -62,6 +62,7 @@ class ServedConnection:
         "_ends",
         "_last_left",
         "_listener",
+        "_max_request_bytes",
         "carrier",
         "client",
         "exchanges",
@@ -100,8 +101,11 @@ class ServedConnection:
         self.principal: KafkaPrincipal | None = None
         self.login = self.security.login(node_id, number)
         self.machine = ClientConnection(
-            served.versions[node_id], max_request_bytes, authenticates=self.login is not None
+            served.versions[node_id],
+            min(max_request_bytes, self.security.login_bytes_max),
+            authenticates=self.login is not None,
         )
+        self._max_request_bytes = max_request_bytes
         self.exchanges: deque[Exchange] = deque()  # the first of them is responded to first
         self._arrived: dict[int, Completion] = {}  # of these, by the exchange's id
         self._encodes = False  # a large response is encoded elsewhere
@@ -223,7 +227,7 @@ class ServedConnection:
                     effects = self._authenticate(self.login, frame)
                 case Close(reason):
                     if reason is not None:
-                        self._log_close(reason)
+                        self.log_close(reason)
                     self.drop()
         if self.is_open:
             self.carrier.reads(self.machine.reads and not self.waits_to_send)
@@ -240,9 +244,11 @@ class ServedConnection:
                 return [Close("the session has expired")]
             return self.machine.on_authenticated(frame)
         outcome = login.on_frame(frame, now_ms)
+        if login.is_complete:
+            self.machine.max_request_bytes = self._max_request_bytes
         if not outcome.closes:
             return self.machine.on_login(outcome.response or b"")
-        self._log_close(outcome.reason or "the login has failed")
+        self.log_close(outcome.reason or "the login has failed")
         at_ms = rt.now_ms + self.security.failed_login_delay_ms
         rt.inject(partial(rt.post, at_ms, self._reject, outcome.response))
         return []
@@ -285,7 +291,8 @@ class ServedConnection:
 
         self.served.work(effect, continue_)
 
-    def _log_close(self, reason: str) -> None:
+    def log_close(self, reason: str) -> None:
+        """Log why the connection ends, in one line."""
         log, address = self.served.log, self.carrier.address
         log.warning("connection.closed", node=self.node_id, address=address, reason=reason)
 
@@ -405,10 +412,10 @@ class ServedConnections:
         connection.principal = principal
         self.connections[number] = connection
         self.idle.touch(connection, limits.max_idle_ms)
-        context = connection.security.tls
-        if context is None:
+        tls = connection.security.tls
+        if tls is None:
             return connection
-        connection.tls = TlsConnection(context, carrier, connection)
+        connection.tls = TlsConnection(tls.context, carrier, connection, connection.log_close)
         connection.carrier = connection.tls
         return connection.tls
 

@@ -14,6 +14,7 @@ Source:  SslTransportLayer, SslChannelBuilder, DefaultKafkaPrincipalBuilder.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from minicluster.actors.listeners.carrier import Carried, Carrier
@@ -42,11 +43,18 @@ class TlsConnection:
              one, and before the handshake is complete.
     """
 
-    def __init__(self, context: ssl.SSLContext, carrier: Carrier, connection: Carried) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        carrier: Carrier,
+        connection: Carried,
+        on_problem: Callable[[str], None] = lambda problem: None,
+    ) -> None:
         self.connection = connection
         self.address, self.client = carrier.address, carrier.client
         self.peer: str | None = None
         self.problem: str | None = None
+        self._on_problem = on_problem
         self._carrier = carrier
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -127,6 +135,8 @@ class TlsConnection:
     def _fail(self, error: ssl.SSLError) -> None:
         """End the connection, with the alert that says why."""
         self.problem = error.reason or str(error)
+        if self.is_open:
+            self._on_problem(f"TLS: {self.problem}")
         if not (self._is_ready or self._outgoing.pending):
             self._carrier.write(_INTERNAL_ERROR)  # of bytes that are no TLS, OpenSSL says nothing
         self._send()

@@ -53,6 +53,7 @@ class Authority:
         """
         ends = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC) if has_expired else None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.options |= ssl.OP_NO_RENEGOTIATION
         self._root.issue_cert(*names, not_after=ends).configure_cert(context)
         if client_auth != "none":
             self._root.configure_trust(context)

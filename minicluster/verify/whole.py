@@ -103,15 +103,8 @@ def judge_run(
     timeline = Timeline() if run.is_run else None
     promises = promises_of(run.rules)
     log = CommittedLog(judge, promises, timeline=timeline)
-    if run.foldable and not run.on_zookeeper:
-        if run.start is not None:
-            log.load(run.start.records, run.start.end_offset)
-        for operation in run.history.operations:
-            log.take(operation)
-        skip_to = 0 if run.start is None else run.start.end_offset
-        for offset, kind in run.history.markers:
-            if offset >= skip_to:
-                log.mark(offset, kind)
+    if not run.on_zookeeper:
+        log.take_run(run)
     traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned)
     traced.provide(releases, log.cluster.releases)
     for history in (*HISTORIES, *own_histories):

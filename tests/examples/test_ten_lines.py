@@ -84,7 +84,7 @@ def test_the_example_runs(example: Example, mini_cluster: Any) -> None:
         ("../README.md", 3),
         ("guide.md", 10),
         ("programs.md", 4),
-        ("security.md", 4),
+        ("security.md", 6),
         ("scenarios.md", 2),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,25 +41,13 @@ def rows_here(
     Shapes:  pickled: the task as workers got it earlier.
     """
     sorted_rows = evidence_here(items, task, limits)
-    sums: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     batches = sorted_rows.to_batches(max_chunksize=BATCH_ROWS)
-    for batch in judge_rows(pickled or task.pickled(), batches):
-        for row in batch.to_pylist():
-            added = sums[tuple(row[key] for key in pipeline._KEYS)]
-            added[0] += row["looked_at"] or 0
-            added[1] += row["not_promised"] or 0
-    return [
-        SimpleNamespace(
-            **dict(zip(pipeline._KEYS, key, strict=True)), looked_at=seen, not_promised=unpromised
-        )
-        for key, (seen, unpromised) in sums.items()
-    ]
+    judged = judge_rows(pickled or task.pickled(), batches)
+    return [SimpleNamespace(**row) for batch in judged for row in batch.to_pylist()]
 
 
-def judged_in_shares(
-    paths: Sequence[Path], shares: int, rules: Sequence[Rule] = RULES
-) -> list[Judged]:
-    """Judge with so many workers."""
+def judged_by_workers(paths: Sequence[Path], rules: Sequence[Rule] = RULES) -> list[Judged]:
+    """Judge as Spark's workers do."""
 
     class Frame:
         def __init__(self, rows: list[Any]) -> None:
@@ -70,7 +57,7 @@ def judged_in_shares(
             return self._rows
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "workers_of", lambda spark: shares)
+        patch.setattr(pipeline, "workers_of", lambda spark: 2)
         patch.setattr(pipeline, "results_of", lambda spark, *given: Frame(rows_here(*given)))
         return pipeline.judge_in_spark(
             None,  # type: ignore[arg-type]

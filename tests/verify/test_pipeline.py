@@ -1,4 +1,4 @@
-"""The pipeline of Spark, without Spark: equal to judging whole runs, in any number of shares."""
+"""The pipeline of Spark, without Spark: equal to judging whole runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from minicluster.verify.judged import Judged
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
-from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Part, Request
+from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
-from tests.verify.in_pipeline import judged_in_shares, rows_here
+from tests.verify.in_pipeline import judged_by_workers, rows_here
 from tests.verify.in_process import judge_path
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
 from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
@@ -33,16 +33,9 @@ from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
 
 @pytest.fixture
 def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every log counts as long: it is read in pieces of some batches, and judged in shares."""
+    """Every log counts as long: it is read in pieces of some batches."""
     monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
-    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
     monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
-
-
-@pytest.fixture
-def shared_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every log is read by one task and judged in shares."""
-    monkeypatch.setattr(pipeline, "SHARE_BYTES", 1)
 
 
 def said(judged: Judged) -> dict[str, Any]:
@@ -53,16 +46,15 @@ def said(judged: Judged) -> dict[str, Any]:
     }
 
 
-def check(paths: Sequence[Path], *shares: int) -> None:
+def check(paths: Sequence[Path]) -> None:
     """Both drivers say the same of every path."""
     whole = [judge_path(path.absolute(), name, RULES) for path, name in named_paths(paths)]
-    for count in shares:
-        for one, other in zip(judged_in_shares(paths, count), whole, strict=True):
-            assert said(one) == said(other), (one.run.name, count)
-            assert one.crashes == other.crashes == {}
-            for field in fields(one.run):
-                expected = getattr(other.run, field.name)
-                assert getattr(one.run, field.name) == expected, (one.run.name, field.name)
+    for one, other in zip(judged_by_workers(paths), whole, strict=True):
+        assert said(one) == said(other), one.run.name
+        assert one.crashes == other.crashes == {}
+        for field in fields(one.run):
+            expected = getattr(other.run, field.name)
+            assert getattr(one.run, field.name) == expected, (one.run.name, field.name)
 
 
 def logs_by_hand(folder: Path) -> list[Path]:
@@ -76,12 +68,11 @@ def logs_by_hand(folder: Path) -> list[Path]:
 
 @pytest.mark.usefixtures("long_logs")
 def test_logs_in_pieces_are_judged_as_whole_ones(tmp_path: Path) -> None:
-    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)], 1, 2, 3)
+    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)])
 
 
-@pytest.mark.usefixtures("shared_logs")
-def test_logs_of_one_task_are_judged_in_shares_as_whole_ones(tmp_path: Path) -> None:
-    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)], 2, 3)
+def test_logs_of_one_task_are_judged_as_whole_ones(tmp_path: Path) -> None:
+    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)])
 
 
 def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
@@ -89,7 +80,7 @@ def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
     for name in sorted(runs)[::6]:
         runs[name]().write(tmp_path / name)
 
-    check(sorted(tmp_path.iterdir()), 2)
+    check(sorted(tmp_path.iterdir()))
 
 
 @pytest.mark.usefixtures("long_logs")
@@ -104,7 +95,7 @@ def test_copies_that_differ_by_chance_are_compared_by_their_headers(
         logs = [changed(batches, chance) for _ in range(chance.choice((2, 3, 3, 5)))]
         paths.append(write(tmp_path / f"quorum-{seed}", logs))
 
-    check(paths, 2)
+    check(paths)
 
 
 @pytest.mark.usefixtures("long_logs")
@@ -123,10 +114,10 @@ def test_damaged_logs_are_left_out_with_the_same_words(seeds: range, tmp_path: P
             read_run(path, path.name)
         except UserError as error:
             with pytest.raises(type(error)) as refused:
-                judged_in_shares([path], 2)
+                judged_by_workers([path])
             assert str(refused.value) == str(error)
         else:
-            check([path], 2)
+            check([path])
 
 
 @pytest.mark.usefixtures("long_logs")
@@ -137,7 +128,7 @@ def test_a_segment_that_begins_below_the_end_of_the_one_before_is_held(tmp_path:
     first = home / f"{0:020d}.log"
     (home / f"{5:020d}.log").write_bytes(first.read_bytes())
 
-    check([path], 2)
+    check([path])
 
 
 def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> None:
@@ -157,7 +148,7 @@ def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> N
     task = Task((), own.rules, own.histories, own.module)
     pickled = task.pickled()
     del sys.modules[own.module.__name__]
-    item = Item(str(KAFKA_LOGS / "cluster"), "cluster", None, 0, 1)
+    item = Item(str(KAFKA_LOGS / "cluster"), "cluster", None, 0)
 
     rows = rows_here([item], task, DEFAULT_LIMITS, pickled)
 
@@ -166,9 +157,9 @@ def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> N
 
 
 def most_memory(records: int, folder: Path) -> int:
-    """The most bytes that a task holds while it reads a log, or judges a share of it."""
+    """The most bytes that a task holds while it reads a log, or judges it."""
     path = write_long_log(records, folder / str(records))
-    item = Item(str(path), "long", None, 0, 1)
+    item = Item(str(path), "long", None, 0)
     reader = EvidenceReader(Request((item,), DEFAULT_LIMITS, (), 1))
     tracemalloc.start()
     try:
@@ -187,23 +178,16 @@ def _in_phases(rows: Any) -> Any:
         yield batch.filter(pc.less(batch["phase"], 4))
 
 
-def tasks_of(path: Path, shares: int) -> list[list[Part]]:
-    """The tasks that read a log."""
-    items = (Item(str(path), "long", None, 0, shares),)
-    return pipeline._tasks(EvidenceReader(Request(items, DEFAULT_LIMITS, (), 8)))
-
-
-def test_a_log_with_one_judge_is_read_by_one_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker takes as long to start as to judge 8 MiB, so a shorter log is the work of one."""
+def test_a_log_is_read_by_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker takes as long to start as to judge 8 MiB."""
     monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
     monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
     path = write_long_log(2_000, tmp_path / "controller-101")
-    (of_one,), of_two = (tasks_of(path, shares) for shares in (1, 2))
+    items = (Item(str(path), "long", None, 0),)
+    (parts,) = pipeline._tasks(EvidenceReader(Request(items, DEFAULT_LIMITS, (), 8)))
 
-    assert len(of_one) == len(of_two) > 2  # parts of the log: what is known of it, and its pieces
-    check([path], 1)
+    assert len(parts) > 2, "what is known of the log, and its pieces"
+    check([path])
 
 
 def test_memory_does_not_grow_with_the_length_of_a_log(

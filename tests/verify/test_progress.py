@@ -49,7 +49,7 @@ def test_a_worker_leaves_the_part_of_a_run_that_it_has_judged(
     monkeypatch.setattr(in_pipeline, "BATCH_ROWS", 6)
     path = c6_near().write(tmp_path / "run")
 
-    rows_here([Item(str(path), "run", None, 0, 1)], Task(RULES, meters=tmp_path), DEFAULT_LIMITS)
+    rows_here([Item(str(path), "run", None, 0)], Task(RULES, meters=tmp_path), DEFAULT_LIMITS)
 
     assert left == sorted(left) and len(left) > 2 and left[-1] == 1.0
     assert (tmp_path / "0").read_text() == "1.0000"

@@ -13,10 +13,9 @@ from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.shown.frames import rows_here
-from minicluster.verify.shown.states import STATE_TABLES
 from minicluster.verify.shown.worker import CLIENT_OPERATIONS, FOLDED, show_rows
 from minicluster.verify.spark import evidence_source
-from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter, Target
+from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter
 from minicluster.verify.spark.evidence_source import Item, Request
 from minicluster.verify.spark.table_source import RECORDS, SNAPSHOT_RECORDS, reader_of
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
@@ -35,9 +34,9 @@ KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 Row = dict[str, Any]
 
 
-def rows(table: str, path: Path, shares: int = 1, *, careful: bool = False) -> list[Row]:
-    """The rows of a table, made of so many shares of a log."""
-    item = Item(str(path), "run", None, 0, shares, is_careful=careful)
+def rows(table: str, path: Path, *, careful: bool = False) -> list[Row]:
+    """The rows of a table."""
+    item = Item(str(path), "run", None, 0, is_careful=careful)
     request = Request((item,), DEFAULT_LIMITS, (), 4)
     if table in FOLDED:
         batches = rows_here(table, request)
@@ -51,15 +50,6 @@ def values(found: list[Row], *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in columns) for row in found]
 
 
-@pytest.mark.parametrize("log", ["cluster", "trimmed", "jbod"])
-@pytest.mark.parametrize("table", STATE_TABLES)
-def test_shares_of_a_log_have_together_the_rows_of_the_whole(table: str, log: str) -> None:
-    whole, parts = rows(table, KAFKA_LOGS / log), rows(table, KAFKA_LOGS / log, shares=3)
-
-    assert sorted(map(repr, whole)) == sorted(map(repr, parts))
-    assert whole or table == "under_min_isr"
-
-
 @pytest.mark.parametrize("log", ["cluster", "trimmed", "divergent"])
 @pytest.mark.parametrize("table", [*FOLDED, RECORDS, SNAPSHOT_RECORDS])
 def test_a_long_log_that_is_read_in_pieces_has_the_same_rows(
@@ -67,7 +57,7 @@ def test_a_long_log_that_is_read_in_pieces_has_the_same_rows(
 ) -> None:
     whole = rows(table, KAFKA_LOGS / log)
     monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
-    pieces = rows(table, KAFKA_LOGS / log, shares=2)
+    pieces = rows(table, KAFKA_LOGS / log)
 
     assert sorted(map(repr, whole)) == sorted(map(repr, pieces))
 
@@ -249,8 +239,8 @@ def test_the_records_of_a_table_are_those_of_the_log() -> None:
 
 
 def test_a_log_that_is_damaged_while_it_is_shown_says_so() -> None:
-    writer = RowWriter(Target("run", 0, 1), timed=True)
-    writer.add(Phase.DAMAGE, b"bytes that no log has", (0,))
+    writer = RowWriter("run", 0, timed=True)
+    writer.add(Phase.DAMAGE, b"bytes that no log has")
 
     with pytest.raises(DamagedWhileShown, match="run: bytes that no log has"):
         list(show_rows("partition_states", [writer.taken()]))

@@ -98,7 +98,7 @@ class BrokerHistories:
     def __init__(
         self,
         cluster: Cluster,
-        judge: Judge | None,
+        judge: Judge,
         *,
         on_new_incarnation: Callable[[int], None],
         on_fenced: Callable[[int], None],
@@ -123,7 +123,7 @@ class BrokerHistories:
         again = broker.registered and broker.incarnation == record.incarnation_id
         leaves_from = cluster.promises.new_incarnation_leaves_from
         release = cluster.releases.oldest
-        if cluster.judged and self._judge is not None:
+        if cluster.judged:
             step = Registration(
                 broker=number,
                 offset=cluster.offset,
@@ -200,8 +200,7 @@ class BrokerHistories:
             was_fenced=broker.fenced,
             level=cluster.level,
         )
-        if self._judge is not None:
-            self._judge.take(step, cluster.offset)
+        self._judge.take(step, cluster.offset)
         if step.flips_to_fenced:
             self._on_fenced(number)
 
@@ -218,7 +217,7 @@ class BrokerHistories:
         self._lose(number, before, directories)
         for directory in directories:
             owner = self._owners.get(directory, number)
-            if self._cluster.judged and self._judge is not None:
+            if self._cluster.judged:
                 step = RegisteredDirectory(broker=number, directory=directory, owner=owner)
                 self._judge.take(step, self._cluster.offset)
             self._owners[directory] = number

@@ -1,8 +1,7 @@
 """The cluster as a metadata log has it: settings, topics and brokers, at the current record.
 
 Other histories read this one: which brokers are active, which name a topic has, which
-``metadata.version`` is in effect. It holds no partitions, so it is small, and every share of a long
-log gets it whole.
+``metadata.version`` is in effect. It holds no partitions, so it is small.
 
 =======================================  =========================================================
 takes                                    state

@@ -14,6 +14,7 @@ from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Operation, OperationDivider
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
 from minicluster.verify.histories.memberships import Memberships
@@ -27,7 +28,6 @@ from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.histories.topics import TopicHistories
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Promises
-from minicluster.verify.share import Share
 
 COUNTS_CONTROL_BATCHES = (3, 6)  # a leader that gives a broker its epoch (KAFKA-15213)
 
@@ -43,35 +43,26 @@ class TransactionMarker:
 class CommittedLog:
     """Folds a committed log, and gives its steps to the judge.
 
-    Shapes:  share: of the partitions that are judged, None for all; what is about no partition is
-             judged by the first share. timeline: gets every committed state, where something needs
-             them beside a trace; None for a log alone, of which there may be a great many.
+    Shapes:  timeline: gets every committed state, where something needs them beside a trace; None
+             for a log alone, of which there may be a great many.
     """
 
     def __init__(
-        self,
-        judge: Judge,
-        promises: Promises,
-        *,
-        share: Share | None = None,
-        timeline: CommittedStates | None = None,
+        self, judge: Judge, promises: Promises, *, timeline: CommittedStates | None = None
     ) -> None:
         self.cluster = Cluster(promises)
         self._judge = judge
-        of_all = judge if share is None or share.is_first else None
-        self._of_all = of_all
         self._timeline = timeline
         self._memberships = Memberships(self.cluster, judge)
         self.partitions = PartitionHistories(
             self.cluster,
             self._memberships.on_step if timeline is None else self._on_step,
             self._memberships.forget,
-            None if share is None else share.owns,
         )
-        self._topics = TopicHistories(self.cluster, of_all)
+        self._topics = TopicHistories(self.cluster, judge)
         self._brokers = BrokerHistories(
             self.cluster,
-            of_all,
+            judge,
             on_new_incarnation=self._memberships.on_new_incarnation,
             on_fenced=self._memberships.on_fenced,
             on_lost=self._memberships.on_lost,
@@ -98,6 +89,18 @@ class CommittedLog:
             self._record(versioned.record, end_offset - 1)
         self._end_of_operation()
         cluster.judged = True
+
+    def take_run(self, run: Run) -> None:
+        """Take the whole log of a run that was read, if the state from which it begins is known."""
+        if not run.foldable:
+            return
+        if run.start is not None:
+            self.load(run.start.records, run.start.end_offset)
+        for operation in run.history.operations:
+            self.take(operation)
+        for offset, kind in run.history.markers:
+            if offset >= self._skip_to:
+                self.mark(offset, kind)
 
     def commit(self, batch: RecordBatch, records: Sequence[Any] | None = None) -> None:
         """Take the next committed batch.
@@ -133,8 +136,7 @@ class CommittedLog:
     def mark(self, offset: int, kind: str) -> None:
         """A metadata transaction begins, ends or is aborted."""
         step = TransactionMarker(begins=kind == "Begin", is_open=self._in_transaction)
-        if self._of_all is not None:
-            self._of_all.take(step, offset)
+        self._judge.take(step, offset)
         self._in_transaction = kind == "Begin"
 
     def _end_of_operation(self) -> None:

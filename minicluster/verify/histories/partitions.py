@@ -22,7 +22,6 @@ from uuid import UUID
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
 from minicluster.verify.histories.cluster import Cluster, Topic
-from minicluster.verify.share import partition_key
 
 NO_LEADER = -1
 RECOVERED, RECOVERING = 0, 1
@@ -32,6 +31,11 @@ _KEPT_MIN = 20_000  # steps that are remembered
 _KEPT_PER_PARTITION = 4
 
 Ids = tuple[int, ...]
+
+
+def partition_key(topic_id: UUID, part: int) -> bytes:
+    """A partition as its records begin: its number (4 bytes) and topic id."""
+    return part.to_bytes(4, "big", signed=True) + topic_id.bytes
 
 
 class Fields(NamedTuple):
@@ -285,7 +289,7 @@ class PartitionHistories:
     """Folds the records of partitions, each into one step.
 
     Shapes:  on_step: gets each step once it is applied. forget: called when the steps that are
-             remembered are dropped. owns: the partitions that are judged here.
+             remembered are dropped.
     """
 
     def __init__(
@@ -293,14 +297,12 @@ class PartitionHistories:
         cluster: Cluster,
         on_step: OnStep,
         forget: Callable[[], None],
-        owns: Callable[[UUID, int], bool] | None = None,
     ) -> None:
         # By ``partition_key``: to hash the UUID of every record takes longer than to judge most.
         self.partitions: dict[bytes, Partition] = {}
         self._cluster = cluster
         self._on_step = on_step
         self._forget = forget
-        self._owns = owns
         self._sets: dict[tuple[Any, ...], Sets] = {}
         self._states: dict[tuple[Any, ...], PartitionState] = {}
         self._steps: dict[tuple[Any, ...], PartitionStep] = {}
@@ -315,8 +317,6 @@ class PartitionHistories:
         partition = self.partitions.get(key)
         if partition is None:
             partition = self._first(key, record.topic_id, record.partition_id)
-        if partition is None:
-            return
         fields = Fields(
             tuple(record.isr),
             record.leader,
@@ -346,8 +346,7 @@ class PartitionHistories:
         partition = self.partitions.get(key)
         if partition is None:
             partition = self._first(key, change.topic_id, change.number)
-        if partition is not None:
-            self._take(partition, sets)
+        self._take(partition, sets)
 
     def sets_of(self, record: r.PartitionChangeRecord) -> Sets:
         """The fields that a change sets."""
@@ -383,10 +382,8 @@ class PartitionHistories:
             if partition is not None:
                 yield partition
 
-    def _first(self, key: bytes, topic_id: UUID, number: int) -> Partition | None:
-        """A partition of which there was no record so far; None if another share judges it."""
-        if self._owns is not None and not self._owns(topic_id, number):
-            return None
+    def _first(self, key: bytes, topic_id: UUID, number: int) -> Partition:
+        """A partition of which there was no record so far."""
         partition = self.partitions[key] = Partition(self._cluster.topic(topic_id), number)
         return partition
 

@@ -65,9 +65,9 @@ class TopicConfig:
 
 
 class TopicHistories:
-    """Folds the records of topics; ``judge`` is None where another share judges them."""
+    """Folds the records of topics."""
 
-    def __init__(self, cluster: Cluster, judge: Judge | None) -> None:
+    def __init__(self, cluster: Cluster, judge: Judge) -> None:
         self._cluster = cluster
         self._judge = judge
         self._new: list[tuple[UUID, str, int]] = []  # id, name, offset
@@ -139,5 +139,4 @@ class TopicHistories:
             self._take(step, self._cluster.offset, topic.name or "", number)
 
     def _take(self, step: object, offset: int, topic: str, partition: int = -1) -> None:
-        if self._judge is not None:
-            self._judge.take(step, offset, topic, partition)
+        self._judge.take(step, offset, topic, partition)

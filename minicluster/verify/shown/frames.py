@@ -203,7 +203,7 @@ class Tables:
 
     def _made_here(self, table: str) -> DataFrame:
         """The rows of a table, read in this process."""
-        items = [Item(str(path), name, None, at, 1) for at, (path, name) in enumerate(self._named)]
+        items = [Item(str(path), name, None, at) for at, (path, name) in enumerate(self._named)]
         request = Request(tuple(items), self._limits, (), 1)
         if table in FOLDED:
             schema, batches = with_run(FOLDED[table].schema), rows_here(table, request)
@@ -218,12 +218,11 @@ class Tables:
 
     def _planned(self, table: str) -> DataFrame:
         """The rows of a table as Spark's tasks will make them."""
-        from minicluster.verify.spark.judging_worker import Task
         from minicluster.verify.spark.pipeline import evidence_of, items_of, request_of
 
         spark = self._spark
         ship_package(spark)
-        items = items_of(spark, self._named, Task(()), self._limits, self._origins)
+        items = items_of(self._named, self._limits, self._origins)
         items = [replace(item, is_careful=self._careful) for item in items]
         request = request_of(spark, items, self._limits)
         if table in FOLDED:
@@ -248,7 +247,7 @@ def rows_here(table: str, request: Request) -> list[pa.RecordBatch]:
     """
     reader = EvidenceReader(evidence_for(table, request))
     read = [batch for part in reader.partitions() for batch in reader.read(part)]
-    order = [(name, "ascending") for name in ("slot", "share", "phase", "place")]
+    order = [(name, "ascending") for name in ("slot", "phase", "place")]
     evidence = pa.Table.from_batches(read, TIMED_SCHEMA).sort_by(order).combine_chunks()
     return list(show_rows(table, evidence.to_batches(max_chunksize=_BATCH_ROWS)))
 

@@ -10,7 +10,7 @@ table                  one row for
 ``under_min_isr``      each period in which a partition had fewer in-sync replicas than it should
 =====================  ===========================================================================
 
-What a table keeps is bounded: by the brokers, by the partitions of its share (the last row of each,
+What a table keeps is bounded: by the brokers, by the partitions (the last row of each,
 or the period that lasts), by the topics that ever were, by the configs that were ever set. ``ms``
 is when the record was written.
 """
@@ -76,7 +76,6 @@ class ShownStates(CommittedStates):
     """
 
     schema: ClassVar[pa.Schema]
-    every_share: ClassVar[bool] = False  # each share has rows of its own partitions
 
     def __init__(self, moments: Moments, static: Mapping[str, str]) -> None:
         super().__init__()
@@ -140,7 +139,6 @@ class ShownBrokers(ShownStates):
 class ShownPartitions(ShownStates):
     """Each partition as of each record about it; a row is complete when the next record comes."""
 
-    every_share = True
     schema = pa.schema(
         {
             "topic": pa.string(),
@@ -400,7 +398,6 @@ class ShownUnderMinIsr(ShownStates):
     else Kafka's default; and at most its number of replicas, as Partition.effectiveMinIsr has it.
     """
 
-    every_share = True
     schema = pa.schema(
         {
             "topic": pa.string(),

@@ -1,6 +1,6 @@
 """The worker's side of the views: the rows of one table, as evidence streams by.
 
-A task gets the rows of some shares of runs, one share after the other, each in order, as
+A task gets the rows of some runs, one after the other, each in order, as
 ``spark.judging_worker`` does; it keeps what the table keeps. A run's trace is held where the table
 is about its clients.
 """
@@ -29,7 +29,6 @@ from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
-from minicluster.verify.share import Share
 from minicluster.verify.shown import operations
 from minicluster.verify.shown.states import STATE_TABLES, Moments, Row, ShownStates, columns_of
 from minicluster.verify.spark.evidence_rows import (
@@ -94,17 +93,17 @@ def with_run(schema: pa.Schema) -> pa.Schema:
 
 
 def show_rows(table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows of a table of the shares whose evidence this is, one after the other.
+    """Make the rows of a table of the runs whose evidence this is, one after the other.
 
     Shapes:  rows of ``evidence_rows.TIMED_SCHEMA``, in order -> rows of the table's schema.
     Errors:  UserError where a path holds nothing to show; DamagedWhileShown.
     """
     showing: _Showing | None = None
-    for run, share, _, phase, rows in by_phase(batches):
-        if showing is None or (showing.run, showing.share) != (run, share):
+    for run, _, phase, rows in by_phase(batches):
+        if showing is None or showing.run != run:
             if showing is not None:
                 yield from showing.rest()
-            showing = _Showing(table, run, share)
+            showing = _Showing(table, run)
         showing.take(phase, rows)
         while showing.is_full:
             yield showing.taken()
@@ -113,13 +112,13 @@ def show_rows(table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 class _Showing:
-    """One share of one run."""
+    """One run."""
 
-    def __init__(self, table: str, run: str, share: int) -> None:
-        self.run, self.share = run, share
+    def __init__(self, table: str, run: str) -> None:
+        self.run = run
         self._table = table
         self._rows: list[Row] = []
-        self._heading = Heading(run=None, shares=1)
+        self._heading = Heading(run=None)
         self._moments = Moments()
         self._states: CommittedStates = Timeline()
         self._log: CommittedLog | None = None
@@ -166,20 +165,17 @@ class _Showing:
         if run is None or run.on_zookeeper:
             return
         states = STATE_TABLES.get(self._table)
-        if self.share and (states is None or not states.every_share):
-            return
         if states is None and not (self._table == CLIENT_OPERATIONS and run.is_run):
             return
         if heading.start is None and run.extent.first_offset > 0:
             raise DamagedWhileShown(f"{self.run}: {_why_unknown(run)}")
-        share = None if heading.shares == 1 else Share(self.share, heading.shares)
         promises = promises_of(run.rules)
         if states is not None:
             config = {} if run.header is None else run.header.config
             static = {name: _text(value) for name, value in config.items()}
             self._states = states(self._moments, static)
         judge = Judge(self.run, ())
-        self._log = CommittedLog(judge, promises, share=share, timeline=self._states)
+        self._log = CommittedLog(judge, promises, timeline=self._states)
 
     def _load(self, row: EventRow) -> None:
         if self._log is None or self._heading.start is None:
@@ -248,7 +244,7 @@ class _Showing:
             self._states.end(self._log.cluster)
         self._collect()
         run = self._heading.run
-        if self._table == CLIENT_OPERATIONS and run is not None and run.is_run and not self.share:
+        if self._table == CLIENT_OPERATIONS and run is not None and run.is_run:
             timeline = self._states if isinstance(self._states, Timeline) else Timeline()
             tables = {table: PackedRows(pieces) for table, pieces in self._trace.items()}
             traced = TracedRun(run, tables, timeline, promises_of(run.rules))

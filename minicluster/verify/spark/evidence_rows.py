@@ -1,9 +1,8 @@
 """Evidence as rows: what tasks read, the exchange carries and the judges take.
 
-A row is an event of a run, or the records of a share that follow each other in what one task reads.
-``share`` says which of the judges of the run takes it; a row that all of them need is there once
-for each. Within a share rows are in the order of ``phase``, then of ``place``. A record is its
-bytes as they lie on disk: no row has a list in it.
+A row is an event of a run, or some records of its log that follow each other. Rows of a run are in
+the order of ``phase``, then of ``place``. A record is its bytes as they lie on disk: no row has a
+list in it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from minicluster.errors import UserError
 from minicluster.log.batch import HEADER_BYTES, LENGTH_END, RecordBatch
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import LogFacts, Run
-from minicluster.verify.share import share_of
 
 SCHEMA = pa.schema(
     {
         "run": pa.string(),
-        "share": pa.int32(),
-        "slot": pa.int32(),  # the partition in which the share is judged
+        "slot": pa.int32(),  # the partition in which the run is judged
         "phase": pa.int32(),
         "place": pa.int64(),  # the order within the phase
         "node": pa.int32(),  # of a batch's header or a snapshot: the controller
@@ -63,7 +60,6 @@ def sql_of(schema: pa.Schema) -> str:
 
 BATCH_ROWS = 2_000
 BATCH_BYTES = 256 << 10
-_EVERY = -1
 CHANGE = bytes((1, 5))  # frame version and type of a PartitionChangeRecord
 KEY = slice(3, 23)  # its partition (4 bytes) and topic id
 
@@ -114,7 +110,6 @@ class Heading:
     """
 
     run: Run | None
-    shares: int
     start: tuple[int, int, str] | None = None
     logs: tuple[LogFacts, ...] = ()
     in_files: bool = False
@@ -122,54 +117,40 @@ class Heading:
 
 
 RecordsOfBatch = tuple[int, list[int], list[bytes], dict[int, tuple[int, int]]]
-"""The last offset of a batch, and those of its records that a share gets: offsets, and values.
+"""The last offset of a batch, the offsets of its records, and their values.
 
 The last is where ``operations.Entry`` is clean and unseen from, by offset; of a change of a
 partition nobody asks.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where the rows of a run go: each of its shares has a slot.
-
-    Shapes:  shares: among which the changes of partitions are divided. folds: one more share gets
-             every record, and what is beside the log, since it folds all of it.
-    """
-
-    run: str
-    first_slot: int
-    shares: int
-    folds: bool = False
-
-    @property
-    def every(self) -> range:
-        """All shares."""
-        return range(self.shares + self.folds)
-
-
 class RowWriter:
     """Collects rows of one run as columns, and gives them as Arrow batches.
 
-    Shapes:  phases: the kinds of rows that are wanted.
+    Shapes:  slot: the partition in which the run is judged. phases: the kinds of rows that are
+             wanted.
     """
 
     def __init__(
-        self, target: Target, *, timed: bool = False, phases: Container[Phase] = tuple(Phase)
+        self,
+        run: str,
+        slot: int,
+        *,
+        timed: bool = False,
+        phases: Container[Phase] = tuple(Phase),
     ) -> None:
-        self._target = target
+        self._run, self._slot = run, slot
         self._phases = phases
         self._timed = timed
         self._schema = TIMED_SCHEMA if timed else SCHEMA
         self._filled = [name for name in self._schema.names if name not in ("run", "slot")]
         self._columns = self._empty()
-        self._records: dict[int, list[RecordsOfBatch]] = {}  # by share
-        self._places: dict[int, int] = {}  # of their first, by share
-        self._shares: dict[bytes, int] = {}
+        self._records: list[RecordsOfBatch] = []
+        self._place = 0  # of the first of these records
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._columns["share"]) + len(self._records)
+        return len(self._columns["phase"]) + bool(self._records)
 
     def _empty(self) -> dict[str, list[Any]]:
         return {name: [] for name in self._filled}
@@ -178,39 +159,29 @@ class RowWriter:
         self,
         phase: Phase,
         record: bytes | None,
-        shares: Iterable[int],
         *,
         place: int = 0,
         node: int | None = None,
         offset: int | None = None,
         subject: str | None = None,
     ) -> None:
-        """Add a row, once for each of these shares."""
-        if phase not in self._phases:
-            return
-        for share in shares:
+        """Add a row."""
+        if phase in self._phases:
             self._append(
-                share=share,
-                phase=phase,
-                place=place,
-                node=node,
-                offset=offset,
-                subject=subject,
-                record=record,
+                phase=phase, place=place, node=node, offset=offset, subject=subject, record=record
             )
 
     def add_heading(self, heading: Heading) -> None:
-        """Add the heading of the run, which every share needs."""
-        self.add(Phase.HEADING, pickle.dumps(heading), self._target.every)
+        """Add the heading of the run."""
+        self.add(Phase.HEADING, pickle.dumps(heading))
 
     def add_batch(self, phase: Phase, batch: RecordBatch, place: int, node: int | None) -> None:
-        """Add the header of a batch: to the first share, or to the one that folds the log."""
+        """Add the header of a batch, all of it where it is a control batch."""
         record = batch.encoded if batch.is_control else batch.encoded[:HEADER_BYTES]
-        share = 0 if phase is Phase.BATCH else self._target.every[-1]
-        self.add(phase, record, (share,), place=place, node=node, offset=batch.base_offset)
+        self.add(phase, record, place=place, node=node, offset=batch.base_offset)
 
     def add_records(self, batch: RecordBatch, place: int, control_from: int) -> None:
-        """Add the records of a committed batch, each to the shares that need it.
+        """Add the records of a committed batch.
 
         Shapes:  place: of the first. control_from: where the control batches right before begin.
         Errors:  InvalidBatch.
@@ -220,83 +191,52 @@ class RowWriter:
         if self._timed:
             self._add_timed(batch, place)
             return
-        target = self._target
-        values = batch.values()
-        base = batch.base_offset
-        to: dict[int, tuple[list[int], list[bytes]]] = {share: ([], []) for share in target.every}
+        values, base = batch.values(), batch.base_offset
         seen_from: dict[int, tuple[int, int]] = {}
         clean_from = base  # behind the last record that changes no partition
         for offset, value in enumerate(values, base):
-            share = _EVERY
-            if value[:2] == CHANGE:
-                share = self._share_of(value)
-            else:
+            if value[:2] != CHANGE:
                 is_first = clean_from == base and control_from >= 0
                 seen_from[offset] = clean_from, control_from if is_first else clean_from
                 clean_from = offset + 1
-            of_one = to.get(share)
-            for offsets, content in to.values() if of_one is None else (of_one,):
-                offsets.append(offset)
-                content.append(value)
-            if target.folds and of_one is not None:
-                offsets, content = to[target.shares]
-                offsets.append(offset)
-                content.append(value)
         self._bytes += sum(map(len, values))
-        for share, (offsets, content) in to.items():
-            if offsets:
-                self._places.setdefault(share, place)
-                records = batch.last_offset, offsets, content, seen_from
-                self._records.setdefault(share, []).append(records)
+        if not self._records:
+            self._place = place
+        offsets = list(range(base, base + len(values)))
+        self._records.append((batch.last_offset, offsets, values, seen_from))
 
     def _add_timed(self, batch: RecordBatch, place: int) -> None:
-        """Add each record of a batch with its time, a change of a partition to its share alone."""
-        every = self._target.every
+        """Add each record of a batch with its time."""
         for index, (offset, time, _, content) in enumerate(batch.contents()):
-            value = content or b""
-            share = self._share_of(value) if value[:2] == CHANGE else _EVERY
-            for to_share in every if share == _EVERY or self._target.shares == 1 else (share,):
-                self._append(
-                    share=to_share,
-                    phase=Phase.RECORD,
-                    place=place + index,
-                    offset=offset,
-                    batch=place,
-                    ends=batch.last_offset,
-                    record=value,
-                    time=time,
-                )
+            self._append(
+                phase=Phase.RECORD,
+                place=place + index,
+                offset=offset,
+                batch=place,
+                ends=batch.last_offset,
+                record=content or b"",
+                time=time,
+            )
 
     def _append(self, **row: Any) -> None:
         for name, column in self._columns.items():
             column.append(row.get(name))
         self._bytes += len(row["record"] or b"")
 
-    def _share_of(self, value: bytes) -> int:
-        """The share that gets a change; the replicas of a first partition count for its topic."""
-        key = value[KEY]
-        share = self._shares.get(key)
-        if share is None:
-            share = share_of(key, self._target.shares) if any(key[:4]) else _EVERY
-            self._shares[key] = share
-        return share
-
     def taken(self) -> pa.RecordBatch:
         """The rows so far, which are forgotten here."""
-        for share, batches in self._records.items():
-            place, content = self._places[share], pickle.dumps(batches)
-            self._append(share=share, phase=Phase.RECORD, place=place, record=content)
-        self._records, self._places = {}, {}
-        columns, target = self._columns, self._target
-        self._bytes = 0
-        self._columns = self._empty()
-        count = len(columns["share"])
+        if self._records:
+            content = pickle.dumps(self._records)
+            self._append(phase=Phase.RECORD, place=self._place, record=content)
+        columns = self._columns
+        self._records, self._columns, self._bytes = [], self._empty(), 0
+        count = len(columns["phase"])
         arrays: dict[str, pa.Array] = {
             name: pa.array(values, self._schema.field(name).type)
             for name, values in columns.items()
         }
-        slots = pa.array([target.first_slot + share for share in columns["share"]], pa.int32())
-        arrays |= {"run": pa.array([target.run] * count, pa.string()), "slot": slots}
+        arrays["run"] = pa.array([self._run] * count, pa.string())
+        arrays["slot"] = pa.array([self._slot] * count, pa.int32())
         ordered = [arrays[name] for name in self._schema.names]
         return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
 
@@ -324,13 +264,12 @@ NODE, OFFSET, BATCH, ENDS, SUBJECT, RECORD, TIME = map(
 
 def by_phase(
     batches: Iterable[pa.RecordBatch],
-) -> Iterator[tuple[str, int, int, int, Iterator[EventRow]]]:
-    """Rows as a worker gets them: run, share, slot, phase, and the rows that follow each other."""
+) -> Iterator[tuple[str, int, int, Iterator[EventRow]]]:
+    """Rows as a worker gets them: run, slot, phase, and the rows that follow each other."""
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
-        for key, rows in groupby(zip(*columns, strict=True), key=lambda row: row[:4]):
-            run, share, slot, phase = key
-            yield run, share, slot, phase, rows
+        for key, rows in groupby(zip(*columns, strict=True), key=lambda row: row[:3]):
+            yield *key, rows
 
 
 def batch_of(content: bytes) -> RecordBatch:

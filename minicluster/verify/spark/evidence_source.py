@@ -38,7 +38,6 @@ from minicluster.verify.spark.evidence_rows import (
     Heading,
     Phase,
     RowWriter,
-    Target,
     in_chunks,
 )
 
@@ -51,21 +50,15 @@ class Item:
     """One run or log.
 
     Shapes:  origin: the URI of which the path is a copy on the machine that starts the job.
-             is_careful: a reader has found damage in it, so all of it is read before it is judged.
+             slot: the partition in which it is judged. is_careful: a reader has found damage in
+             it, so all of it is read before it is judged.
     """
 
     path: str
     name: str
     origin: str | None
-    first_slot: int
-    shares: int
-    folds: bool = False
+    slot: int
     is_careful: bool = False
-
-    @property
-    def target(self) -> Target:
-        """Where its rows go."""
-        return Target(self.name, self.first_slot, self.shares, self.folds)
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,8 @@ class Request:
 
     def writer(self, item: Item) -> RowWriter:
         """A writer of the rows of a run."""
-        return RowWriter(item.target, timed=self.timed, phases=frozenset(self.phases))
+        phases = frozenset(self.phases)
+        return RowWriter(item.name, item.slot, timed=self.timed, phases=phases)
 
     def option(self) -> str:
         """The request as text."""
@@ -207,11 +201,11 @@ class EvidenceReader:
             with at_hand(Path(item.path), item.origin) as path:
                 run = read_run(path, item.name, self._request.limits)
                 run, rows = self._traced(run)
-                for _ in self._events(run, item, writer, rows):
+                for _ in self._events(run, writer, rows):
                     yield from writer.taken_if_full()
         except UserError as error:
             rejected = (type(error), str(error))
-            writer.add_heading(Heading(run=None, shares=item.shares, rejected=rejected))
+            writer.add_heading(Heading(run=None, rejected=rejected))
         if len(writer):
             yield writer.taken()
 
@@ -233,7 +227,7 @@ class EvidenceReader:
         return replace(run, problems=(*run.problems, *problems)), rows
 
     def _events(
-        self, run: Run, item: Item, writer: RowWriter, rows: Sequence[tuple[str, Packed]]
+        self, run: Run, writer: RowWriter, rows: Sequence[tuple[str, Packed]]
     ) -> Iterator[None]:
         """Write a run, with a pause after each of its parts."""
         start = run.start
@@ -241,7 +235,6 @@ class EvidenceReader:
         ends = frozenset(end for log in run.nodes for end, _, _ in log.snapshots)
         heading = Heading(
             run=without_contents(run),
-            shares=item.shares,
             start=None if start is None else (start.end_offset, start.epoch, start.file),
             logs=tuple(
                 LogFacts(
@@ -257,7 +250,7 @@ class EvidenceReader:
         )
         writer.add_heading(heading)
         if start is not None:
-            writer.add(Phase.START, start.snapshot.content, item.target.every, subject=start.file)
+            writer.add(Phase.START, start.snapshot.content, subject=start.file)
         place, control_from = 0, -1
         for batch in run.committed if run.foldable and not run.on_zookeeper else ():
             if batch.next_offset in ends or not place:
@@ -269,7 +262,6 @@ class EvidenceReader:
                 control_from = -1
             place += batch.count
             yield
-        fold = item.target.every[-1]
         ordinal = 0
         for log in run.nodes:
             for batch in log.batches:
@@ -277,13 +269,13 @@ class EvidenceReader:
                 writer.add_batch(Phase.BATCH, batch, at, log.node)
                 ordinal += 1
             yield
-            _add_snapshots(writer, log.node, log.snapshots, fold)
+            _add_snapshots(writer, log.node, log.snapshots)
         for table, piece in rows:
-            writer.add(Phase.TRACE, pickle.dumps(piece), (0,), place=ordinal, subject=table)
+            writer.add(Phase.TRACE, pickle.dumps(piece), place=ordinal, subject=table)
             ordinal += 1
             yield
         for some in in_chunks(run.znodes, _ZNODE_ROWS):
-            writer.add(Phase.ZNODES, pickle.dumps(tuple(some)), (0,), place=ordinal)
+            writer.add(Phase.ZNODES, pickle.dumps(tuple(some)), place=ordinal)
             ordinal += 1
             yield
 
@@ -295,7 +287,6 @@ class EvidenceReader:
         start = logs.start
         heading = Heading(
             run=logs.run,
-            shares=item.shares,
             start=None if start is None else (start[0], start[1], start[2].name),
             logs=logs.facts,
         )
@@ -303,13 +294,13 @@ class EvidenceReader:
         with at_hand(Path(item.path), item.origin) as path:
             if start is not None:
                 content = (path / start[2].relative_to(item.path)).read_bytes()
-                writer.add(Phase.START, content, item.target.every, subject=start[2].name)
+                writer.add(Phase.START, content, subject=start[2].name)
             for log in logs.facts:
                 here = tuple(
                     (end, epoch, path / file.relative_to(item.path))
                     for end, epoch, file in log.snapshots
                 )
-                _add_snapshots(writer, log.node, here, item.target.every[-1])
+                _add_snapshots(writer, log.node, here)
         yield writer.taken()
 
     def _piece(self, item: Item, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -336,7 +327,7 @@ class EvidenceReader:
                 place += batch.count
                 yield from writer.taken_if_full()
         except (LogError, ProtocolError) as error:
-            writer.add(Phase.DAMAGE, str(error).encode(), (0,))
+            writer.add(Phase.DAMAGE, str(error).encode())
         if len(writer):
             yield writer.taken()
 
@@ -387,13 +378,13 @@ def _ascends(batches: Iterable[RecordBatch]) -> bool:
 
 
 def _add_snapshots(
-    writer: RowWriter, node: int, snapshots: Iterable[tuple[int, int, Path]], share: int
+    writer: RowWriter, node: int, snapshots: Iterable[tuple[int, int, Path]]
 ) -> None:
     for end, _, file in snapshots:
         content: bytes | None = None
         with suppress(OSError):
             content = file.read_bytes()
-        writer.add(Phase.SNAPSHOT, content, (share,), node=node, offset=end, subject=file.name)
+        writer.add(Phase.SNAPSHOT, content, node=node, offset=end, subject=file.name)
 
 
 def _moved(logs: LongLogs, old: Path, new: Path) -> LongLogs:

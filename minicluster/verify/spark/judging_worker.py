@@ -45,7 +45,6 @@ from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
 from minicluster.verify.rules.rule import Rule
-from minicluster.verify.share import Share
 from minicluster.verify.spark.evidence_rows import (
     CHANGE,
     KEY,
@@ -83,7 +82,7 @@ _PLACE = ("offset", "topic", "partition", "broker", "event", "earlier", "request
 FINDING = ("run", "rule", *_PLACE, "message")
 _SETS_MAX = 20_000  # of changes whose fields are remembered
 _OF_A_CHANGE = (-1, -1)  # nobody asks where the log is clean before one
-_METER_ROWS = 20_000  # between two marks of how far a share is
+_METER_ROWS = 20_000  # between two marks of how far a run is
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,34 +140,34 @@ def _task_of(pickled: bytes) -> Task:
 
 
 def judge_rows(pickled: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Judge the shares whose rows these are, one after the other.
+    """Judge the runs whose rows these are, one after the other.
 
     Shapes:  rows of ``evidence_rows.SCHEMA``, in order -> rows of ``RESULT``.
     """
     task = _task_of(pickled)
     judging: _Judging | None = None
-    for run, share, slot, phase, rows in by_phase(batches):
-        if judging is None or (judging.run, judging.share) != (run, share):
+    for run, slot, phase, rows in by_phase(batches):
+        if judging is None or judging.run != run:
             if judging is not None:
                 yield judging.result()
-            judging = _Judging(task, run, share, slot)
+            judging = _Judging(task, run, slot)
         judging.take(phase, rows)
     if judging is not None:
         yield judging.result()
 
 
 class _Judging:
-    """One share of one run.
+    """One run.
 
-    Shapes:  fold: that of the whole log up to its snapshots, in the share that folds it.
+    Shapes:  fold: that of the log up to its snapshots, if it has any.
     """
 
-    def __init__(self, task: Task, run: str, share: int, slot: int) -> None:
-        self.run, self.share = run, share
+    def __init__(self, task: Task, run: str, slot: int) -> None:
+        self.run = run
         self._task = task
         self._meter = Meter(None if task.meters is None else task.meters / str(slot))
         self._judge = Judge(run, task.every_rule)
-        self._heading = Heading(run=None, shares=1)
+        self._heading = Heading(run=None)
         self._is_damaged = False
         self._rows = self._rows_metered = 0
         self._timeline = Timeline()
@@ -194,11 +193,6 @@ class _Judging:
         """It is a run, whose histories look back at all of it."""
         run = self._heading.run
         return run is not None and run.is_run
-
-    @property
-    def _folds(self) -> bool:
-        """This share gets every record, and judges what is beside the log."""
-        return self.share == self._heading.shares or self._heading.shares == 1
 
     def take(self, phase: int, rows: Iterable[EventRow]) -> None:
         """Take rows of one phase."""
@@ -237,16 +231,11 @@ class _Judging:
         run = heading.run
         if run is None or run.on_zookeeper:
             return
-        if self._folds and not self._is_held:
+        if not self._is_held:
             ends = [end - 1 for log in heading.logs for end, _, _ in log.snapshots]
             self._fold = _Fold(ends) if ends and self._judge.judges(SnapshotFile) else None
-        if self.share == heading.shares:
-            return
-        share = None if heading.shares == 1 else Share(self.share, heading.shares)
         timeline = self._timeline if run.is_run else None
-        self._log = CommittedLog(
-            self._judge, promises_of(run.rules), share=share, timeline=timeline
-        )
+        self._log = CommittedLog(self._judge, promises_of(run.rules), timeline=timeline)
         self._logs = ControllerLogs(self._judge, self._log.cluster.releases)
         if self._fold is None and not self._is_held:
             self._decoder = _Decoder(self._log.partitions.sets_of)
@@ -304,7 +293,7 @@ class _Judging:
         if self._rows - self._rows_metered < _METER_ROWS or (run := self._heading.run) is None:
             return
         self._rows_metered = self._rows
-        expected = max(1, run.extent.records // self._heading.shares)
+        expected = max(1, run.extent.records)
         self._meter.done(min(0.99, self._rows / expected))
 
     # --- what is beside it ------------------------------------------------------------------------
@@ -348,7 +337,7 @@ class _Judging:
                 self._snapshot(folder, facts.node, *snapshot) for snapshot in facts.snapshots
             )
             alone = log.begins_well  # without its snapshots nobody could tell
-            logs.append(replace(log, snapshots=own if self._folds else (), alone=alone))
+            logs.append(replace(log, snapshots=own, alone=alone))
         committed = committed_log(logs)[0] if self._is_held else tuple(self._committed)
         return replace(
             run,
@@ -396,27 +385,21 @@ class _Judging:
         judge, run = self._judge, self._heading.run
         self._copies.finish()
         assert run is not None
-        if self.share == 0 or self._folds:
-            with temporary_folder("judged") as folder:
-                tables = {table: PackedRows(pieces) for table, pieces in self._tables.items()}
-                traced = TracedRun(
-                    self._evidence(folder), tables, self._timeline, promises_of(run.rules)
-                )
-                if self._log is not None:
-                    traced.provide(releases, self._log.cluster.releases)
-                elif self._fold is not None:
-                    traced.provide(releases, self._fold.releases)
-                if self._fold is not None:
-                    traced.provide(images, self._fold.images())
-                for history in self._task.histories:
-                    if run.is_run or not history.needs_trace:
-                        history(traced, judge)
-                judge.problems += traced.problems
+        with temporary_folder("judged") as folder:
+            tables = {table: PackedRows(pieces) for table, pieces in self._tables.items()}
+            evidence = self._evidence(folder)
+            traced = TracedRun(evidence, tables, self._timeline, promises_of(run.rules))
+            if self._log is not None:
+                traced.provide(releases, self._log.cluster.releases)
+            if self._fold is not None:
+                traced.provide(images, self._fold.images())
+            for history in self._task.histories:
+                if run.is_run or not history.needs_trace:
+                    history(traced, judge)
+            judge.problems += traced.problems
         if self._fold is not None and self._fold.problem is not None:
             judge.problems.append(self._fold.problem)
-        rows: list[Mapping[str, Any]] = []
-        if self.share == 0:
-            rows.append({"kind": "heading", "heading": pickle.dumps(run)})
+        rows: list[Mapping[str, Any]] = [{"kind": "heading", "heading": pickle.dumps(run)}]
         for problem in judge.problems:
             pickled = pickle.dumps(problem)
             rows.append({"kind": "problem", "message": problem.why, "heading": pickled})
@@ -469,14 +452,11 @@ class _Fold:
         self._digests: dict[int, str | None] = {}
         self._is_open = False
         self.problem: Problem | None = None
-        self.releases = Releases()
 
     def load(self, start: Start) -> None:
         """Begin from a snapshot."""
         self._begins_at = start.end_offset
         self._image = image_from_records(start.records)
-        for versioned in start.records:
-            self.releases.take(start.end_offset - 1, versioned.record)
         self._digests[self._begins_at - 1] = self._image.digest()
 
     def begin(self, batch: RecordBatch) -> None:
@@ -489,10 +469,10 @@ class _Fold:
         self._reach(ends)
         self._is_open = is_open
         try:
-            for entry in () if operation is None or self.problem else operation.entries:
+            is_done = not self._ends or self.problem is not None
+            for entry in () if operation is None or is_done else operation.entries:
                 if entry.offset >= self._begins_at:
                     self._image = apply(self._image, entry.record, offset=entry.offset)
-                    self.releases.take(entry.offset, entry.record)
         except ReplayError as error:
             why = f"the log cannot be folded: {error}"
             self.problem = Problem(evidence=Evidence.IMAGES, why=why)

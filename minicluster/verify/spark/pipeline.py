@@ -4,14 +4,11 @@
 
     scan        the tasks: a run, some runs, or a piece of a long log
     mapInArrow  each task reads its evidence: rows of events (``evidence_source``)
-    exchange    by slot: each share of each run has one
-    sort        by run, share, phase and place
-    mapInArrow  the histories and rules of each share as its rows stream by (``judging_worker``)
-    exchange    by run
-    aggregate   counts are added up, a finding is there once
+    exchange    by slot: each run has one
+    sort        by run, phase and place
+    mapInArrow  the histories and rules of each run as its rows stream by (``judging_worker``)
 
-A log is shared among workers by its partitions; a run with a trace has one judge. A record is its
-bytes, so Spark neither looks into it nor copies lists.
+A log is one fold. A record is its bytes, so Spark neither looks into it nor copies lists.
 """
 
 from __future__ import annotations
@@ -31,7 +28,6 @@ from minicluster.log.locating import locate
 from minicluster.trace import TABLES
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run import Problem, Run
-from minicluster.verify.histories.snapshots import SnapshotFile
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge, Tally
 from minicluster.verify.model import Finding
@@ -44,8 +40,6 @@ from minicluster.verify.spark.evidence_source import (
     Part,
     Request,
     Whole,
-    is_plain,
-    sizes_of,
 )
 from minicluster.verify.spark.judging_worker import FINDING, RESULT, Task, judge_rows
 from minicluster.verify.spark.progress import OnProgress, Watch
@@ -55,14 +49,10 @@ from minicluster.verify.spark.workers import WorkerDied, worker_died, workers_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Of a log, for each of its judges. One more worker takes half a second of a processor to start,
-# in which another judges so much.
-SHARE_BYTES = 8 << 20
 _TASKS_PER_WORKER = 4
 _SLOTS_PER_WORKER = 16
 _WEIGHTS = (0.3, 0.7)  # of reading and of judging in the progress that is shown, an estimate
-_ORDER = ("run", "share", "phase", "place")
-_KEYS = (*FINDING, "kind", "heading")
+_ORDER = ("run", "phase", "place")
 
 
 def judge_in_spark(
@@ -80,11 +70,12 @@ def judge_in_spark(
              they are copies.
     Errors:  UserError for a path that holds nothing to judge; WorkerDied.
     """
-    items = items_of(spark, named, task, limits, origins)
+    items = items_of(named, limits, origins)
     judged = _collected(spark, items, task, limits, on_progress)
-    damaged = [replace(item, is_careful=True) for item in items if judged[item.name] is None]
+    damaged = [item for item in items if judged[item.name] is None]
+    damaged = [replace(item, slot=n, is_careful=True) for n, item in enumerate(damaged)]
     if damaged:
-        judged |= _collected(spark, _in_order(damaged), task, limits, on_progress)
+        judged |= _collected(spark, damaged, task, limits, on_progress)
     done = [judged[item.name] for item in items]
     if (place := next((n for n, result in enumerate(done) if result is None), None)) is not None:
         raise UserError(f"{named[place][0]}: changed while it was read")
@@ -107,48 +98,29 @@ def verdicts(spark: SparkSession, *paths: Path | str) -> tuple[DataFrame, DataFr
 
     task = Task(RULES)
     with_names = named_paths(paths)
-    items = items_of(spark, with_names, task, DEFAULT_LIMITS)
-    added_up = results_of(spark, items, task, DEFAULT_LIMITS).cache()
-    counts = added_up.where("kind not in ('finding', 'heading')").select(
+    items = items_of(with_names, DEFAULT_LIMITS)
+    results = results_of(spark, items, task, DEFAULT_LIMITS).cache()
+    counts = results.where("kind not in ('finding', 'heading')").select(
         "run", "rule", "looked_at", "not_promised", f.col("message").alias("why")
     )
-    findings = added_up.where("kind = 'finding'").select(*FINDING)
+    findings = results.where("kind = 'finding'").select(*FINDING)
     return counts, findings
 
 
 def items_of(
-    spark: SparkSession,
     named: Sequence[tuple[Path, str]],
-    task: Task,
     limits: ReadLimits,
     origins: Sequence[str | None] | None = None,
 ) -> list[Item]:
-    """Each run with its shares: a long plain log has at most as many as there are workers.
+    """Each run, with a slot of its own.
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    workers = workers_of(spark)
-    folds = Judge("", task.every_rule).judges(SnapshotFile)
     items: list[Item] = []
-    for place, (path, name) in enumerate(named):
-        path = path.absolute()
-        located = locate(path, partly=True, limits=limits)
-        longest = max(sizes_of(located)) if is_plain(path, located) else 0
-        shares = max(1, min(workers, -(-longest // SHARE_BYTES)))
-        beside = folds and shares > 1 and any(log.checkpoints for log in located.logs)
-        origin = None if origins is None else origins[place]
-        items.append(Item(str(path), name, origin, 0, shares, beside))
-    return _in_order(items)
-
-
-def _in_order(items: Sequence[Item]) -> list[Item]:
-    """The same, each with slots of its own."""
-    slots = 0
-    placed: list[Item] = []
-    for item in items:
-        placed.append(replace(item, first_slot=slots))
-        slots += len(item.target.every)
-    return placed
+    for slot, (path, name) in enumerate(named):
+        locate(path.absolute(), partly=True, limits=limits)
+        items.append(Item(str(path.absolute()), name, origins[slot] if origins else None, slot))
+    return items
 
 
 def tables_of(task: Task) -> tuple[str, ...]:
@@ -172,7 +144,7 @@ def request_of(
 
 
 def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
-    """The events of runs and logs; each share is in one partition, in order.
+    """The events of runs and logs; each run is in one partition, in order.
 
     A Python data source would read the same, but Spark starts Python three times to plan one.
     """
@@ -196,47 +168,35 @@ def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
 
 
 def _tasks(reader: EvidenceReader) -> list[list[Part]]:
-    """Parts of the evidence by the tasks that read them.
-
-    The pieces of a log with one judge are one task, so that no other worker starts for them.
-    """
+    """Parts of the evidence by the tasks that read them: a log, or some short runs."""
     tasks: list[list[Part]] = []
-    of_one_judge: dict[str, list[Part]] = {}
+    of_log: dict[str, list[Part]] = {}
     for part in reader.partitions():
-        if isinstance(part, Whole) or len(part.item.target.every) > 1:
+        if isinstance(part, Whole):
             tasks.append([part])
-        elif part.item.name in of_one_judge:
-            of_one_judge[part.item.name].append(part)
+        elif part.item.name in of_log:
+            of_log[part.item.name].append(part)
         else:
-            tasks.append(of_one_judge.setdefault(part.item.name, [part]))
+            tasks.append(of_log.setdefault(part.item.name, [part]))
     return tasks
 
 
 def _partitions(spark: SparkSession, items: Sequence[Item]) -> int:
-    """Of each exchange; what a session has set for others is too many for a few runs."""
-    slots = sum(len(item.target.every) for item in items)
-    return min(slots, _SLOTS_PER_WORKER * workers_of(spark))
+    """Of the exchange; what a session has set for others is too many for a few runs."""
+    return min(len(items), _SLOTS_PER_WORKER * workers_of(spark))
 
 
 def results_of(
     spark: SparkSession, items: Sequence[Item], task: Task, limits: ReadLimits
 ) -> DataFrame:
-    """What the rules say of runs and logs, added up over the shares of each."""
-    from pyspark.sql import functions as f
-
+    """What the rules say of runs and logs."""
     pickled = task.pickled()
 
     def histories_and_rules(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return judge_rows(pickled, rows)
 
     request = request_of(spark, items, limits, tables_of(task))
-    return (
-        evidence_of(spark, request)
-        .mapInArrow(histories_and_rules, sql_of(RESULT))
-        .repartition(_partitions(spark, items), "run")
-        .groupBy(*_KEYS)
-        .agg(f.sum("looked_at").alias("looked_at"), f.sum("not_promised").alias("not_promised"))
-    )
+    return evidence_of(spark, request).mapInArrow(histories_and_rules, sql_of(RESULT))
 
 
 def _collected(
@@ -250,8 +210,7 @@ def _collected(
 
     Errors:  UserError, WorkerDied.
     """
-    slots = sum(len(item.target.every) for item in items)
-    watch = Watch(f"judging {counted(len(items), 'run')}", on_progress, slots, _WEIGHTS)
+    watch = Watch(f"judging {counted(len(items), 'run')}", on_progress, len(items), _WEIGHTS)
     with watch.over(spark):
         metered = replace(task, meters=watch.folder)
         try:
