@@ -14,14 +14,16 @@ each batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from heapq import merge
 from typing import Any
 
+from minicluster.log.committed_log import Start
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.metadata.snapshot import image_from_records
 from minicluster.values import dataclass
+from minicluster.verify.evidence.operations import Operation
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -71,48 +73,86 @@ class Images:
         return next(iter(self.digests), None)
 
 
+class ImageFold:
+    """The fold of a committed log as it comes, as far as its records fit the state before them.
+
+    Shapes:  problem: why it could not be folded further.
+    """
+
+    def __init__(self) -> None:
+        self._image = MetadataImage.EMPTY
+        self._begins_at = 0
+        self._digests: dict[int, str | None] = {}
+        self.problem: Problem | None = None
+
+    def load(self, start: Start) -> None:
+        """Begin from a snapshot."""
+        self._begins_at = start.end_offset
+        try:
+            self._image = image_from_records(start.records)
+        except ReplayError as error:
+            self._fail(error)
+        self.note(start.end_offset - 1, is_open=False)
+
+    def begin_at(self, offset: int) -> None:
+        """With no snapshot before it the fold begins where the first batch ends."""
+        if not self._begins_at:
+            self._digests = {offset: None, **self._digests}
+
+    def take(self, operation: Operation) -> None:
+        """Apply an operation, without what the snapshot has of it."""
+        if self.problem is not None:
+            return
+        try:
+            for entry in operation.entries:
+                if entry.offset >= self._begins_at:
+                    self._image = apply(self._image, entry.record, offset=entry.offset)
+        except ReplayError as error:
+            self._fail(error)
+
+    def _fail(self, error: ReplayError) -> None:
+        why = f"the log cannot be folded: {error}"
+        self.problem = Problem(evidence=Evidence.IMAGES, why=why)
+
+    def note(self, offset: int, *, is_open: bool) -> None:
+        """Keep the digest as of an offset; is_open: a metadata transaction is."""
+        if self.problem is None and offset >= self._begins_at - 1:
+            self._digests[offset] = None if is_open else self._image.digest()
+
+    def images(self) -> Images:
+        """The digests that were noted."""
+        return Images(self._digests)
+
+
 def images(run: TracedRun) -> Images:
-    """Context: the fold of the log, as far as its records fit the state before them.
+    """Context: the fold of the log, at the end of each batch.
 
     A plain log needs it where its snapshots end, and there only.
     """
-    evidence = run.evidence
-    return Images(_digests(run, None if evidence.is_run else snapshot_ends(evidence)))
+    evidence, fold = run.evidence, ImageFold()
+    if not evidence.foldable:
+        return fold.images()
+    only = None if evidence.is_run else snapshot_ends(evidence)
+    if evidence.start is not None:
+        fold.load(evidence.start)
+    operations = iter(evidence.history.operations)
+    following = next(operations, None)
+    for number, batch in enumerate(evidence.committed):
+        while following is not None and following.end <= batch.last_offset:
+            fold.take(following)
+            following = next(operations, None)
+        if only is None or batch.last_offset in only:
+            fold.note(batch.last_offset, is_open=batch.last_offset in evidence.history.open_at)
+        elif not number:
+            fold.begin_at(batch.last_offset)
+    if fold.problem is not None:
+        run.problem(fold.problem)
+    return fold.images()
 
 
 def snapshot_ends(run: Run) -> frozenset[int]:
     """The last offsets that the snapshots beside the logs of a run hold."""
     return frozenset(end - 1 for node in run.nodes for end, _, _ in node.snapshots)
-
-
-def _digests(run: TracedRun, only: Collection[int] | None) -> dict[int, str | None]:
-    evidence = run.evidence
-    digests: dict[int, str | None] = {}
-    skip_to = 0
-    if not evidence.foldable:
-        return digests
-    try:
-        image = MetadataImage.EMPTY
-        if evidence.start is not None:
-            skip_to = evidence.start.end_offset
-            image = image_from_records(evidence.start.records)
-            digests[skip_to - 1] = image.digest()
-        operations = iter(evidence.history.operations)
-        following = next(operations, None)
-        for batch in evidence.committed:
-            while following is not None and following.end <= batch.last_offset:
-                for entry in following.entries:
-                    if entry.offset >= skip_to:
-                        image = apply(image, entry.record, offset=entry.offset)
-                following = next(operations, None)
-            is_needed = only is None or not digests or batch.last_offset in only
-            if batch.last_offset >= skip_to and is_needed:
-                is_open = batch.last_offset in evidence.history.open_at
-                digests[batch.last_offset] = None if is_open else image.digest()
-    except ReplayError as error:
-        why = f"the log cannot be folded: {error}"
-        run.problem(Problem(evidence=Evidence.IMAGES, why=why))
-    return digests
 
 
 class _Process:

@@ -21,9 +21,6 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.checkpoint import decode_snapshot
 from minicluster.log.committed_log import NodeLog, Start, committed_log
 from minicluster.log.errors import LogError
-from minicluster.metadata.errors import ReplayError
-from minicluster.metadata.image.metadata_image import MetadataImage, apply
-from minicluster.metadata.snapshot import image_from_records
 from minicluster.own_folders import OwnFolder, temporary_folder
 from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import PartitionChangeRecord, decode_record
@@ -31,17 +28,16 @@ from minicluster.values import dataclass
 from minicluster.verify.evidence.operations import Entry, Operation, OperationDivider
 from minicluster.verify.evidence.operations import History as Operations
 from minicluster.verify.evidence.packed_rows import Packed, PackedRows
-from minicluster.verify.evidence.run import Problem, Run
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.batches import ControllerLogs, Copies, copied_batch, releases
 from minicluster.verify.histories.committed_log import CommittedLog
-from minicluster.verify.histories.images import Images, images
+from minicluster.verify.histories.images import ImageFold, images
 from minicluster.verify.histories.partitions import Change, Sets
 from minicluster.verify.histories.releases import Releases
 from minicluster.verify.histories.snapshots import SnapshotFile
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import History, TracedRun
 from minicluster.verify.judging import Judge, Tally
-from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
 from minicluster.verify.rules.rule import Rule
@@ -213,7 +209,7 @@ class _Judging:
                 case Phase.END:
                     self._committed += (batch_of(row[RECORD]) for row in rows)
                     if self._fold is not None:
-                        self._fold.begin(self._committed[0])
+                        self._fold.begin_at(self._committed[0].last_offset)
                 case Phase.SNAPSHOT:
                     for row in rows:
                         self._snapshots[row[NODE], row[SUBJECT]] = row[RECORD]
@@ -277,7 +273,7 @@ class _Judging:
         if divider.has_open_records and self._is_held:
             self._open_at.append(ends)
         if self._fold is not None:
-            self._fold.take(operation, ends, divider.has_open_records)
+            self._fold.take_batch(operation, ends, divider.has_open_records)
         if operation is not None:
             if self._is_held:
                 self._operations.append(operation)
@@ -392,6 +388,7 @@ class _Judging:
             if self._log is not None:
                 traced.provide(releases, self._log.cluster.releases)
             if self._fold is not None:
+                self._fold.reach(2**63)
                 traced.provide(images, self._fold.images())
             for history in self._task.histories:
                 if run.is_run or not history.needs_trace:
@@ -439,55 +436,28 @@ class _Decoder:
         return Change(value[KEY], sets), value[2]
 
 
-class _Fold:
-    """The fold of a log as it comes, and its digest wherever a snapshot ends.
+class _Fold(ImageFold):
+    """Notes the fold wherever a snapshot ends.
 
     Shapes:  ends: the last offsets that snapshots hold.
     """
 
     def __init__(self, ends: Iterable[int]) -> None:
+        super().__init__()
         self._ends = sorted(set(ends))
-        self._image = MetadataImage.EMPTY
-        self._begins_at = 0
-        self._digests: dict[int, str | None] = {}
         self._is_open = False
-        self.problem: Problem | None = None
 
-    def load(self, start: Start) -> None:
-        """Begin from a snapshot."""
-        self._begins_at = start.end_offset
-        self._image = image_from_records(start.records)
-        self._digests[self._begins_at - 1] = self._image.digest()
-
-    def begin(self, batch: RecordBatch) -> None:
-        """The first batch of the log; with no snapshot before it the fold begins at its end."""
-        if not self._begins_at:
-            self._digests = {batch.last_offset: None, **self._digests}
-
-    def take(self, operation: Operation | None, ends: int, is_open: bool) -> None:
-        """Apply what a batch that ends at an offset completes."""
-        self._reach(ends)
+    def take_batch(self, operation: Operation | None, ends: int, is_open: bool) -> None:
+        """Apply what a batch that ends at an offset completes, if a snapshot ends behind it."""
+        self.reach(ends)
         self._is_open = is_open
-        try:
-            is_done = not self._ends or self.problem is not None
-            for entry in () if operation is None or is_done else operation.entries:
-                if entry.offset >= self._begins_at:
-                    self._image = apply(self._image, entry.record, offset=entry.offset)
-        except ReplayError as error:
-            why = f"the log cannot be folded: {error}"
-            self.problem = Problem(evidence=Evidence.IMAGES, why=why)
+        if operation is not None and self._ends:
+            self.take(operation)
 
-    def _reach(self, offset: int) -> None:
+    def reach(self, offset: int) -> None:
         """Note the digests of all that ends before an offset."""
         while self._ends and self._ends[0] < offset:
-            end = self._ends.pop(0)
-            if end >= self._begins_at and self.problem is None:
-                self._digests[end] = None if self._is_open else self._image.digest()
-
-    def images(self) -> Images:
-        """The digests, once the whole log has come."""
-        self._reach(2**63)
-        return Images(self._digests)
+            self.note(self._ends.pop(0), is_open=self._is_open)
 
 
 def _rows_of(rule: str, tally: Tally) -> Iterator[Mapping[str, Any]]:
