@@ -11,23 +11,12 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from minicluster.actors.cluster.actions import access, clients, groups, records, requests, topics
+from minicluster.actors.cluster.actions.performing import with_requester
 from minicluster.actors.cluster.running import RunningCluster
-from minicluster.security.principals import Requester, principal_of
-from minicluster.security.protocols import SecurityProtocol
+from minicluster.security.principals import principal_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _WithRequester:
-    """A running cluster, but for whom its client asks."""
-
-    def __init__(self, cluster: RunningCluster, requester: Requester) -> None:
-        self._cluster = cluster
-        self.requester = requester
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
 
 
 def _as_user(
@@ -47,8 +36,7 @@ class AsUser:
 
     def __init__(self, cluster: RunningCluster, name: str) -> None:
         self.principal = principal_of(name)
-        requester = Requester(self.principal, security_protocol=SecurityProtocol.SASL_PLAINTEXT)
-        self._cluster = _WithRequester(cluster, requester)
+        self._cluster = with_requester(cluster, self.principal)
 
     def __repr__(self) -> str:
         return f"<the cluster as {self.principal}>"

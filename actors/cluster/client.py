@@ -156,6 +156,7 @@ class Load:
     acks: AcksWord
     content: Mapping[str, Any] = field(default_factory=dict)  # of every record
     batch: int = 1
+    requester: Requester | None = None  # None: the cluster itself
     operations: list[ProduceOperation] = field(default_factory=list)
     operations_max: int | None = None
     sent: int = 0
@@ -281,6 +282,7 @@ class Client(ClusterActor):
                 load.partition,
                 [load.content] * load.batch,
                 acks=load.acks,
+                requester=load.requester,
                 deadline_ms=now_ms + REQUEST_TIMEOUT_MS,
             )
             load.add(batch)

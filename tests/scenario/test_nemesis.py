@@ -89,6 +89,7 @@ def test_over_some_seeds_every_kind_of_fault_is_drawn() -> None:
     assert {
         "isolate", "partition", "cut", "delay", "hold", "release", "bounce", "resign", "pause",
         "controlled_shutdown", "restart", "fail_dir", "repair_dir", "publish_delay", "slow_disk",
+        "grant", "deny", "revoke",
         "snapshot", "compact", "create_topic", "delete_topic", "set_config", "elect", "loss",
         "duplicate", "produce", "liveness", "wipe", "remove_voter", "add_voter", "recreate_topic",
         "add_partitions", "reassign", "consume", "transaction", "reorder", "resume", "unregister",

@@ -23,6 +23,13 @@ from minicluster.actors.cluster.cluster import Cluster
 from minicluster.errors import NoResponse, RequestRejected, UserError
 from minicluster.scenario.actions.action import Action, Refusable, fields_of
 from minicluster.scenario.actions.arguments import Duration, Milliseconds
+from minicluster.security.principals import KafkaPrincipal, Requester, principal_of
+from minicluster.security.protocols import SecurityProtocol
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=Cluster)
+A = TypeVar("A", bound=Action)
 
 
 class NothingActedOn(UserError):
@@ -32,10 +39,21 @@ class NothingActedOn(UserError):
     """
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound=Cluster)
-A = TypeVar("A", bound=Action)
+class _WithRequester:
+    """A running cluster, but for whom its client asks."""
+
+    def __init__(self, cluster: Any, requester: Requester) -> None:
+        self._cluster = cluster
+        self.requester = requester
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+def with_requester(cluster: S, principal: KafkaPrincipal) -> S:
+    """The cluster, as one of its users asks it for things."""
+    requester = Requester(principal, security_protocol=SecurityProtocol.SASL_PLAINTEXT)
+    return cast(S, _WithRequester(cluster, requester))
 
 
 def performs(
@@ -52,8 +70,10 @@ def performs(
     def method_of(perform_it: Callable[[S, A], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(perform_it)
         def perform(cluster: S, action: A) -> R:
+            user = getattr(action, "as_user", None)
+            asking = cluster if user is None else with_requester(cluster, principal_of(user))
             with cluster.rt.exclusive():
-                return perform_it(cluster, action)
+                return perform_it(asking, action)
 
         def perform_or_note(cluster: S, action: A) -> R | None:
             try:

@@ -105,6 +105,7 @@ def _start_load(cluster: ClusterRoles, do: declared.Produce, rate: float) -> lis
         acks=cast(declared.AcksWord, do.acks),
         content=do.content(0),
         batch=do.batch,
+        requester=cluster.requester,
         operations_max=cluster.own_client.recorder.own_records_max,
     )
     cluster.loads.append(load)

@@ -210,7 +210,7 @@ class Produce(Action):
                 records, or a list with one for each; a compacted topic needs keys. idempotent: the
                 records are numbered, so that they can be sent again without coming twice (KIP-98).
                 to: a node to send to, leader or not. batch: how many of the records come in one
-                batch.
+                batch. as_user: whose rights count, such as alice.
     Units:   timestamps: milliseconds since 1970, or of a simulated cluster's clock (``now_ms``),
              which is their default. Each try has 30s; a record has as long, or 2m if it is sent
              again, or ``within``.
@@ -230,6 +230,7 @@ class Produce(Action):
     idempotent: Flag = False
     lasting: Duration | None = None
     to: Nodes | None = None
+    as_user: Text | None = None
     within: Duration | None = None
 
     def __post_init__(self) -> None:

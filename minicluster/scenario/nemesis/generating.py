@@ -4,7 +4,8 @@ Two seeds of ten have every kind at its usual rate. Four are a swarm: each kind 
 its rate is drawn. Four have a focus: two or three sequences alone, again and again. One of four
 gives answers on demand to its clients. Half of the seeds have short timeouts, so that more follows
 from a disturbance within a minute; some of these continue in calm after they have healed, some end
-with a quiet stretch, as long as the bounds of all promises about time. All is drawn before anything
+with a quiet stretch, as long as the bounds of all promises about time. A fifth has users, whose
+rights come and go. All is drawn before anything
 runs, and each draw hangs only on the seed and its own name, so that a random run and a script are
 the same kind of thing and a step that is left out changes no other.
 
@@ -50,6 +51,7 @@ from minicluster.scenario.nemesis.partition_sequences import PARTITION_SEQUENCES
 from minicluster.scenario.nemesis.replica_sequences import REPLICA_SEQUENCES
 from minicluster.scenario.nemesis.sequences import SEQUENCES
 from minicluster.scenario.nemesis.single import LASTING_EFFECTS, SINGLE
+from minicluster.scenario.nemesis.users import changes, config_of_users, producers
 from minicluster.scenario.reading import steps_of
 from minicluster.scenario.scenario import Scenario
 
@@ -95,8 +97,9 @@ def generate(seed: int, variation: Sequence[int] = (), needs: Needs = NOTHING) -
     chaos_ms = draws.between("chaos", *(SHORT_CHAOS_MS if quick else CHAOS_MS))
     minutes = chaos_ms / 60_000 * (SHORT_PACE if quick else 1.0)
     events = list(_disturbances(draws, world, chaos_ms, minutes))
+    events += changes(draws, WARM_UP_MS, chaos_ms)
     events.sort(key=lambda event: event[0])  # stable: what was drawn first comes first
-    steps: list[Step] = [*_load(draws), *_clients(draws)]
+    steps: list[Step] = [*_load(draws), *_clients(draws), *producers(draws)]
     steps += [{"at": format_duration(at_ms), **step} for at_ms, step in events]
     ends_ms = WARM_UP_MS + chaos_ms
     if events:  # a sequence needs the time to its end
@@ -170,7 +173,7 @@ def _world(draws: Draws, quick: bool) -> World:
 
 
 def _config_of(draws: Draws, world: World, quick: bool) -> dict[str, Any]:
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = config_of_users(draws)
     if quick:
         config["broker.session.timeout.ms"] = world.session_ms
         config["broker.heartbeat.interval.ms"] = world.session_ms // 4

@@ -16,7 +16,9 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.cluster.security import STANDARD_AUTHORIZER
 from minicluster.actors.listeners.address import ListenAddress
+from minicluster.actors.nodes.config import OF_AUTHORIZER
 from minicluster.actors.recording.metadata_sink import Follow
 from minicluster.configs.definitions import broker_configs
 from minicluster.errors import UserError
@@ -62,14 +64,18 @@ def unserved(configs: Iterable[Mapping[str, str]]) -> str | None:
     """What this project does not serve and the test sets, None for a test that can be played."""
     for config in configs:
         for name, what in UNSERVED.items():
-            if config.get(name, "false") not in ("false", "", DENIES_NOTHING):
+            if config.get(name, "false") not in ("false", "", DENIES_NOTHING, STANDARD_AUTHORIZER):
                 return f"{what} ({name})"
     return None
 
 
 def known(config: Mapping[str, str]) -> dict[str, str]:
-    """The configs of Kafka's, without those of plugins."""
-    return {name: value for name, value in config.items() if name in broker_configs().keys}
+    """The configs of Kafka's and of its authorizer, without those of plugins."""
+    names = {*broker_configs().keys, *OF_AUTHORIZER}
+    values = {name: value for name, value in config.items() if name in names}
+    if values.get("authorizer.class.name") == DENIES_NOTHING:
+        del values["authorizer.class.name"]
+    return values
 
 
 def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
