@@ -24,7 +24,11 @@ def commands_of_a_job() -> dict[str, list[str]]:
 def test_what_is_slow_has_a_job_of_its_own() -> None:
     assert commands_of_a_job() == {
         "check": [".ci/run"],
-        "slow": ["make slow", "sudo apt-get install --yes valgrind", "make instructions"],
+        "slow": [
+            "make slow",
+            "sudo apt-get update && sudo apt-get install --yes valgrind",
+            "make instructions",
+        ],
     }
 
 
