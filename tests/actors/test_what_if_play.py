@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from minicluster.actors.play import what_if as played
-from tests.bench.test_what_if import checkpoint_of as large_checkpoint_of
+from tests.actors.large_checkpoint import checkpoint_of as large_checkpoint_of
 
 LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 MANY = 600

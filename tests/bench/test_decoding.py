@@ -18,9 +18,9 @@ from minicluster.log.locating import locate
 from minicluster.log.segment import read_segment
 from minicluster.verify.spark.rows import COLUMNS, Rows
 from tests.bench.fixed_work import fixed_work
-from tests.bench.verify_log import write_long_log
 from tests.java import java
 from tests.kafka.jars import jars_folder, missing
+from tests.verify.long_log import write_long_log
 
 RECORDS = 100_000
 

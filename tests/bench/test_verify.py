@@ -27,9 +27,9 @@ from minicluster.verify.spark import session
 from minicluster.verify.spark.evidence_source import Item
 from minicluster.verify.spark.judging_worker import Task, judge_rows
 from tests.bench.fixed_work import fixed_work
-from tests.bench.verify_log import write_long_log
 from tests.verify.examples.requests import c6_near
 from tests.verify.in_pipeline import evidence_here
+from tests.verify.long_log import write_long_log
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

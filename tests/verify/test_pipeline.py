@@ -22,11 +22,11 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
 from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
-from tests.bench.verify_log import write_long_log
 from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_by_workers, rows_here
 from tests.verify.in_process import judge_path
+from tests.verify.long_log import write_long_log
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
 from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
 

@@ -1,4 +1,4 @@
-"""Logs of many records for the benchmarks of verification: ISRs that shrink and grow, elections."""
+"""Logs of many records: ISRs that shrink and grow, elections, none of them wrong."""
 
 from __future__ import annotations
 
