@@ -10,7 +10,7 @@ _CHANGE = "tests/controller/test_partition_change.py::test_"
 _ELR = "tests/controller/test_elr.py::test_"
 _LOADER = "tests/metadata/test_loader.py::test_"
 _MANAGER = "tests/replica/test_alter_partition_manager.py::test_"
-_OFFLINE = "tests/replica/test_failed_replicas.py::test_"
+_OFFLINE = "tests/scenario/test_failed_directory.py::test_"
 _QUORUM = "tests/quorum/test_faults.py::test_"
 _REGISTRATION = "tests/controller/test_registration.py::test_"
 _RELEASES = "tests/controller/test_releases.py::test_"
@@ -143,12 +143,12 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "tests/replica/test_response_order.py::test_in_3_9_a_produce_names_its_topics",
     ),
     "failed_replicas_reported_by": (
-        f"{_OFFLINE}another_replica_leads_and_the_broker_stays",
-        f"{_OFFLINE}below_3_7_the_controller_learns_of_it_by_alter_replica_state_alone",
-        "tests/scenario/test_failed_directory.py::test_both_ways_lead_to_the_same_partition",
+        f"{_OFFLINE}both_ways_lead_to_the_same_partition",
+        f"{_OFFLINE}before_3_7_only_a_report_moves_the_leader",
     ),
     "isr_changes_by": (
-        "tests/replica/test_isr_by_kip_texts.py::test_a_replica_that_comes_back_joins_the_isr",
+        "tests/scenario/test_alter_isr.py::"
+        "test_isrs_shrink_and_grow_and_survive_a_change_of_controller",
         "tests/controller/test_alter_isr.py::test_neither_form_is_served_where_alter_partition_is",
     ),
     "unclean_leader_recovers": (
@@ -158,7 +158,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
         "test_in_the_text_it_reports_by_itself_with_the_isr_as_it_is",
     ),
     "isr_changes_of_one_fetch_leave_together": (
-        "tests/replica/test_isr_by_kip_texts.py::"
+        "tests/scenario/test_alter_isr.py::"
         "test_the_changes_of_one_fetch_leave_one_by_one_or_together",
     ),
     "allow_empty_isr_without_elr": (f"{_TEXTS}kip_841_the_last_member_of_an_isr",),

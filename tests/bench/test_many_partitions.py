@@ -14,8 +14,8 @@ from minicluster.actors.play import what_if as played
 from minicluster.metadata.image.metadata_image import MetadataImage, apply_all
 from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import PartitionChangeRecord, VersionedRecord
+from tests.actors.large_checkpoint import checkpoint_of
 from tests.bench.fixed_work import fixed_work
-from tests.bench.test_what_if import checkpoint_of
 from tests.metadata.records import partition, topic, uid
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)

@@ -10,7 +10,6 @@ import pytest
 from minicluster.effects import Send
 from minicluster.metadata.image.partition import RECOVERING
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.messages import AlterPartitionRequest
 from minicluster.protocol.messages.kip_texts import kip_497, kip_704
 from minicluster.replica.broker_context import AlterPartitionItem, AlterPartitionResult
 from minicluster.replica.partition.partition import CommittedPartitionState, PendingExpandIsr
@@ -18,80 +17,10 @@ from minicluster.replica.to_controller.alter_partition_manager import alter_part
 from minicluster.rules import IsrChanges, Rules
 from tests.replica.manager_kit import ManagerKit
 from tests.replica.partition_kit import TOPIC_ID, Bench
-from tests.replica.whole import Whole
 
 SHIPPED = Rules.KAFKA_4_3
 KIP_497 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_497)
 KIP_704 = replace(SHIPPED, isr_changes_by=IsrChanges.ALTER_ISR_OF_KIP_704)
-REQUESTS = {
-    IsrChanges.ALTER_PARTITION: AlterPartitionRequest,
-    IsrChanges.ALTER_ISR_OF_KIP_497: kip_497.AlterIsrRequest,
-    IsrChanges.ALTER_ISR_OF_KIP_704: kip_704.AlterIsrRequest,
-}
-ALL = pytest.mark.parametrize(
-    "rules", [SHIPPED, KIP_497, KIP_704], ids=lambda rules: str(rules.isr_changes_by)
-)
-
-
-def isr_requests(whole: Whole) -> list[Any]:
-    kinds = tuple(REQUESTS.values())
-    return [request for request in whole.controller_requests if isinstance(request, kinds)]
-
-
-def back_again(rules: Rules, *topics: str) -> Whole:
-    """Broker 3 has crashed, was fenced, and is back in every ISR."""
-    whole = Whole(rules=rules)
-    whole.advance(100)
-    for topic in topics:
-        whole.create_topic(topic)
-        whole.advance(20)
-    whole.advance(1_000)
-    whole.crash(3)
-    whole.advance(12_000)
-    assert whole.is_fenced(3)
-    whole.start(3)
-    whole.advance(20_000)
-    assert whole.all_running()
-    return whole
-
-
-@ALL
-def test_a_replica_that_comes_back_joins_the_isr(rules: Rules) -> None:
-    whole = back_again(rules, "orders")
-    assert sorted(whole.partition().isr) == [1, 2, 3]
-    requested = isr_requests(whole)
-    assert requested and {type(request) for request in requested} == {
-        REQUESTS[rules.isr_changes_by]
-    }
-    produce = whole.produce(whole.partition().leader, b"a")
-    whole.advance(20)
-    assert whole.produced(produce) == ErrorCode.NONE
-    assert whole.values(3) == [b"a"]
-
-
-@ALL
-def test_a_follower_that_lags_leaves_the_isr(rules: Rules) -> None:
-    whole = Whole(rules=rules)
-    whole.advance(100)
-    whole.create_topic()
-    whole.advance(1_000)
-    leader = whole.partition().leader
-    whole.cuts.add((next(b for b in (1, 2, 3) if b != leader), leader))
-    whole.produce(leader, b"a", acks=1)
-    whole.advance(60_000)
-    assert len(whole.partition().isr) == 2
-    assert not any(whole.is_fenced(broker) for broker in whole.brokers)
-
-
-@pytest.mark.parametrize("together", [False, True])
-def test_the_changes_of_one_fetch_leave_one_by_one_or_together(together: bool) -> None:
-    """KIP-497: one request for all partitions that one Fetch brings in sync."""
-    rules = replace(SHIPPED, isr_changes_of_one_fetch_leave_together=together)
-    whole = back_again(rules, "a", "b", "c")
-    requested = [request for request in isr_requests(whole) if request.broker_id == 1]
-    counts = [len(request.topics) for request in requested]
-    assert counts == ([3] if together else [1, 2])
-    assert all(sorted(whole.partition(t).isr) == [1, 2, 3] for t in ("a", "b", "c"))
 
 
 # --- KIP-497: acknowledged is not decided -----------------------------------------------------
@@ -140,25 +69,6 @@ def test_as_shipped_a_proposal_that_waits_for_metadata_is_not_sent_again() -> No
     bench.respond(ErrorCode.INVALID_UPDATE_VERSION)
     bench.shrink()
     assert len(bench.submitted) == 1
-
-
-def test_kip_497_a_change_that_died_with_the_controller_is_put_to_the_next_one() -> None:
-    whole = Whole(rules=KIP_497)
-    whole.advance(100)
-    whole.create_topic()
-    whole.advance(1_000)
-    leader = whole.partition().leader
-    manager = whole.brokers[leader].replicas
-    (partition,) = manager.state.partitions.values()
-    follower = next(b for b in (1, 2, 3) if b != leader)
-    whole.cuts.add((follower, leader))
-    whole.produce(leader, b"a", acks=1)
-    whole.after_response = whole.fail_over
-    whole.advance(60_000)
-    assert whole.after_response is None
-    assert follower not in whole.partition().isr
-    assert not partition.isr_state.is_pending
-    assert len(isr_requests(whole)) == 2
 
 
 # --- forms ------------------------------------------------------------------------------------

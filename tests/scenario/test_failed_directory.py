@@ -73,6 +73,31 @@ def test_an_unreachable_leader_stops_itself_as_shipped_and_stays_in_kip_589() ->
         cluster.wait_until(lambda: orders[0].leader == cluster.node(2), within="60s")
 
 
+def test_an_unreachable_follower_leaves_the_isr_of_kip_589_because_it_lags() -> None:
+    with started(BY_REPORT) as cluster:
+        orders, follower = cluster.topic("orders"), cluster.node(3)
+        cluster.cut(follower, cluster.controllers, api="AlterReplicaState")
+        cluster.fail_dir(follower)
+        cluster.produce(orders, acks=1)
+        cluster.run_for("1s")
+        assert follower in orders[0].isr
+        cluster.wait_until(lambda: follower not in orders[0].isr, within="60s")
+        assert not follower.is_fenced
+
+
+@pytest.mark.parametrize("rules", [BY_HEARTBEAT, BY_REPORT])
+def test_a_broker_that_starts_with_a_failed_directory_keeps_that_replica_out(rules: str) -> None:
+    with started(rules) as cluster:
+        orders, broken = cluster.topic("orders"), cluster.node(1)
+        cluster.fail_dir(broken)
+        cluster.run_for("3s")
+        cluster.kill(broken)
+        cluster.restart(broken)
+        cluster.wait_until(lambda: not broken.is_fenced, within="30s")
+        cluster.run_for("30s")
+        assert broken not in orders[0].isr
+
+
 @pytest.mark.parametrize("report", [False, True])
 def test_before_3_7_only_a_report_moves_the_leader(report: bool) -> None:
     rules = "kafka-3.9" + (" failed_replicas_reported_by=alter_replica_state" if report else "")
