@@ -14,8 +14,6 @@ from minicluster.verify.evidence.reading import read_run
 from tests.played_once import PlayedOnce
 from tests.verify.check_run import check_run
 
-pytestmark = pytest.mark.spark
-
 Story = Callable[[MiniCluster], None]
 
 BY_REPORT = "kafka-4.3 failed_replicas_reported_by=alter_replica_state"
@@ -169,7 +167,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, played_once: PlayedOnce) -> d
 
 @pytest.fixture(scope="module")
 def reports(runs: dict[str, Path]) -> dict[str, Report]:
-    return dict(zip(runs, verify(*runs.values()).each, strict=True))
+    return dict(zip(runs, verify(*runs.values(), engine="process").each, strict=True))
 
 
 @pytest.mark.parametrize("name", [*STORIES, *FILES])

@@ -1,6 +1,6 @@
 """Planted faults that no file of steps can show: each is caught by its primary rule.
 
-Every story is played with the fault and without; all runs are judged in one job.
+Every story is played with the fault and without; all runs are judged together.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from minicluster.errors import NoResponse
 from minicluster.protocol import messages as m
 from minicluster.rules import Rules
 from minicluster.verify import Report, Verdict, verify
-
-pytestmark = pytest.mark.spark
 
 Story = Callable[[MiniCluster], None]
 
@@ -207,7 +205,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def report(runs: dict[str, Path]) -> Report:
-    return verify(*runs.values())
+    return verify(*runs.values(), engine="process")
 
 
 @pytest.mark.parametrize("zoo_id", STORIES)

@@ -30,7 +30,7 @@ def header(run: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Judged:
-    """All runs, judged in one job."""
+    """All runs, judged together."""
 
     report: Report
     played: dict[tuple[str, str], Played]
@@ -57,10 +57,9 @@ def judged(played_once: PlayedOnce) -> Judged:
     played = {(story, ""): played_once(ROOT / f"{story}.yaml") for story in STORIES}
     for plant in (*PLANTS, NEVER_HIT):
         played[plant.story, plant.zoo] = played_once(plant.path, plant.zoo)
-    return Judged(verify(*(run.path for run in played.values())), played)
+    return Judged(verify(*(run.path for run in played.values()), engine="process"), played)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("story", STORIES)
 def test_without_a_fault_a_story_goes_as_written_and_is_valid(judged: Judged, story: str) -> None:
     rules = judged.rules(story)
@@ -72,7 +71,6 @@ def test_without_a_fault_a_story_goes_as_written_and_is_valid(judged: Judged, st
     assert {rule: rules[rule] for rule in named} == dict.fromkeys(named, Verdict.VALID)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.zoo)
 def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Plant) -> None:
     run = judged.played[plant.story, plant.zoo]
@@ -87,7 +85,6 @@ def test_a_planted_fault_is_killed_by_its_primary_rule(judged: Judged, plant: Pl
     assert run.failure is None or run.failure.kind in ("violated", "until", "expect", "crash")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("plant", OF_CLIENTS, ids=lambda plant: plant.zoo)
 def test_a_fault_that_clients_see_ends_the_run_by_a_rule_that_it_breaks(
     judged: Judged, plant: Plant
@@ -99,7 +96,6 @@ def test_a_fault_that_clients_see_ends_the_run_by_a_rule_that_it_breaks(
     assert failure.rule in judged.broken(plant.story, plant.zoo)
 
 
-@pytest.mark.spark
 def test_a_switch_that_is_on_and_never_hit_proves_nothing(judged: Judged) -> None:
     words = judged.rules(NEVER_HIT.story, NEVER_HIT.zoo).values()
     name = judged.played[NEVER_HIT.story, NEVER_HIT.zoo].path.name
@@ -110,7 +106,6 @@ def test_a_switch_that_is_on_and_never_hit_proves_nothing(judged: Judged) -> Non
     ]
 
 
-@pytest.mark.spark
 def test_the_kill_table(judged: Judged, record_property: Callable[[str, object], None]) -> None:
     lines = [LINE.format("zoo", "killed", "primary", "also broken", "story")]
     for plant in PLANTS:
