@@ -162,6 +162,8 @@ def test_a_response_of_a_controller_that_is_gone_completes_nothing() -> None:
     assert story.reports.pending == ((ORDERS, 0),)
     story.wake()
     assert story.take() and story.last.to == ANOTHER
+    story.respond(("orders", 0, 0))
+    assert story.reports.pending == ()
 
 
 def test_a_replica_that_is_gone_is_reported_no_more() -> None:
