@@ -44,7 +44,7 @@ OF_TEST_KIT = {
 
 # What a test sets beside Kafka's own configs is for a class that it brings along.
 UNSERVED = {
-    "authorizer.class.name": "an authorizer",
+    "authorizer.class.name": "an authorizer of its own",
     "metric.reporters": "reporters of metrics",
     "create.topic.policy.class.name": "a policy of topics",
     "alter.config.policy.class.name": "a policy of configs",
