@@ -81,7 +81,7 @@ FAULTS = (
         cluster_seed=835064445,
         drawn=6,
         left=1,
-        survived=11,
+        survived=20,
         shrunk=(("5s", "bounce", {"node": "app(one)", "down": "170ms"}),),
     ),
     Fault(
@@ -90,7 +90,7 @@ FAULTS = (
         cluster_seed=2359525893,
         drawn=5,
         left=1,
-        survived=2,
+        survived=7,
         shrunk=(("2s", "bounce", {"node": "broker(2)", "down": "1s"}),),
     ),
     Fault(
@@ -99,7 +99,7 @@ FAULTS = (
         cluster_seed=811903262,
         drawn=2,
         left=1,
-        survived=0,
+        survived=5,
         shrunk=(("9s", "pause", {"node": "app(one)", "lasting": "17s"}),),
     ),
     Fault(
@@ -108,7 +108,7 @@ FAULTS = (
         cluster_seed=900008257,
         drawn=6,
         left=1,
-        survived=17,
+        survived=25,
         shrunk=(("5s", "bounce", {"node": "app(one)", "down": "170ms"}),),
     ),
     Fault(
@@ -118,7 +118,7 @@ FAULTS = (
         cluster_seed=1880000696,
         drawn=8,
         left=2,
-        survived=21,
+        survived=25,
         shrunk=(
             ("1s", "bounce", {"node": "app(two)", "down": "340ms"}),
             ("15s", "terminate", {"app": "app(two)"}),

@@ -16,7 +16,7 @@ from tests.programs.zoo.shop import Run
 from tests.programs.zoo.table import FAULTS, Fault, explored, module_of
 
 EXPLORED = "tests/programs/zoo/explored.py"
-SEEDS = int(os.environ.get("MINICLUSTER_SEEDS", "20"))  # of each repaired program
+SEEDS = int(os.environ.get("MINICLUSTER_SEEDS", "5"))  # of each repaired program
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
