@@ -212,7 +212,7 @@ def test_a_consumer_that_is_sent_away_asks_for_the_leader_and_reads_on(
     moved = cluster.respond("Fetch", "NOT_LEADER_OR_FOLLOWER", partitions="orders-0", times=2)
     hidden = cluster.respond("Metadata", "LEADER_NOT_AVAILABLE", topic="orders")
     found = cluster.consume("orders", count=3)
-    assert isinstance(found, list) and [one.value for one in found] == [w.value for w in written]
+    assert [one.value for one in found] == [w.value for w in written]
     assert (moved.hits, hidden.hits) == (2, 1)
     assert not verified(cluster.save(tmp_path / "run")).findings
 
@@ -235,7 +235,7 @@ def test_a_member_whose_join_got_no_response_joins_again(runtime: str) -> None:
             else cluster.drop_responses("JoinGroup")
         )
         found = cluster.consume("orders", count=1, within="3m")
-        assert isinstance(found, list) and len(found) == 1 and lost.hits == 1
+        assert len(found) == 1 and lost.hits == 1
 
 
 @BOTH
@@ -248,7 +248,6 @@ def test_a_connection_that_ends_in_the_middle_of_a_commit_leaves_one_outcome(
         [transaction] = cluster.transaction("orders", count=2)
         assert transaction.outcome == "committed" and ended.hits == 1
         found = cluster.consume("orders", count=2, isolation="read_committed")
-        assert isinstance(found, list)
         assert sorted(one.value.decode() for one in found) == sorted(
             value for _, value in transaction.records
         )
@@ -370,7 +369,7 @@ def test_a_generator_changes_the_response(cluster: MiniCluster, tmp_path: Path) 
 
     handle = cluster.intercept("OffsetFetch", from_the_third, times=1)
     found = cluster.consume("orders", count=2)
-    assert isinstance(found, list) and [one.offset for one in found] == [2, 3]
+    assert [one.offset for one in found] == [2, 3]
     assert handle.hits == 1
     assert not verified(cluster.save(tmp_path / "run")).findings
 

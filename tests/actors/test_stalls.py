@@ -44,7 +44,7 @@ def test_after_a_stall_records_have_the_date_and_no_session_has_expired(
         cluster.consume("orders", group="readers")
         (group,) = inside(cluster).groups
         cluster.produce(orders)
-        cluster.wait_until(lambda: group.count == 1)
+        cluster.wait_until(lambda: group.seen == 1)
         leader_epochs = orders[0].leader_epoch, appended[0].leader_epoch
         joined = [row for row in inside(cluster).recorder.table("rpc") if row["api"] == "JoinGroup"]
 
