@@ -17,7 +17,7 @@ def clients_result(result: Any) -> str | None:
 
     A load in the background has no result yet: its records are rows of the trace.
     """
-    if not isinstance(result, list) or not result:
+    if not isinstance(result, Sequence) or not result:
         return None
     if isinstance(result[0], ProduceOperation):
         return _produced(result) if all(operation.done for operation in result) else None
