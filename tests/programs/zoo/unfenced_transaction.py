@@ -67,7 +67,10 @@ async def repaired(shop: Shop) -> None:
                     await producer.start()
                     producers[place] = producer
                 if assigned:  # what the one before has committed, now that it is fenced
-                    await consumer.seek_to_committed(*assigned)
+                    committed = await consumer.seek_to_committed(*assigned)
+                    # Where nobody has, that moves nothing, not even behind a batch that is dropped.
+                    if first := [place for place in assigned if not committed[place]]:
+                        await consumer.seek_to_beginning(*first)
                 rebalances += 1
 
     consumer = reading()
