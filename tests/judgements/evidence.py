@@ -31,7 +31,7 @@ from tests.zoo.table import NEVER_HIT, PLANTS, STORIES
 from tests.zoo.table import ROOT as REPOSITORY
 
 KAFKA_LOGS = REPOSITORY / "tests" / "data" / "kafka-logs"
-SEEDS = {"chaos": range(1, 201), "zookeeper": range(1, 41)}
+SEEDS = {"chaos": range(1, 61), "zookeeper": range(1, 21)}
 
 
 @dataclass(frozen=True)
