@@ -363,6 +363,8 @@ class Cluster:
     def _inter_broker_listener(self) -> str:
         names = list(self.security.listeners)
         given = self.config.static.get(INTER_BROKER_LISTENER, names[0])
+        if self.listen_address is None:  # nothing listens, so the config names nothing
+            return names[0]
         if given not in names:
             hint = instead(given, names)
             raise UserError(f"config: {INTER_BROKER_LISTENER}: no listener {given!r}; {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import field
 from enum import StrEnum
 
 from minicluster.errors import counted
@@ -84,9 +85,10 @@ class Finding:
     partition: int = -1
     broker: int = -1
     message: str = ""
-    event: int = -1
-    earlier: int = -1
-    request: int = -1
+    # A value that two events show is one finding, and so is one that is seen live and afterwards.
+    event: int = field(default=-1, compare=False)
+    earlier: int = field(default=-1, compare=False)
+    request: int = field(default=-1, compare=False)
 
 
 def headline(findings: Iterable[Finding]) -> str | None:

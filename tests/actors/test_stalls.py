@@ -55,7 +55,7 @@ def test_after_a_stall_records_have_the_date_and_no_session_has_expired(
         assert all(one.ok for one in outcomes)
         for topic in ("orders", "appended"):
             assert timestamps(cluster, topic)[-1] == pytest.approx(2 * HOUR_MS, abs=60_000)
-        assert group.count == 2 and orders[0].isr == [1, 2, 3]
+        assert group.seen == 2 and orders[0].isr == [1, 2, 3]
         assert (orders[0].leader_epoch, appended[0].leader_epoch) == leader_epochs
         assert not any(broker.is_fenced for broker in cluster.brokers)
         again = [row for row in inside(cluster).recorder.table("rpc") if row["api"] == "JoinGroup"]

@@ -274,7 +274,16 @@ def check_form(report: dict[str, Any]) -> None:
         assert rule["verdict"] in WORDS
         assert type(rule["looked_at"]) is int
         for finding in rule["findings"]:
-            assert set(finding) == {"run", "offset", "topic", "partition", "broker", "message"}
+            assert set(finding) == {
+                "run",
+                "offset",
+                "topic",
+                "partition",
+                "broker",
+                "event",
+                "request",
+                "message",
+            }
             assert finding["run"] in runs
             assert type(finding["offset"]) is int
             assert finding["topic"] is None or isinstance(finding["topic"], str)

@@ -527,7 +527,21 @@ def _acknowledged_to_own_client(run: TracedRun) -> Iterator[Placed]:
 def acknowledged_records(run: TracedRun, judge: Judge) -> None:
     """Each acknowledged record beside the log of the last leader."""
     for record, step in beside_last_leaders(run):
-        judge.take(step, -1, record.topic or "", record.partition, step.elected, earlier=record.seq)
+        earlier = record.seq
+        if step.is_beyond_log or step.has_another_in_its_place:  # few are, and only they need it
+            place = record.topic_id, record.partition, record.offset
+            before = [seq for seq in run.context(leaders_acks).get(place, ()) if seq <= record.seq]
+            earlier = before[-1] if before else record.seq
+        judge.take(step, -1, record.topic or "", record.partition, step.elected, earlier=earlier)
+
+
+def leaders_acks(run: TracedRun) -> dict[tuple[str, int, int], list[int]]:
+    """Context: the events with which leaders acknowledged an offset, in order."""
+    events: dict[tuple[str, int, int], list[int]] = defaultdict(list)
+    for row in run.rows("partition_event"):
+        if row["kind"] == "ack":
+            events[row["topic_id"], row["part"], row["offset"]].append(row["seq"])
+    return events
 
 
 def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRecord]]:

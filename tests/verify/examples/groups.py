@@ -119,13 +119,13 @@ def f12_behind_a_loss() -> RunBuilder:
     run = plain_run()
     run.log.op(change(isr=(1,)))
     run.committed()
-    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 4)):
+    for epoch, left, end in ((0, 0, 2), (1, 0, 2), (2, 2, 6)):
         process: dict[str, Any] = {"incarnation": f"1-{epoch}", "leader_epoch": epoch}
         process |= {"isr": [1], "maximal_isr": [1]}
         run.partition("become_leader", leo=left, **process)
         run.partition("hw", hw_old=left, hw_new=end, leo=end, **process)
     holds(run, 1, {0: "v0", 1: "v1"}, epoch=1)
-    holds(run, 1, {2: "v2", 3: "v3"}, epoch=2)
+    holds(run, 1, {2: "v2", 3: "v3", 4: "v4", 5: "v5"}, epoch=2)
     return poll(own(run, "m1"), "m1", 0, 1, 2, 3)
 
 
