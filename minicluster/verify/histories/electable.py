@@ -230,6 +230,8 @@ def _loss(partition: _Partition, row: Row, kept: int | None, *, is_first: bool) 
         return None
     first_lost = leo if kept is None else kept
     candidates = partition.candidates
+    if candidates is None:  # every log begins behind the partition's records: as its leader has it
+        candidates = row["isr"]
     if kind == "become_leader" and candidates is not None and len(candidates) <= 1:
         return Loss(LAST, first_lost, epoch, epoch + 1, at)
     if kind in _BEGINS and is_first and partition.may_stay:
