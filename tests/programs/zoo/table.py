@@ -72,7 +72,7 @@ FAULTS = (
         cluster_seed=1149723981,
         drawn=2,
         left=1,
-        survived=25,
+        survived=60,
         shrunk=(("9s", "pause", {"node": "app(one)", "lasting": "8s"}),),
     ),
     Fault(
@@ -81,7 +81,7 @@ FAULTS = (
         cluster_seed=835064445,
         drawn=6,
         left=1,
-        survived=20,
+        survived=60,
         shrunk=(("5s", "bounce", {"node": "app(one)", "down": "170ms"}),),
     ),
     Fault(
@@ -90,7 +90,7 @@ FAULTS = (
         cluster_seed=2359525893,
         drawn=5,
         left=1,
-        survived=7,
+        survived=60,
         shrunk=(("2s", "bounce", {"node": "broker(2)", "down": "1s"}),),
     ),
     Fault(
@@ -99,7 +99,7 @@ FAULTS = (
         cluster_seed=811903262,
         drawn=2,
         left=1,
-        survived=5,
+        survived=15,
         shrunk=(("9s", "pause", {"node": "app(one)", "lasting": "17s"}),),
     ),
     Fault(
@@ -108,7 +108,7 @@ FAULTS = (
         cluster_seed=900008257,
         drawn=6,
         left=1,
-        survived=25,
+        survived=50,
         shrunk=(("5s", "bounce", {"node": "app(one)", "down": "170ms"}),),
     ),
     Fault(
