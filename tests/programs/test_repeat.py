@@ -68,3 +68,8 @@ def test_a_story_is_the_same_here_and_in_another_process(name: str) -> None:
 
 def test_another_seed_is_another_run() -> None:
     assert play("group", 8).split()[3:] != play("group", 7).split()[3:]
+
+
+def test_the_next_cluster_of_a_process_counts_its_clients_from_the_beginning() -> None:
+    """kafka-python numbers its producers for the life of the process, in their client ids."""
+    assert play("kafka_python", 7) == play("kafka_python", 7)

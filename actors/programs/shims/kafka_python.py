@@ -1,5 +1,5 @@
 """kafka-python: sockets and a selector of its own, a heap of tasks by address, sets in an order
-of the process.
+of the process, a counter.
 
 Its threads and locks are those of ``threading``, which programs have by baton.
 """
@@ -94,4 +94,11 @@ def _addresses(host: Any, port: Any, *options: Any, **more: Any) -> Any:
     return program.resolve(host, port)
 
 
-SHIM = Shim("kafka", "kafka-python", ("2.3", "3.0"), _replaced)
+def _counters() -> Iterator[Replaced]:
+    from kafka.producer import kafka as producer
+
+    number = type(producer.PRODUCER_CLIENT_ID_SEQUENCE)()  # in the default client.id
+    yield producer, "PRODUCER_CLIENT_ID_SEQUENCE", number
+
+
+SHIM = Shim("kafka", "kafka-python", ("2.3", "3.0"), _replaced, _counters)
