@@ -531,7 +531,7 @@ def acknowledged_records(run: TracedRun, judge: Judge) -> None:
         if step.is_beyond_log or step.has_another_in_its_place:  # few are, and only they need it
             place = record.topic_id, record.partition, record.offset
             before = [seq for seq in run.context(leaders_acks).get(place, ()) if seq <= record.seq]
-            earlier = before[-1] if before else record.seq
+            earlier = before[-1] if before else earlier
         judge.take(step, -1, record.topic or "", record.partition, step.elected, earlier=earlier)
 
 

@@ -366,6 +366,18 @@ def f5_near_unclean() -> RunBuilder:
 
 
 @keeps(committed_records_are_not_truncated)
+def f5_near_alone() -> RunBuilder:
+    """Leader 1, which has its partition for itself, comes back with an empty log, and broker 2
+    truncates to 0; no log shows the ISR, since all of them begin later."""
+    run = RunBuilder(cluster())
+    alone: dict[str, Any] = {"isr": [1], "maximal_isr": [1]}
+    run.partition("hw", hw_old=0, hw_new=8, leo=8, **alone)
+    run.partition("truncate", broker=2, offset=8)
+    run.partition("become_leader", incarnation="1-2", leo=0, leader_epoch=1, **alone)
+    return run.partition("truncate", broker=2, offset=0, leader_epoch=1)
+
+
+@keeps(committed_records_are_not_truncated)
 def f5_near_deposed() -> RunBuilder:
     """Broker 2 was deposed with high watermark 5 and truncates to 5: what only it had was not
     committed."""
