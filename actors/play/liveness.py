@@ -15,7 +15,7 @@ from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
 from minicluster.values import dataclass
-from minicluster.verify.histories.longest_waits import BY_ISR_CHANGES
+from minicluster.verify.histories.longest_waits import BY_LOST_REQUESTS
 from minicluster.verify.histories.waits import ISR_CHANGES
 
 LOOK_EVERY_MS = 100
@@ -80,11 +80,11 @@ def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
     while the cluster waits for another.
     """
     healed_ms = cluster.now_ms
-    settled_ms = max(healed_ms, _isr_changes_end_ms(cluster))
+    settled_ms = max(healed_ms, _lost_requests_end_ms(cluster))
     so_far: tuple[Promise, ...] = ()
     for promise in kept:
         so_far = (*so_far, promise)
-        from_ms = settled_ms if promise.id in BY_ISR_CHANGES else healed_ms
+        from_ms = settled_ms if promise.id in BY_LOST_REQUESTS else healed_ms
         left_ms = max(0, from_ms + promise.bound_ms - cluster.now_ms)
         if cluster.run_until(_every(cluster, so_far), left_ms):
             continue
@@ -95,16 +95,29 @@ def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
     return None
 
 
-def _isr_changes_end_ms(cluster: Cluster) -> int:
-    """When the last ISR change that is on its way, or was lost there, times out at its leader.
+def _lost_requests_end_ms(cluster: Cluster) -> int:
+    """When the last ISR change or Fetch of a broker that is on its way, or was lost there, times
+    out.
 
-    Until then the leader proposes nothing else for these partitions, as in Kafka, where a lost
-    packet is not an end of a connection either.
+    Until then the leader proposes nothing else for these partitions, and the follower fetches
+    nothing else from its leader, as in Kafka, where a lost packet is not an end of a connection
+    either. A Fetch that waits at its leader for records is not on its way.
 
-    Source:  controller.socket.timeout.ms; DefaultAlterPartitionManager.
+    Source:  controller.socket.timeout.ms, request.timeout.ms; DefaultAlterPartitionManager,
+             BrokerBlockingSender.
     """
-    requests = cluster.network.open_requests(ISR_CHANGES)
-    return max((request.sent_ms + CONTROLLER_SOCKET_TIMEOUT_MS for request in requests), default=0)
+    network = cluster.network
+    ends_ms = [
+        request.sent_ms + CONTROLLER_SOCKET_TIMEOUT_MS
+        for request in network.open_requests(ISR_CHANGES)
+    ]
+    ends_ms += [
+        request.sent_ms + cluster.config.request_timeout_ms
+        for request in network.open_requests(("Fetch",))
+        if request.src in cluster.broker_ids
+        and (request.handle_seq is None or request.resp_seq is not None)
+    ]
+    return max(ends_ms, default=0)
 
 
 def _every(cluster: Cluster, kept: Sequence[Promise]) -> Callable[[], bool]:

@@ -93,7 +93,7 @@ def test_a_wait_has_the_offset_that_was_committed_when_it_began(tmp_path: Path) 
 
 
 def test_of_all_waits_of_a_subject_the_longest_after_the_last_disturbance_counts() -> None:
-    times = Times(healed_ms=150, isr_changes_ended_ms=150, ended_ms=900, bounds={"G4": 100})
+    times = Times(healed_ms=150, lost_requests_ended_ms=150, ended_ms=900, bounds={"G4": 100})
     waits, change, subject = LongestWaits(times), Awaited.ISR_CHANGE_ENDED, Subject("orders", 0, 1)
     for since_ms, until_ms in ((100, 160), (200, 400), (500, 600)):
         waits.stretch(change, subject, since_ms, until_ms)

@@ -32,9 +32,10 @@ class Awaited(StrEnum):
 
 
 # A lost ISR change ends by controller.socket.timeout.ms, and until then its leader proposes nothing
-# else (DefaultAlterPartitionManager). So these count from the end of the ISR changes that were on
-# their way when the last disturbance ended.
-BY_ISR_CHANGES = frozenset(
+# else (DefaultAlterPartitionManager). A lost Fetch ends by request.timeout.ms, and until then its
+# follower fetches nothing else from that leader. So these count from the end of the requests of
+# both kinds that were on their way when the last disturbance ended.
+BY_LOST_REQUESTS = frozenset(
     {
         Awaited.ISR_CHANGE_ENDED,
         Awaited.COMMITTED,
@@ -70,18 +71,18 @@ class Wait:
 class Times:
     """The moments of a run, and the bounds of its promises in milliseconds.
 
-    Units:  isr_changes_ended_ms: the end of the ISR changes that were on their way when the last
-            disturbance ended.
+    Units:  lost_requests_ended_ms: the end of the ISR changes and Fetches of replicas that were on
+            their way when the last disturbance ended.
     """
 
     healed_ms: int
-    isr_changes_ended_ms: int
+    lost_requests_ended_ms: int
     ended_ms: int
     bounds: Mapping[str, int]
 
     def from_ms(self, awaited: Awaited) -> int:
         """The moment from which a promise counts."""
-        return self.isr_changes_ended_ms if awaited in BY_ISR_CHANGES else self.healed_ms
+        return self.lost_requests_ended_ms if awaited in BY_LOST_REQUESTS else self.healed_ms
 
     def is_over(self, awaited: Awaited) -> bool:
         """The run lasts longer than a promise's bound; else it decides nothing about it."""

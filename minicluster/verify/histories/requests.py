@@ -75,8 +75,8 @@ class EndedRecovery:
     """A record ends the recovery of a partition.
 
     Shapes:  leader: before the record. api, sender: of the request that wrote it; None where no
-             request of the trace names its offset. leader_waits: an AlterPartition of the leader
-             got no response.
+             request of the trace names its offset. leader_waits: the leader never learned
+             the outcome of an AlterPartition.
     """
 
     leader: int
@@ -341,10 +341,12 @@ def requested_changes(run: TracedRun, judge: Judge) -> None:
 @history(EndedRecovery, reads=("rpc",))
 def ended_recoveries(run: TracedRun, judge: Judge) -> None:
     """Each record that makes a partition RECOVERED, with the request that wrote it."""
+    # A controller that resigns rejects what it has appended, and the next one may commit it.
     waiting = {
         row["src"]
         for row in run.rows("rpc")
-        if row["api"] == "AlterPartition" and row["resp_seq"] is None
+        if row["api"] == "AlterPartition"
+        and (row["resp_seq"] is None or row["error"] == "NOT_CONTROLLER")
     }
     for states in run.timeline.by_offset.values():
         for state in states:

@@ -42,6 +42,7 @@ from minicluster.verify.histories.waits_of_leaders import note_waits_of_leaders
 from minicluster.verify.judging import Judge
 
 ISR_CHANGES = ("AlterPartition", "AlterIsr")
+WAITED_FOR = (*ISR_CHANGES, "Fetch")  # by a leader, by a follower
 _TIMEOUTS = {"Produce": "timeoutMs", "Fetch": "maxWaitMs", "DeleteRecords": "timeoutMs"}
 _ENDS_PROCESS = ("kill", "bounce", "restart", "wipe", "controlled_shutdown")
 _TABLES = ("raft_event", "fault", "publish", "partition_event", "rpc", "client_record")
@@ -60,7 +61,7 @@ def waits_of_the_run(run: TracedRun, judge: Judge) -> None:
         return
     times = Times(
         healed_ms=healed_ms,
-        isr_changes_ended_ms=isr_changes_ended_ms(run, healed_ms, ended_ms),
+        lost_requests_ended_ms=lost_requests_ended_ms(run, healed_ms, ended_ms),
         ended_ms=ended_ms,
         bounds=bounds,
     )
@@ -119,8 +120,8 @@ def _shutdowns(run: TracedRun, judge: Judge, ended_ms: int) -> None:
         judge.take(Wait(awaited=awaited, node=broker, waited_ms=waited_ms, bound_ms=bound_ms))
 
 
-def isr_changes_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
-    """When the ISR changes have ended that were on their way at a moment.
+def lost_requests_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
+    """When the ISR changes and Fetches of brokers have ended that were on their way at a moment.
 
     The next process of a broker ends the waits of the last one.
     """
@@ -128,13 +129,14 @@ def isr_changes_ended_ms(run: TracedRun, healed_ms: int, ended_ms: int) -> int:
     processes: dict[int, str | None] = {}
     for row in run.rows("rpc", by="send_seq"):
         broker, sent_ms, process = row["src"], row["sent_ms"], row["src_incarnation"]
-        if row["connection"] is not None or sent_ms is None:
+        if row["connection"] is not None or sent_ms is None or broker < 0:  # of a client
             continue
         if processes.setdefault(broker, process) != process:
             processes[broker] = process
             open_ms[broker] = min(open_ms.get(broker, 0), sent_ms)
-        if row["api"] in ISR_CHANGES and sent_ms <= healed_ms:
-            open_ms[broker] = ended_ms if row["completed_ms"] is None else row["completed_ms"]
+        if row["api"] in WAITED_FOR and sent_ms <= healed_ms:
+            completed_ms = ended_ms if row["completed_ms"] is None else row["completed_ms"]
+            open_ms[broker] = max(open_ms.get(broker, 0), completed_ms)
     return max((healed_ms, *open_ms.values()))
 
 

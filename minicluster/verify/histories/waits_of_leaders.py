@@ -14,7 +14,8 @@ time count from the last of their high watermarks, and where one of them times o
 is late.
 
 A leader that crashed and comes back after its topic was deleted shows no event that ends its waits:
-they end where the deletion is committed.
+they end where the deletion is committed. Where the log begins with a snapshot, a topic that it
+does not have was deleted before, and nothing of it is judged.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def note_waits_of_leaders(run: TracedRun, waits: LongestWaits) -> None:
     acknowledgements = _Acknowledgements(waits)
     timed_out = sorted(_timed_out(run.rows("rpc")), key=itemgetter("seq"))
     deletions = sorted(_deleted_topics(run), key=itemgetter("seq"))
-    deleted: set[str] = set()
+    deleted = _deleted_before_the_log(run)
     rows = merge(run.rows("partition_event"), timed_out, deletions, key=itemgetter("seq"))
     for row in rows:
         kind, at_ms, topic_id = row["kind"], row["vt"], row["topic_id"]
@@ -199,6 +200,17 @@ def _deleted_topics(run: TracedRun) -> Iterator[dict[str, Any]]:
         if seq is not None:
             at_ms = committed.at_ms(topic.offset)
             yield {"kind": _DELETED, "seq": seq, "vt": at_ms, "topic_id": topic.topic_id}
+
+
+def _deleted_before_the_log(run: TracedRun) -> set[str]:
+    """The topics that the log does not have any more, since it begins with a later snapshot.
+
+    Nothing shows when their deletion was committed.
+    """
+    if run.evidence.start is None:
+        return set()
+    traced = {row["topic_id"] for row in run.rows("partition_event")}
+    return traced - {topic.topic_id for topic in run.timeline.topics}
 
 
 class _Acknowledgements:

@@ -164,7 +164,8 @@ def _a_preferred_election_is_clean(election: RequestedElection) -> Findings:
 def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
     """RECOVERING becomes RECOVERED only by an AlterPartition of the leader."""
     yield CASE
-    # Where the response was lost with the controller, no row says which request wrote the record.
+    # Where the controller died or resigned before it responded, no row says which request wrote
+    # the record.
     if recovery.api is None:
         is_its_own = recovery.leader_waits
     else:

@@ -2,7 +2,7 @@
 
 Only runs in virtual time are judged, in which every disturbance has ended; the bounds are those
 that the timeouts of the cluster give (``bounds_ms`` of run.json). Those about ISRs count from the
-end of the ISR changes that the last disturbance left on their way.
+end of the ISR changes and Fetches that the last disturbance left on their way.
 """
 
 from __future__ import annotations

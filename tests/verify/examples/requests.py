@@ -237,6 +237,13 @@ def c6_near_without_response() -> RunBuilder:
     return _recovered().alter_partition(2, (2,), resp_seq=None, response=None)
 
 
+@keeps(only_the_leader_ends_a_recovery)
+def c6_near_rejected_by_a_leader_that_resigned() -> RunBuilder:
+    """orders-0 becomes RECOVERED; the controller that had appended the record resigned before it
+    was committed, and rejected the leader's AlterPartition."""
+    return _recovered().alter_partition(2, (2,), error="NOT_CONTROLLER")
+
+
 @breaks(a_stale_broker_epoch_is_rejected)
 def d3_bad() -> RunBuilder:
     """Broker 1 has epoch 5, and its heartbeat with epoch 1 gets NONE."""

@@ -21,7 +21,7 @@ from tests.verify.handwritten.log import (
     cluster,
     partition,
 )
-from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, as_json
+from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, WithSnapshot, as_json
 
 _BOUND_MS, _SOON_MS, _LATE_MS = 500, 300, 700
 _BOUNDS_MS = {f"G{number}": _BOUND_MS for number in range(1, 13)}
@@ -29,13 +29,18 @@ _BOUNDS_MS = {f"G{number}": _BOUND_MS for number in range(1, 13)}
 
 def _healed_run(log: LogBuilder, **header: Any) -> RunBuilder:
     """A run of 1,000 ms without a disturbance; its log is committed at once."""
+    return _healed(RunBuilder(log), **header)
+
+
+def _healed(run: RunBuilder, **header: Any) -> RunBuilder:
     timed = {
         "healed_ms": 0,
         "ended_at_ms": 1_000,
         "bounds_ms": _BOUNDS_MS,
         "brokers": [1, 2, 3],
     }
-    return RunBuilder(log, **{**timed, **header}).committed()
+    run.header |= {**timed, **header}
+    return run.committed()
 
 
 def _fenced() -> LogBuilder:
@@ -144,8 +149,12 @@ def g4_near() -> RunBuilder:
 
 def _appended(committed_ms: int, **state: Any) -> RunBuilder:
     """Leader 1 appends 5 records at once, and they are committed at some time."""
+    return _appends(_healed_run(cluster()), committed_ms, **state)
+
+
+def _appends(run: RunBuilder, committed_ms: int, **state: Any) -> RunBuilder:
     leader = {**EVERYBODY, **state}
-    run = _healed_run(cluster()).partition("become_leader", leo=0, hw_new=0, **leader)
+    run.partition("become_leader", leo=0, hw_new=0, **leader)
     run.partition("append", leo=5, offset=4, **leader)
     run.seq = committed_ms - 1
     return run.partition("hw", leo=5, hw_old=0, hw_new=5, **leader)
@@ -187,6 +196,13 @@ def g5_deleted() -> RunBuilder:
     """Leader 1 crashes with records that are not committed, and orders is deleted before it is
     back."""
     return _deleted_while_leader_is_down("append")
+
+
+@keeps(BY_ID["G5"])
+def g5_deleted_before_the_log() -> RunBuilder:
+    """The log begins with a snapshot without the topic in which leader 1 commits late."""
+    run = _appends(_healed(WithSnapshot(batches=4, kept=4)), _SOON_MS)
+    return _appends(run, _LATE_MS, topic_id=format_uuid(OTHER_TOPIC))
 
 
 @breaks(BY_ID["G6"])
@@ -323,6 +339,15 @@ def g7_recovers() -> RunBuilder:
 def g7_near() -> RunBuilder:
     """orders-0, whose ISR member is active, gets a leader at 300 ms."""
     return _commits_at(g7_bad(), _SOON_MS, change(leader=1))
+
+
+@keeps(BY_ID["G7"])
+def g7_near_after_lost_fetch() -> RunBuilder:
+    """A fault lost the Fetch of follower 1, which times out at 300 ms; orders-0 recovers at 700
+    ms."""
+    lost: dict[str, Any] = {"sent_ms": 0, "completed_ms": _SOON_MS, "src_incarnation": "a"}
+    run = g7_recovers().rpc("Fetch", 1, dst=3, **lost, handled_ms=None, response=None)
+    return _commits_at(run, _LATE_MS, change((1, 3), recovery=0))
 
 
 def _produced(completed_ms: int | None, api: str = "Produce") -> RunBuilder:
