@@ -16,10 +16,12 @@ from minicluster.verify.rules.rule import (
     CASE,
     NOT_PROMISED,
     Broken,
+    Crashed,
     Exempt,
     Judgement,
     Outcome,
     Rule,
+    Said,
 )
 
 
@@ -81,16 +83,34 @@ class Judge:
         self.crashes: dict[str, str] = {}
         self.problems: list[Problem] = []
         self._tallies = {rule.id: Tally.empty() for rule in rules}
-        self._parts: dict[type, list[tuple[str, Judgement]]] = {}
+        self._parts: dict[type, list[tuple[Rule, Judgement]]] = {}
         for rule in rules:
             for step_type, function in rule.parts:
-                self._parts.setdefault(step_type, []).append((rule.id, function))
+                if step_type is not None:
+                    self._parts.setdefault(step_type, []).append((rule, function))
         self._new: list[Finding] = []
         self._remembered: dict[Any, Remembered] = {}
 
     def judges(self, *step_types: type) -> bool:
         """Some rule judges steps of one of these types; else their history need not be made."""
         return any(step_type in self._parts for step_type in step_types)
+
+    def asks(self, rules: Iterable[Rule]) -> bool:
+        """One of these rules is asked; else their fold need not be made."""
+        return any(rule.id in self._tallies for rule in rules)
+
+    def hear(self, said: Said) -> None:
+        """Take what the rules say that stand beside the fold of their subject."""
+        for rule_id, outcome in said:
+            tally = self._tallies.get(rule_id)
+            if tally is None or rule_id in self.crashes:
+                continue
+            if isinstance(outcome, Broken):
+                self._add(rule_id, outcome, -1, "", -1)
+            elif isinstance(outcome, Crashed):
+                self.crashed(rule_id, outcome.error)
+            else:
+                tally.count(outcome)
 
     def take(
         self,
@@ -145,14 +165,14 @@ class Judge:
     def _outcomes(self, step: Any) -> list[tuple[str, Outcome]]:
         """What each rule says of a step; one that cannot judge is unknown, and no other."""
         outcomes: list[tuple[str, Outcome]] = []
-        for rule_id, function in self._parts.get(type(step), ()):
-            if rule_id in self.crashes:
+        for rule, function in self._parts.get(type(step), ()):
+            if rule.id in self.crashes:
                 continue
-            try:
-                for outcome in function(step):
+            for rule_id, outcome in rule.said(function, step):
+                if isinstance(outcome, Crashed):
+                    self.crashed(rule_id, outcome.error)
+                else:
                     outcomes.append((rule_id, outcome))
-            except Exception as error:
-                self.crashed(rule_id, error)
         return outcomes
 
     def _remember(self, steps: Iterable[Any]) -> Remembered:
@@ -191,8 +211,8 @@ class Judge:
             partition=partition if outcome.partition is None else outcome.partition,
             broker=outcome.broker,
             message=outcome.message,
-            event=event,
-            earlier=earlier,
+            event=event if outcome.event is None else outcome.event,
+            earlier=max(earlier, outcome.earlier),
             request=request,
         )
         self._tallies[rule_id].findings.append(finding)
@@ -205,8 +225,14 @@ class Judge:
     def history_crashed(self, step_types: Iterable[type], error: Exception) -> None:
         """A history raised: every rule over its steps is unknown."""
         for step_type in step_types:
-            for rule_id, _ in self._parts.get(step_type, ()):
-                self.crashed(rule_id, error)
+            for rule, _ in self._parts.get(step_type, ()):
+                self.crashed(rule.id, error)
+
+    def fold_crashed(self, rules: Iterable[Rule], error: Exception) -> None:
+        """The fold of a subject raised: every rule that it asks is unknown."""
+        for rule in rules:
+            if rule.id in self._tallies:
+                self.crashed(rule.id, error)
 
     def take_new(self) -> list[Finding]:
         """The findings since the last call."""

@@ -1,9 +1,9 @@
 """The driver over a running cluster: events as they come, findings as they are found.
 
-It runs the histories and rules of the other drivers. What a promise needs to know later, such as
-the log of the last leader, is not here: those parts are judged when the run is over (``LATER`` has
-each with its reason). It loads neither Spark nor Arrow, and its memory does not grow with the run
-(each history says its bound).
+It runs the histories and rules of the other drivers. A rule that needs to know what comes later,
+such as the log of the last leader, is not here: it is judged when the run is over, ``at_end``. It
+loads neither Spark nor Arrow, and its memory does not grow with the run (each history says its
+bound).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from minicluster.verify.histories import (
     clients,
     committed_log,
     held_logs,
-    isr_changes,
     live_clients,
     memberships,
     partitions,
@@ -34,48 +33,46 @@ from minicluster.verify.histories import (
 from minicluster.verify.histories.batches import ControllerLogs
 from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
-from minicluster.verify.histories.isr_changes import IsrChanges
 from minicluster.verify.histories.live_clients import LiveClients
 from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.histories.replicas import Place, Replicas
 from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Finding
+from minicluster.verify.partition.driver import GONE_MAX, Partitions
+from minicluster.verify.partition.setting import Setting
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.zookeeper.log.reader import Line
 
 Row = Mapping[str, Any]
-LIVE = (batches, brokers, clients, committed_log, held_logs, isr_changes, live_clients, memberships,
-        partitions, quorum, replicas, topics, znodes)  # fmt: skip
-LIVE_ON_ZOOKEEPER = (held_logs, isr_changes, replicas, znodes)
+LIVE = (batches, brokers, clients, committed_log, held_logs, live_clients, memberships, partitions,
+        quorum, replicas, topics, znodes)  # fmt: skip
+LIVE_ON_ZOOKEEPER = (held_logs, replicas, znodes)
 _AT_END = "the log of the last leader, as it is when the run has ended"
-_COMMITTED = "when each record was committed, which the log of the quorum shows afterwards"
 _LATER_EVENTS = "events that come after what they decide about"
 LATER: Mapping[type, str] = {
     batches.CopiedBatch: "the logs of all controllers, on their disks",
     clients.AcknowledgedRecord: _AT_END,
-    isr_changes.CommitBesideLeader: _COMMITTED,
-    isr_changes.LeaderBesideCommit: _COMMITTED,
-    isr_changes.ProposedReplica: "the image that each broker had published, at every offset",
     quorum.AppendedCopy: _LATER_EVENTS,
     quorum.CommitInEpoch: _LATER_EVENTS,
     quorum.FetchResponseEpoch: "the requests of the quorum, which no live judge is given",
     replicas.Truncated: "losses, of which later events tell",
     replicas.WrittenByLeader: _LATER_EVENTS,
 }
-"""Steps of the live histories that need to know what comes later, and what that is."""
+"""Steps of rules of which only a part is judged live, and what those need to know."""
+LIVE_RULES = tuple(rule for rule in RULES if not rule.at_end)
 COMMITTED = -1  # the committed log belongs to no single controller
 
 
 def is_judged_live(rule: Rule, *, on_zookeeper: bool = False) -> bool:
     """The rule, or a part of it, is judged while a cluster runs."""
-    if on_zookeeper and rule not in ON_ZOOKEEPER:
+    if rule.at_end or (on_zookeeper and rule not in ON_ZOOKEEPER):
         return False
     modules = {module.__name__ for module in (LIVE_ON_ZOOKEEPER if on_zookeeper else LIVE)}
     types = [step_type for step_type, _ in rule.parts if step_type not in LATER]
-    return any(step_type.__module__ in modules for step_type in types)
+    return any(step_type is None or step_type.__module__ in modules for step_type in types)
 
 
 class LiveReplicas:
@@ -87,18 +84,18 @@ class LiveReplicas:
     def __init__(self, judge: Judge, in_log: Callable[[Place], bool]) -> None:
         self._logs = HeldLogs(judge, in_log)
         self._replicas = Replicas(judge, in_log)
-        self._isr_changes = IsrChanges(judge)
+        self._partitions = Partitions(judge, Setting(), gone_max=GONE_MAX)
         self.kept_by = self._logs.kept_by
 
     def on_partition_event(self, row: Row) -> None:
         """An event of a replica."""
         self._logs.on_partition_event(row)
         self._replicas.on_partition_event(row)
-        self._isr_changes.on_partition_event(row)
+        self._partitions.on_event(row)
 
     def end(self) -> None:
         """The run has ended: what waited for the next event is judged without it."""
-        self._isr_changes.end()
+        self._partitions.at_end()
 
 
 class LiveJudge:
@@ -114,7 +111,7 @@ class LiveJudge:
     ) -> None:
         promises = promises_of(rules)
         self.findings: list[Finding] = []
-        self.judge = Judge(run, RULES)
+        self.judge = Judge(run, LIVE_RULES)
         self._log = CommittedLog(self.judge, promises)
         self._batches = ControllerLogs(self.judge, self._log.cluster.releases)
         self._batches.begin(COMMITTED, begins_well=begins_well)
@@ -198,7 +195,7 @@ class LiveZnodeJudge:
         left_out: Iterable[str] = (),
     ) -> None:
         self.findings: list[Finding] = []
-        self.judge = Judge(run, ON_ZOOKEEPER)
+        self.judge = Judge(run, [rule for rule in ON_ZOOKEEPER if not rule.at_end])
         self._log = ZnodeLog(
             self.judge, protocol, members_checked=members_checked, left_out=left_out
         )

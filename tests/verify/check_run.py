@@ -28,7 +28,7 @@ _OF_LOGS = {
 OF_LOGS = tuple(
     rule.id
     for rule in RULES
-    if any(kind.__module__ in _OF_LOGS and kind not in LATER for kind, _ in rule.parts)
+    if any(kind and kind.__module__ in _OF_LOGS and kind not in LATER for kind, _ in rule.parts)
 )
 """The rules that are judged of a log alone, live as well."""
 OF_EACH_LOG = ("E01", "E02", "E03")

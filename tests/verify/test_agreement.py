@@ -15,6 +15,7 @@ from minicluster.verify.evidence.run import Run
 from minicluster.verify.judging import Judge
 from minicluster.verify.live import LATER, LIVE, is_judged_live
 from minicluster.verify.model import Evidence
+from minicluster.verify.partition.event import PartitionEvent
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.whole import judge_run, judge_whole
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS, check_run, play_rows
@@ -27,7 +28,10 @@ _LIVE = {module.__name__ for module in LIVE}
 WHOLLY_LIVE = {
     rule.id
     for rule in LIVE_RULES
-    if all(kind.__module__ in _LIVE and kind not in LATER for kind, _ in rule.parts)
+    if all(
+        kind is None or kind is PartitionEvent or (kind.__module__ in _LIVE and kind not in LATER)
+        for kind, _ in rule.parts
+    )
 }
 """The rules of which no part needs to know what comes later."""
 JUDGE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "judge.md"

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from minicluster.verify.histories.held_logs import HeldLogs
-from minicluster.verify.histories.isr_changes import IsrChanges
-from minicluster.verify.histories.replicas import Replicas
 from minicluster.verify.judging import Judge
+from minicluster.verify.live import LiveReplicas
 from minicluster.verify.rules.every import BY_ID
 from tests.verify.examples import replicas
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
@@ -26,30 +24,22 @@ ON_ZOOKEEPER = {
 
 
 class Live:
-    """The histories of replicas as a running cluster gives them its rows."""
+    """The folds of replicas as a running cluster gives them its rows."""
 
     def __init__(self, *, in_log: bool = True) -> None:
         self.judge = Judge("run", RULES)
-        self.histories = (
-            Replicas(self.judge, lambda place: in_log),
-            HeldLogs(self.judge, lambda place: in_log),
-            IsrChanges(self.judge),
-        )
+        self.replicas = LiveReplicas(self.judge, lambda place: in_log)
 
     def take(self, row: Mapping[str, Any]) -> None:
         event = {name: value for name, value in row.items() if value is not None}
-        for history in self.histories:
-            history.on_partition_event(event)
-
-    def end(self) -> None:
-        self.histories[-1].end()
+        self.replicas.on_partition_event(event)
 
 
 def broken_live(case: Case) -> tuple[set[str], Mapping[str, str]]:
     live = Live(in_log=case not in ON_ZOOKEEPER)
     for row in sorted(case().rows["partition_event"], key=lambda row: row["seq"]):
         live.take(row)
-    live.end()
+    live.replicas.end()
     return {finding.rule for finding in live.judge.take_new()}, live.judge.crashes
 
 
@@ -106,7 +96,7 @@ def test_topics_that_come_and_go_cost_no_memory() -> None:
         for row in topic_life(number):
             live.take(row)
         if number in (2_000, 5_999):
-            sizes.append(sum(size_of(one, set()) for one in live.histories))
+            sizes.append(size_of(live.replicas, set()))
 
     assert live.judge.tally("E27").looked_at == 6_000
     assert sizes[1] < 1.05 * sizes[0]

@@ -21,9 +21,10 @@ from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.nemesis import generate
 from minicluster.scenario.scenario import Scenario
 from minicluster.verify import Verdict
-from minicluster.verify.histories import held_logs, isr_changes, replicas
+from minicluster.verify.histories import held_logs, replicas
 from minicluster.verify.live import LATER
 from minicluster.verify.model import Evidence
+from minicluster.verify.partition.driver import HISTORY as PARTITIONS
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.zookeeper.nemesis import generate_on_zookeeper
 from tests.verify.check_run import OF_EACH_LOG, OF_LOGS
@@ -34,11 +35,14 @@ OF_ZNODES = {rule.id for rule in RULES if rule.evidence is Evidence.ZNODES}
 OF_REPLICAS = {
     rule.id
     for rule in RULES
-    if all(
-        kind not in LATER
-        and kind.__module__ in {held_logs.__name__, isr_changes.__name__, replicas.__name__}
+    if rule in PARTITIONS.rules
+    or all(
+        kind is not None
+        and kind not in LATER
+        and kind.__module__ in {held_logs.__name__, replicas.__name__}
         for kind, _ in rule.parts
     )
+    if not rule.at_end
 }
 IN_TRACES = {"C5", "D1", "E29", "E38"}  # which have cases in requests, events and snapshots as well
 

@@ -36,7 +36,7 @@ FetchStates = Mapping[int, FetchState]
 def fetch_states(row: Row) -> FetchStates | None:
     """The followers of the leader whose event it is, by their broker ids; None: not recorded."""
     text = row.get("follower_leos")
-    return None if text is None else _parsed(text)
+    return None if text is None else parsed(text)
 
 
 def waits_for(row: Row, *, is_in_log: bool) -> tuple[int, ...] | None:
@@ -57,7 +57,8 @@ def waits_for(row: Row, *, is_in_log: bool) -> tuple[int, ...] | None:
 
 
 @lru_cache(maxsize=256)  # a leader repeats them from event to event
-def _parsed(text: str) -> FetchStates:
+def parsed(text: str) -> FetchStates:
+    """The followers as a row names them: a leader's knowledge, as JSON."""
     return {int(broker): _state(*numbers) for broker, numbers in json.loads(text).items()}
 
 

@@ -29,6 +29,7 @@ from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Promises
+from minicluster.verify.rules.rule import Rule
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -135,24 +136,33 @@ Fold = Callable[[TracedRun, Judge], None]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A fold over a run: the steps that it yields, the tables of the trace that it reads."""
+    """A fold over a run: the steps that it yields, the tables of the trace that it reads.
+
+    Shapes:  rules: those that the folds of subjects ask, where it drives such.
+    """
 
     yields: tuple[type, ...]
     reads: tuple[str, ...]
     fold: Fold
+    rules: tuple[Rule, ...] = ()
 
     @property
     def needs_trace(self) -> bool:
         """A plain log gives it nothing."""
         return bool(self.reads)
 
+    def is_asked(self, judge: Judge) -> bool:
+        """Some rule is about its steps, or stands beside one of its folds."""
+        return judge.judges(*self.yields) or judge.asks(self.rules)
+
     def __call__(self, run: TracedRun, judge: Judge) -> None:
         """Give the steps of a run to the judge, if any rule is about them."""
-        if judge.judges(*self.yields):
+        if self.is_asked(judge):
             try:
                 self.fold(run, judge)
             except Exception as error:  # evidence that no run writes: its rules are unknown
                 judge.history_crashed(self.yields, error)
+                judge.fold_crashed(self.rules, error)
 
 
 def history(*yields: type, reads: tuple[str, ...]) -> Callable[[Fold], History]:

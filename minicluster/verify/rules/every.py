@@ -10,7 +10,6 @@ from minicluster.verify.histories import groups as groups_history
 from minicluster.verify.histories import header as header_history
 from minicluster.verify.histories import held_logs as held_logs_history
 from minicluster.verify.histories import images as images_history
-from minicluster.verify.histories import isr_changes as isr_changes_history
 from minicluster.verify.histories import programs as programs_history
 from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import replica_logs as replica_logs_history
@@ -23,13 +22,14 @@ from minicluster.verify.histories import waits as waits_history
 from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
+from minicluster.verify.partition import driver as partition_driver
+from minicluster.verify.partition import isr
 from minicluster.verify.rules import (
     brokers,
     clients,
     groups,
     header,
     images,
-    isr_changes,
     memberships,
     partitions,
     programs,
@@ -52,7 +52,7 @@ MODULES = (
     topics,
     quorum,
     images,
-    isr_changes,
+    isr,
     replicas,
     replica_logs,
     requests,
@@ -70,7 +70,6 @@ _HISTORIES = (
     quorum_history,
     images_history,
     snapshots_history,
-    isr_changes_history,
     electable,
     replicas_history,
     held_logs_history,
@@ -106,6 +105,7 @@ ALSO_ON_ZOOKEEPER = frozenset(
 ON_ZOOKEEPER = tuple(
     rule for rule in RULES if rule.evidence is Evidence.ZNODES or rule.id in ALSO_ON_ZOOKEEPER
 )
-HISTORIES: tuple[History, ...] = tuple(
-    history for module in _HISTORIES for history in histories_in(module)
+HISTORIES: tuple[History, ...] = (
+    partition_driver.HISTORY,
+    *(history for module in _HISTORIES for history in histories_in(module)),
 )

@@ -18,7 +18,7 @@ _OF_GROUPS = ("client_record", "group_event", "partition_event", "raft_event")
 
 @rule("F7", "Positions of consumers do not go back",
       source="KAFKA-2334; Jepsen, Kafka workload: nonmonotonic poll", evidence=Evidence.TRACE,
-      tables=_OF_READERS,
+      at_end=True, tables=_OF_READERS,
       breaks="A consumer fetches at 2, 3 and 2 in one assignment.",
       keeps="A lost response is fetched again; a new assignment begins at its "
       "committed offset, and what was fetched before arrives late.")  # fmt: skip
@@ -34,7 +34,7 @@ def positions_do_not_go_back(fetch: FetchPosition) -> Findings:
 
 
 @rule("F10", "A group leaves no record out",
-      source="Jepsen, Kafka workload: lost write, unseen", evidence=Evidence.TRACE,
+      source="Jepsen, Kafka workload: lost write, unseen", at_end=True, evidence=Evidence.TRACE,
       tables=_OF_READERS,
       breaks="The first member of a group reads 0 and 1, and the next one begins at 3.",
       keeps="The next member of a group reads one record again, and compaction has "
@@ -58,7 +58,7 @@ def a_group_leaves_no_record_out(passage: GroupPassage) -> Findings:
 
 
 @rule("F12", "Polls skip no record",
-      source="Jepsen, Kafka workload: poll skip", evidence=Evidence.TRACE,
+      source="Jepsen, Kafka workload: poll skip", at_end=True, evidence=Evidence.TRACE,
       tables=_OF_READERS,
       breaks="A consumer reads 0, 1 and 3, and the log has a record at 2.",
       keeps="A lost response is fetched again; a new assignment begins at its "
@@ -77,7 +77,7 @@ def polls_skip_no_record(progress: ConsumerProgress) -> Findings:
 
 @rule("H1", "Committed offsets are not forgotten",
       source="KIP-211, KIP-447, KIP-709; OffsetMetadataManager.fetchOffsets; Jepsen: stale read",
-      evidence=Evidence.TRACE, tables=_OF_GROUPS,
+      at_end=True, evidence=Evidence.TRACE, tables=_OF_GROUPS,
       breaks="A commit of 4 is acknowledged, and the group fetches 3.",
       keeps="A commit sets the offset back; one fetch was sent before a commit, and "
       "one saw a commit that was acknowledged later.")  # fmt: skip
@@ -100,7 +100,7 @@ def committed_offsets_are_not_forgotten(fetched: FetchedOffset) -> Findings:
 
 @rule("H2", "A partition has one owner in a group",
       source="KIP-848; ConsumerCoordinator, CurrentAssignmentBuilder", evidence=Evidence.TRACE,
-      tables=_OF_GROUPS,
+      at_end=True, tables=_OF_GROUPS,
       breaks="Two members own orders-0 in generation 1.",
       keeps="The next generation gives orders-0 to another member, and another "
       "group has an owner of its own.")  # fmt: skip

@@ -9,7 +9,7 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, ids, r
 
 @rule("E41", "A controller's indexes match its image",
       source="ReplicationControlManager (BrokersToIsrs); 4.3 breaks it twice",
-      evidence=Evidence.META,
+      at_end=True, evidence=Evidence.META,
       breaks="At the end of the run the indexes of controller 101 do not match its image.",
       keeps="At the end of the run the indexes of every controller match its image.")  # fmt: skip
 def indexes_match_the_image(header: RunHeader) -> Findings:
@@ -25,7 +25,7 @@ def indexes_match_the_image(header: RunHeader) -> Findings:
 
 @rule("E42", "No actor crashes, and no controller resigns because of a fault",
       source="design of this project; Kafka's own faults are FaultHandler.handleFault, "
-      "QuorumController.handleEventException", evidence=Evidence.META,
+      "QuorumController.handleEventException", at_end=True, evidence=Evidence.META,
       breaks="Broker 1 raises a KeyError.",
       keeps="Nobody crashes, and no controller meets a fault.")  # fmt: skip
 def no_actor_crashes(header: RunHeader) -> Findings:
@@ -44,7 +44,7 @@ def no_actor_crashes(header: RunHeader) -> Findings:
 
 
 @rule("X1", "The same seed gives the same run",
-      source="design of this project", evidence=Evidence.META,
+      source="design of this project", at_end=True, evidence=Evidence.META,
       without_cases="the run was not repeated",
       breaks="The run is repeated from its seed, and leaves another trace hash.",
       keeps="The run is repeated from its seed, and leaves the same trace hash.")  # fmt: skip

@@ -17,7 +17,7 @@ _NO_FOLD = "the log up to the image cannot be folded, or the trace has no digest
 
 @rule("E32", "Published images are folds of the log",
       source="KIP-631, KIP-630, KAFKA-13357, KAFKA-16892; MetadataLoader",
-      evidence=Evidence.IMAGES, tables=("publish",),
+      at_end=True, evidence=Evidence.IMAGES, tables=("publish",),
       breaks="Broker 2 publishes an image that is not the fold of the log.",
       keeps="A metadata transaction is aborted, and broker 2 publishes an image "
       "without its records.")  # fmt: skip
@@ -39,7 +39,7 @@ def images_are_folds_of_the_log(image: Publication) -> Findings:
 
 @rule("E33", "Images are published in order, at committed batch ends",
       source="KAFKA-15389, KAFKA-17713; MetadataLoader.maybePublishMetadata",
-      evidence=Evidence.IMAGES, tables=("publish", "raft_event"),
+      at_end=True, evidence=Evidence.IMAGES, tables=("publish", "raft_event"),
       breaks="Broker 2 publishes an image, and then an older one.",
       keeps="A new incarnation of broker 2 begins with an older image, and broker 3 "
       "has its own pace.")  # fmt: skip
@@ -66,7 +66,7 @@ def images_are_published_in_order(image: Publication) -> Findings:
 
 @rule("E34", "Snapshots are folds of the log",
       source="KIP-630, KAFKA-14618, KAFKA-17713; SnapshotGenerator",
-      evidence=Evidence.SNAPSHOTS,
+      at_end=True, evidence=Evidence.SNAPSHOTS,
       breaks="A snapshot has a topic that the log before it never created.",
       keeps="A snapshot is the fold of the log up to its end.")  # fmt: skip
 def snapshots_are_folds_of_the_log(snapshot: SnapshotFile) -> Findings:

@@ -23,7 +23,7 @@ _OF_GROUPS = ("client_record", "group_event", "log_batch", "partition_event", "r
 
 @rule("P1", "A group of programs is handed what it passes",
       source="at-least-once delivery: KafkaConsumer, offsets and consumer position",
-      evidence=Evidence.PROGRAMS, tables=(*_OF_GROUPS, "history"),
+      at_end=True, evidence=Evidence.PROGRAMS, tables=(*_OF_GROUPS, "history"),
       breaks="A program reads 0 and 1, its group has no offset, it begins again at 4 and commits "
       "6.",
       keeps="A program goes from 2 to 4 by itself, and another one has read 5.")  # fmt: skip
@@ -60,7 +60,7 @@ def a_group_is_handed_what_it_passes(record: PassedByGroup) -> Findings:
 
 @rule("P2", "Programs commit what they were handed",
       source="KafkaConsumer.commitSync: the offset of the next record that it will read",
-      evidence=Evidence.PROGRAMS, tables=_OF_GROUPS,
+      at_end=True, evidence=Evidence.PROGRAMS, tables=_OF_GROUPS,
       breaks="A program reads 0 and 1, and commits 4.",
       keeps="A program goes from 2 to 4 by itself, and another one has read 5.")  # fmt: skip
 def programs_commit_what_they_were_handed(commit: ProgramCommit) -> Findings:
@@ -87,7 +87,7 @@ def programs_commit_what_they_were_handed(commit: ProgramCommit) -> Findings:
 
 
 @rule("P3", "The lag of a group of programs falls",
-      source="liveness after the last disturbance", evidence=Evidence.PROGRAMS,
+      source="liveness after the last disturbance", at_end=True, evidence=Evidence.PROGRAMS,
       tables=(*_OF_GROUPS, "history"),
       breaks="A program reads all six records, and has committed 2 since the first of them.",
       keeps="A program has committed all but two records, which were acknowledged a "
@@ -118,7 +118,7 @@ def the_lag_of_a_group_falls(lag: GroupLag) -> Findings:
 
 @rule("P4", "Programs end their transactions",
       source="KIP-98; KafkaProducer.commitTransaction, transaction.timeout.ms",
-      evidence=Evidence.PROGRAMS,
+      at_end=True, evidence=Evidence.PROGRAMS,
       tables=("client_record", "log_batch", "partition_event", "raft_event", "rpc"),
       breaks="A program runs, and a transaction of it with a timeout of 20 s is open for 100 s.",
       keeps="A transaction is committed, with its marker in the log; the next one "
@@ -151,7 +151,7 @@ def programs_end_their_transactions(transaction: OpenTransaction) -> Findings:
 
 
 @rule("P5", "Programs do not fail",
-      source="design of this project", evidence=Evidence.PROGRAMS, tables=("rpc",),
+      source="design of this project", at_end=True, evidence=Evidence.PROGRAMS, tables=("rpc",),
       breaks="A program ends with a KafkaError, and nobody has read it.",
       keeps="A program is killed, and another one fails with an error that the test "
       "has read.")  # fmt: skip
@@ -177,7 +177,7 @@ def programs_do_not_fail(end: EndOfProgram) -> Findings:
 
 @rule("P6", "No record is handed to two members at once",
       source="ConsumerCoordinator; KIP-848 for what a group promises", evidence=Evidence.PROGRAMS,
-      tables=_OF_GROUPS,
+      at_end=True, tables=_OF_GROUPS,
       breaks="Member m2 is given the partition of m1, whose heartbeats are still taken as before; "
       "both read 0 and 1.",
       keeps="Member m1 is expelled, and what it had read and not committed is "

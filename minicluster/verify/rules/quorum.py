@@ -116,7 +116,7 @@ def _and_one_is_elected(election: DisputedElection) -> Findings:
 
 
 @rule("E05", "Logs match: one epoch and offset is one record",
-      source="KIP-595, KAFKA-10527; log matching", evidence=Evidence.QUORUM,
+      source="KIP-595, KAFKA-10527; log matching", at_end=True, evidence=Evidence.QUORUM,
       tables=("raft_event",),
       breaks="Controllers 101 and 102 hold different records at one offset of epoch 1.",
       keeps="Controllers 101 and 102 hold different records at one offset, in "
@@ -228,7 +228,7 @@ def an_elected_leader_holds_what_is_committed(elected: ElectedController) -> Fin
 
 @rule("E08", "An epoch's first commit is a record of its own",
       source="KIP-595, KAFKA-12619; LeaderState.maybeUpdateHighWatermark",
-      evidence=Evidence.TRACE, tables=("raft_event",),
+      at_end=True, evidence=Evidence.TRACE, tables=("raft_event",),
       breaks="The leader of epoch 2 advances its high watermark to the offset of its LeaderChange.",
       keeps="The leader of epoch 2 advances its high watermark past its "
       "LeaderChange.")  # fmt: skip

@@ -13,7 +13,7 @@ from minicluster.verify.rules.rule import CASE, Findings, broken, exempt, rule
 
 
 @rule("F2", "Every ISR member holds what is committed",
-      source="KIP-101, KIP-320; StrongISR", evidence=Evidence.TRACE,
+      source="KIP-101, KIP-320; StrongISR", at_end=True, evidence=Evidence.TRACE,
       tables=("replica_log", "partition_event", "raft_event"),
       breaks="Leader 1 has two committed records; broker 2 is in the ISR, and has one.",
       keeps="Broker 2, with one of two committed records, has left the ISR; 3 has "
@@ -39,7 +39,7 @@ def every_isr_member_holds_what_is_committed(record: CommittedRecordOfMember) ->
 
 
 @rule("F4", "Replicas do not diverge below their high watermarks",
-      source="KIP-101, KIP-279; log matching", evidence=Evidence.TRACE,
+      source="KIP-101, KIP-279; log matching", at_end=True, evidence=Evidence.TRACE,
       tables=("replica_log", "partition_event", "raft_event"),
       breaks="KIP-279: brokers 1 and 2 have different records at offset 1, and both take it for "
       "committed.",
@@ -71,7 +71,7 @@ def replicas_do_not_diverge(record: HeldRecord) -> Findings:
 
 @rule("F11", "A retried record is appended once",
       source="KIP-98; ProducerStateManager, ProducerAppendInfo", evidence=Evidence.TRACE,
-      tables=("replica_log", "partition_event", "raft_event", "history"),
+      at_end=True, tables=("replica_log", "partition_event", "raft_event", "history"),
       breaks="A record of an idempotent producer is at offsets 0 and 2.",
       keeps="A record of an idempotent producer is at offset 0, and one of another "
       "producer at 1 and 2.")  # fmt: skip
@@ -91,7 +91,7 @@ def a_retried_record_is_appended_once(record: IdempotentRecord) -> Findings:
 
 
 @rule("F17", "Leader epochs do not decrease along a replica's log",
-      source="KIP-101; LeaderEpochFileCache", evidence=Evidence.TRACE,
+      source="KIP-101; LeaderEpochFileCache", at_end=True, evidence=Evidence.TRACE,
       tables=("replica_log",),
       breaks="A replica holds records of leader epochs 0, 2 and 1, in this order.",
       keeps="A replica holds records of leader epochs 0, 0, 2 and 5, in this order.")  # fmt: skip

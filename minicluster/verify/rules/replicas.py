@@ -56,7 +56,7 @@ def _as_the_members_own_logs_have_it(advance: HighWatermarkBesideLogs) -> Findin
 
 
 @rule("B3", "Replicas that may be elected hold every committed record",
-      source="KIP-497, KIP-966; StrongISR", evidence=Evidence.TRACE,
+      source="KIP-497, KIP-966; StrongISR", at_end=True, evidence=Evidence.TRACE,
       tables=("partition_event", "raft_event"),
       breaks="The high watermark is 8; broker 2 is in the ISR, and its log ends at 3.",
       keeps="Broker 2 has all 8 committed records; after an unclean election it "
@@ -149,7 +149,7 @@ def a_new_replica_begins_empty(begun: ReplicaBegun) -> Findings:
 
 @rule("F5", "Committed records are not truncated",
       source="KIP-101, KIP-279; AbstractFetcherThread.truncate", evidence=Evidence.TRACE,
-      tables=("partition_event", "raft_event"),
+      at_end=True, tables=("partition_event", "raft_event"),
       breaks="The high watermark is 8, and broker 2 truncates to 7.",
       keeps="The high watermark is 8, and broker 2 truncates to 8.")  # fmt: skip
 def committed_records_are_not_truncated(truncated: Truncated) -> Findings:
@@ -200,7 +200,7 @@ def acks_all_waits_for_the_maximal_isr(acknowledged: Acknowledged) -> Findings:
 
 @rule("F16", "One writer per leader epoch",
       source="KIP-101, KIP-320; Partition.appendRecordsToLeader", evidence=Evidence.TRACE,
-      tables=("partition_event",),
+      at_end=True, tables=("partition_event",),
       breaks="Brokers 1 and 2 both append records of clients in leader epoch 0.",
       keeps="Broker 1 appends records of clients in leader epoch 0, and 2 in 1; "
       "broker 3 appends what it fetched.")  # fmt: skip

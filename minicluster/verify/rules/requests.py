@@ -42,7 +42,7 @@ _MAY_REJECT_A_STALE_EPOCH = ("STALE_BROKER_EPOCH", "NOT_CONTROLLER", "REQUEST_TI
 
 @rule("A6", "A rejected AlterPartition writes nothing",
       source="KIP-497; ReplicationControlManager.alterPartition", evidence=Evidence.TRACE,
-      tables=("rpc",),
+      at_end=True, tables=("rpc",),
       breaks="AlterPartition gets INELIGIBLE_REPLICA for its partition, and has written a "
       "PartitionChange.",
       keeps="A change that was made gets NEW_LEADER_ELECTED; INELIGIBLE_REPLICA "
@@ -75,7 +75,7 @@ def _leaders_give_up_only_what_is_rejected(reverted: RevertedIsr) -> Findings:
 
 @rule("A7", "An accepted ISR names current incarnations",
       source="KIP-903; ReplicationControlManager.ineligibleReplicasForIsr",
-      evidence=Evidence.TRACE, tables=("rpc",),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc",),
       breaks="An accepted ISR names broker 2 with broker epoch 1, which is not its own.",
       keeps="An accepted ISR names broker 2 without an epoch (-1); its next "
       "incarnation comes after the record.")  # fmt: skip
@@ -93,7 +93,7 @@ def an_accepted_isr_names_current_incarnations(member: AcceptedMember) -> Findin
 
 @rule("B4", "An accepted AlterPartition matches the current leader and epochs",
       source="KIP-497; ReplicationControlManager.validateAlterPartitionData",
-      evidence=Evidence.TRACE, tables=("rpc",),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc",),
       breaks="orders-0 is at partition epoch 0, and an AlterPartition with 1 is accepted.",
       keeps="A shrink with partition epoch 0 is accepted, and then an expansion "
       "with 1.")  # fmt: skip
@@ -125,7 +125,7 @@ def an_accepted_alter_partition_is_current(alter: AlterPartition) -> Findings:
 
 @rule("B9", "AlterPartition elects no leader",
       source="KIP-497, KIP-455; ReplicationControlManager.alterPartition",
-      evidence=Evidence.TRACE, tables=("rpc",),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc",),
       breaks="An accepted AlterPartition writes ISR [2, 3] and leader 2.",
       keeps="A shrink is accepted, a snapshot takes its record from the log, and "
       "then an expansion.")  # fmt: skip
@@ -158,7 +158,7 @@ def _a_preferred_election_is_clean(election: RequestedElection) -> Findings:
 
 @rule("C6", "Only the leader's AlterPartition ends a recovery",
       source="KIP-704; ReplicationControlManager.alterPartition", evidence=Evidence.TRACE,
-      tables=("rpc",),
+      at_end=True, tables=("rpc",),
       breaks="A heartbeat of leader 2 writes the record that makes orders-0 RECOVERED.",
       keeps="The AlterPartition of leader 2 makes orders-0 RECOVERED.")  # fmt: skip
 def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
@@ -179,7 +179,7 @@ def only_the_leader_ends_a_recovery(recovery: EndedRecovery) -> Findings:
 
 @rule("D3", "A stale broker epoch is rejected",
       source="KIP-589, KIP-380; ClusterControlManager.checkBrokerEpoch", evidence=Evidence.TRACE,
-      tables=("rpc",),
+      at_end=True, tables=("rpc",),
       breaks="Broker 1 has epoch 5, and its heartbeat with epoch 1 gets NONE.",
       keeps="Broker 1 has epoch 5; a heartbeat with 1 gets STALE_BROKER_EPOCH, and "
       "one with 5 NONE.")  # fmt: skip
@@ -203,7 +203,7 @@ def a_stale_broker_epoch_is_rejected(request: HandledRequest) -> Findings:
 
 @rule("E24", "A broker is unfenced only when it has caught up",
       source="KIP-631; BrokerHeartbeatManager.calculateNextBrokerState", evidence=Evidence.TRACE,
-      tables=("rpc",),
+      at_end=True, tables=("rpc",),
       breaks="Broker 1 registered at offset 2, and a heartbeat with metadata offset 1 unfences it.",
       keeps="Broker 1 registered at offset 2, and a heartbeat with metadata offset "
       "2 unfences it.")  # fmt: skip
@@ -234,7 +234,7 @@ def _and_so_is_a_request(request: TopicRequest) -> Findings:
 
 @rule("E40", "Responses leave after the commit",
       source="KIP-631, KIP-595; QuorumController.ControllerWriteEvent", evidence=Evidence.TRACE,
-      tables=("rpc",),
+      at_end=True, tables=("rpc",),
       breaks="CreateTopics gets NONE while its record is not below the high watermark.",
       keeps="CreateTopics gets NOT_CONTROLLER before its record is committed, and "
       "NONE after it.")  # fmt: skip
@@ -257,7 +257,7 @@ def responses_leave_after_the_commit(request: HandledRequest) -> Findings:
 
 
 @rule("B5", "Each partition change adds one to the partition epoch",
-      source="KIP-497; PartitionRegistration.merge", evidence=Evidence.TRACE,
+      source="KIP-497; PartitionRegistration.merge", at_end=True, evidence=Evidence.TRACE,
       tables=("partition_event", "rpc"),
       breaks="The log has partition epoch 0, and leader 1 applies 1.",
       keeps="The response to an AlterPartition has the partition epoch 1 of its "
@@ -286,7 +286,7 @@ def _and_so_are_those_in_responses(alter: AlterPartition) -> Findings:
 
 
 @rule("E15", "Each record that names a leader adds one to the leader epoch",
-      source="KIP-497, KIP-631; PartitionRegistration.merge", evidence=Evidence.TRACE,
+      source="KIP-497, KIP-631; PartitionRegistration.merge", at_end=True, evidence=Evidence.TRACE,
       tables=("partition_event", "rpc"),
       breaks="The log has leader epoch 1 at partition epoch 1, and broker 1 applies 0 there.",
       keeps="The log has leader epoch 1 at partition epoch 1, and broker 1 applies "
@@ -319,7 +319,7 @@ def _and_so_are_the_leader_epochs_in_responses(alter: AlterPartition) -> Finding
 
 @rule("E36", "Brokers act as their metadata image has it",
       source="KAFKA-14296, KAFKA-13858; ReplicaManager.applyDelta", evidence=Evidence.TRACE,
-      tables=("partition_event", "publish", "replica_log"),
+      at_end=True, tables=("partition_event", "publish", "replica_log"),
       breaks="The log has leader 1, and broker 2 becomes leader.",
       keeps="Broker 1 has not published the image with leader 2, and leads by the "
       "one before.")  # fmt: skip
@@ -359,7 +359,7 @@ def _epochs_of_leaders_are_not_behind(action: ActionOfLeader) -> Findings:
 
 @rule("E37", "Brokers keep the replicas that are assigned to them, and no others",
       source="KAFKA-13127, KAFKA-14616; ReplicaManager.applyDelta, LogManager.isStrayKraftReplica",
-      evidence=Evidence.TRACE, tables=("partition_event", "publish", "replica_log"),
+      at_end=True, evidence=Evidence.TRACE, tables=("partition_event", "publish", "replica_log"),
       breaks="Broker 2 deletes its replica of orders-0, which its image assigns to it.",
       keeps="orders is deleted; broker 2 deletes its replica, and 3, whose image is "
       "older, has its own.")  # fmt: skip
@@ -388,7 +388,7 @@ def _and_no_others(kept: KeptReplica) -> Findings:
 
 @rule("F15", "Fetches with another leader epoch are rejected",
       source="KIP-320, KAFKA-7395; Partition.localLogWithEpochOrThrow", evidence=Evidence.TRACE,
-      tables=("rpc", "partition_event"),
+      at_end=True, tables=("rpc", "partition_event"),
       breaks="The partition is at leader epoch 0, and a Fetch with 1 gets records.",
       keeps="The partition is at leader epoch 0; a Fetch with 1 gets an error, and "
       "one with 0 records.")  # fmt: skip

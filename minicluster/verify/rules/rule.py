@@ -1,4 +1,4 @@
-"""A rule: one promise of the protocol, as one function over the steps of a history.
+"""A rule: one promise of the protocol, as one function over what a fold has seen.
 
 ::
 
@@ -11,7 +11,8 @@
         if step.after.leader != NO_LEADER and step.after.leader not in step.after.isr:
             yield broken(f"leader {step.after.leader} is not in the ISR {ids(step.after.isr)}")
 
-The annotation of its parameter names the steps that it judges; its docstring is the promise. It
+Its docstring is the promise. The annotation of its one parameter names the steps that it judges; a
+rule that stands beside the fold of its subject is called by it instead, with whatever it needs. It
 yields, for each thing that it looks at, ``CASE`` (the promise holds for it), ``NOT_PROMISED`` (the
 release or the metadata.version promises nothing), or ``exempt(why)``; and ``broken(…)`` where the
 promise was not kept. Nothing at all: the step is none of its business.
@@ -19,15 +20,15 @@ promise was not kept. Nothing at all: the step is none of its business.
 ``breaks`` and ``keeps`` tell of one case that breaks it, and of one that nearly does: the suite has
 both, with many more, as logs and runs that are judged (``tests/verify/examples``).
 
-A rule neither knows who drives it, nor where the step lies: offset, topic and partition of a
-finding are those of the step, unless ``broken`` names others.
+A rule does not know who drives it. Offset, topic and partition of a finding are those of the step,
+or of the event that ``broken`` is told. It is judged while a cluster runs, or ``at_end``.
 """
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from minicluster.values import dataclass
 from minicluster.verify.model import Evidence
@@ -67,11 +68,31 @@ class Broken:
     offset: int | None = None
     topic: str | None = None
     partition: int | None = None
+    event: int | None = None
+    earlier: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The rule itself could not judge: it is unknown from here on."""
+
+    error: Exception
+
+
+class Event(Protocol):
+    """An event of a partition, to which a finding belongs."""
+
+    seq: int
+    topic: str
+    part: int
+    broker: int
 
 
 Outcome = _Counted | Exempt | Broken
 Findings = Iterator[Outcome]
-Judgement = Callable[[Any], Findings]
+Judgement = Callable[..., Findings]
+Said = Iterator[tuple[str, Outcome | Crashed]]
+"""Outcomes, each with the id of its rule."""
 
 
 def exempt(why: str) -> Exempt:
@@ -81,23 +102,32 @@ def exempt(why: str) -> Exempt:
 
 def broken(
     message: str,
+    event: Event | None = None,
     *,
     broker: int | None = None,
     offset: int | None = None,
     topic: str | None = None,
     partition: int | None = None,
+    earlier: int = -1,
 ) -> Broken:
     """A violation, as one sentence without a full stop.
 
-    Shapes:  broker: the one that the finding is about, if any. offset, topic, partition: in place
-             of the step's; an offset of -1 is shown nowhere in the metadata log.
+    Shapes:  event: that shows it; its partition and its broker are those of the finding. broker:
+             another one that the finding is about. offset, topic, partition: in place of the
+             step's; an offset of -1 is shown nowhere in the metadata log. earlier: an event
+             before, without which it were none.
     """
+    if event is not None:
+        topic, partition = event.topic, event.part
+        broker = event.broker if broker is None else broker
     return Broken(
         message=message,
         broker=-1 if broker is None else broker,
         offset=offset,
         topic=topic,
         partition=partition,
+        event=None if event is None else event.seq,
+        earlier=earlier,
     )
 
 
@@ -109,9 +139,11 @@ def ids(numbers: Iterable[int] | None) -> str:
 class Rule:
     """One promise, and the functions that judge it.
 
-    Shapes:  parts: types of steps, each with the function that judges them. tables: those of the
-             trace without which the rule is unknown. without_cases: why a run has none, where
-             nothing of it was exempt. breaks, keeps: for people, a sentence each.
+    Shapes:  parts: its functions, each with the type of the steps that it judges; None: the fold
+             of its subject calls it. tables: those of the trace without which the rule is unknown.
+             at_end: it needs to know what comes later, or what only a whole run shows; else it is
+             judged while a cluster runs as well. without_cases: why a run has none, where nothing
+             of it was exempt. breaks, keeps: for people, a sentence each.
     """
 
     def __init__(
@@ -124,6 +156,7 @@ class Rule:
         without_cases: str = NOTHING_HAPPENED,
         breaks: str = "",
         keeps: str = "",
+        at_end: bool = False,
     ) -> None:
         self.id = id
         self.title = title
@@ -133,20 +166,27 @@ class Rule:
         self.without_cases = without_cases
         self.breaks = breaks
         self.keeps = keeps
+        self.at_end = at_end
         self.statement = ""
-        self.parts: list[tuple[type, Judgement]] = []
+        self.parts: list[tuple[type | None, Judgement]] = []
 
-    def also(self, function: Judgement) -> Judgement:
-        """Let another function judge steps of another type by the same promise."""
+    def also(self, function: Judgement) -> Callable[..., Said]:
+        """Let another function judge by the same promise: other steps, or where a fold calls it."""
         for step_type in _steps_of(function):
             self.parts.append((step_type, function))
-        return function
+        return lambda *what: self.said(function, *what)
 
-    def __call__(self, step: Any) -> Findings:
-        """Judge a step, as the function itself would."""
-        for step_type, function in self.parts:
-            if isinstance(step, step_type):
-                yield from function(step)
+    def said(self, function: Judgement, *what: Any) -> Said:
+        """What a function of the rule says. One that raises has no more to say, and no other."""
+        try:
+            for outcome in function(*what):
+                yield self.id, outcome
+        except Exception as error:
+            yield self.id, Crashed(error)
+
+    def __call__(self, *what: Any) -> Said:
+        """Judge what the fold of its subject has seen."""
+        return self.said(self.parts[0][1], *what)
 
     def __repr__(self) -> str:
         return f"<Rule {self.id}>"
@@ -166,16 +206,17 @@ def rule(
     without_cases: str = NOTHING_HAPPENED,
     breaks: str = "",
     keeps: str = "",
+    at_end: bool = False,
 ) -> Callable[[Judgement], Rule]:
-    """Make a rule of a function from a step to findings.
+    """Make a rule of a function to findings.
 
     Shapes:  breaks, keeps: one case that breaks the rule and one that nearly does, as ``minicluster
-             explain`` shows them.
-    Errors:  TypeError for a function without a docstring, or whose parameter names no step.
+             explain`` shows them. at_end: it is judged when the run is over, and not before.
+    Errors:  TypeError for a function without a docstring, or with a parameter that names no type.
     """
 
     def declare(function: Judgement) -> Rule:
-        declared = Rule(id, title, source, evidence, tables, without_cases, breaks, keeps)
+        declared = Rule(id, title, source, evidence, tables, without_cases, breaks, keeps, at_end)
         if not function.__doc__:
             raise TypeError(
                 f"rule {id}: {function.__name__} has no docstring, which is the promise"
@@ -187,11 +228,13 @@ def rule(
     return declare
 
 
-def _steps_of(function: Judgement) -> tuple[type, ...]:
-    """The types of steps that the parameter of a function names."""
+def _steps_of(function: Judgement) -> tuple[type | None, ...]:
+    """The types of steps that the one parameter of a function names; None: a fold calls it."""
     hints = {name: kind for name, kind in _hints(function).items() if name != "return"}
-    if len(hints) != 1:
-        raise TypeError(f"{function.__name__}: a rule has one parameter, annotated with its step")
+    if not hints:
+        raise TypeError(f"{function.__name__}: a rule has a parameter, annotated with its step")
+    if len(hints) > 1:
+        return (None,)
     (kind,) = hints.values()
     return typing.get_args(kind) or (kind,)
 

@@ -152,6 +152,7 @@ def _rule_of(liveness: Liveness) -> Rule:
         without_cases=_NO_WAITS,
         breaks=liveness.breaks,
         keeps=liveness.keeps,
+        at_end=True,
     )(in_time)
 
 

@@ -20,7 +20,7 @@ _TABLES = ("client_record", "partition_event", "raft_event")
 
 @rule("H3", "read_committed sees no aborted record",
       source="KIP-98; FetchIsolation.TXN_COMMITTED; Jepsen: G1a, aborted read",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      at_end=True, evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
       breaks="A read_committed consumer gets a record whose transaction is aborted.",
       keeps="The aborted record is dropped and the committed one seen; another "
       "producer aborts its own.")  # fmt: skip
@@ -43,7 +43,7 @@ def read_committed_sees_no_aborted_record(read: TransactionalRead) -> Findings:
 
 @rule("H4", "read_committed leaves no committed record out",
       source="KIP-98; TransactionIndex.collectAbortedTxns",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      at_end=True, evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
       breaks="A transaction is committed, and a response lists it as aborted.",
       keeps="The aborted record is dropped and the committed one seen; another "
       "producer aborts its own.")  # fmt: skip
@@ -108,7 +108,7 @@ def _and_bounds_read_committed(record: ServedRecord) -> Findings:
 
 @rule("H6", "Markers are what the coordinator decided",
       source="KIP-98; TransactionMarkerChannelManager",
-      evidence=Evidence.TRACE,
+      at_end=True, evidence=Evidence.TRACE,
       tables=(*_TABLES, "log_batch", "transaction_decision"),
       breaks="The coordinator decides to commit, and the log has an abort marker.",
       keeps="A commit marker is written twice, and the abort that follows is not "
@@ -181,7 +181,7 @@ def _and_is_acknowledged_nothing(send: ProducerSend) -> Findings:
 
 @rule("H8", "No record is seen at two offsets",
       source="KIP-98; Jepsen, Kafka workload: duplicate",
-      evidence=Evidence.TRACE, tables=_TABLES,
+      at_end=True, evidence=Evidence.TRACE, tables=_TABLES,
       breaks="Sequence number 3 of a producer's epoch is read at offsets 0 and 1.",
       keeps="A user sends one value twice, two members see it; other epochs and "
       "producers count from 0, an aborted copy is not seen.")  # fmt: skip
@@ -198,7 +198,7 @@ def no_record_is_seen_at_two_offsets(read: NumberedRead) -> Findings:
 
 @rule("H9", "A transform writes each record once",
       source="KIP-98, KIP-447; KafkaProducer.sendOffsetsToTransaction",
-      evidence=Evidence.TRACE,
+      at_end=True, evidence=Evidence.TRACE,
       tables=("client_record", "group_event", "log_batch", "partition_event", "raft_event",
               "replica_log"),
       breaks="A transforming group has written the record of orders-0@0 twice, in two committed "

@@ -12,7 +12,7 @@ _CHANGED = "the ACLs changed while the request was under way"
 
 @rule("U1", "Who lacks a right gets and changes nothing",
       source="KIP-11, KIP-290, KIP-801; StandardAuthorizer, KafkaApis",
-      evidence=Evidence.TRACE, tables=("rpc", "publish"),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc", "publish"),
       breaks="User:alice has no WRITE on orders, and her Produce to it succeeds.",
       keeps="Her Produce gets TOPIC_AUTHORIZATION_FAILED; that of the super user "
       "succeeds.")  # fmt: skip
@@ -35,7 +35,7 @@ def who_lacks_a_right_gets_nothing(asked: AskedResource) -> Findings:
 
 @rule("U2", "An ACL that a node has published is enforced",
       source="KIP-801; AclPublisher, StandardAuthorizer",
-      evidence=Evidence.TRACE, tables=("rpc", "publish"),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc", "publish"),
       breaks="The node has published an ACL by which User:alice may write to orders, and her "
       "Produce gets TOPIC_AUTHORIZATION_FAILED.",
       keeps="Her Produce before the node published the ACL is denied, the next one "
@@ -59,7 +59,7 @@ def a_published_acl_is_enforced(asked: AskedResource) -> Findings:
 
 @rule("U3", "A session that has ended sends nothing",
       source="KIP-368; SaslServerAuthenticator, KafkaChannel.serverAuthenticationSessionExpired",
-      evidence=Evidence.TRACE, tables=("rpc",),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc",),
       breaks="The session of User:alice has ended two seconds before a request of it is taken.",
       keeps="A request is taken half a second later.")  # fmt: skip
 def an_ended_session_sends_nothing(used: SessionUse) -> Findings:
@@ -76,7 +76,7 @@ def an_ended_session_sends_nothing(used: SessionUse) -> Findings:
 
 @rule("U4", "The trace has no secret",
       source="this project: a run's folder is shown to others",
-      evidence=Evidence.TRACE, tables=("rpc",),
+      at_end=True, evidence=Evidence.TRACE, tables=("rpc",),
       breaks="The response to CreateDelegationToken stands in the trace with its HMAC.",
       keeps="It stands there with an empty one.")  # fmt: skip
 def the_trace_has_no_secret(secret: TracedSecret) -> Findings:

@@ -61,7 +61,7 @@ def _judged(run: TracedRun) -> dict[Row, _Judged]:
     """Context: what F1 says of each acknowledged record, by its event and place."""
     judged: dict[Row, _Judged] = {}
     for record, step in beside_last_leaders(run):
-        outcomes = list(acknowledged_records_are_not_lost(step))
+        outcomes = [outcome for _, outcome in acknowledged_records_are_not_lost(step)]
         excuse = next((outcome.why for outcome in outcomes if isinstance(outcome, Exempt)), None)
         is_lost = any(isinstance(outcome, Broken) for outcome in outcomes)
         key = record.seq, record.topic_id, record.partition, record.offset, record.value

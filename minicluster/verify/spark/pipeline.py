@@ -128,10 +128,7 @@ def tables_of(task: Task) -> tuple[str, ...]:
     judge = Judge("", task.every_rule)
     named = {table for rule in task.every_rule for table in rule.tables}
     named |= {
-        table
-        for declared in task.histories
-        if judge.judges(*declared.yields)
-        for table in declared.reads
+        table for declared in task.histories if declared.is_asked(judge) for table in declared.reads
     }
     return tuple(table for table in TABLES if table in named)
 

@@ -1,10 +1,10 @@
-"""Examples of the rules in `isr_changes.py`."""
+"""Examples of the rules in `partition/isr.py`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minicluster.verify.rules.isr_changes import (
+from minicluster.verify.partition.isr import (
     leaders_propose_only_eligible_replicas,
     one_isr_change_is_in_flight_at_a_time,
     only_a_caught_up_replica_is_proposed,

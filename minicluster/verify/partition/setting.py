@@ -1,0 +1,47 @@
+"""The setting of a partition: the little that its rules ask of the rest of the run."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+
+from minicluster.verify.histories.timeline import CommittedBroker
+from minicluster.verify.histories.traced_run import TracedRun
+
+
+class Setting:
+    """Of a cluster that runs nothing is known yet: the rules that ask are judged at the end."""
+
+    def image_of(self, node: int, event: int) -> int | None:
+        """The offset of the image that a node had published before an event.
+
+        None: it had published none, or one that the log can make no more.
+        """
+        return None
+
+    def broker_at(self, broker: int, offset: int) -> CommittedBroker | None:
+        """A broker as the metadata log has it at an offset."""
+        return None
+
+
+class SettingOfRun(Setting):
+    """Of a whole run: from the fold of its log, and the images that nodes published."""
+
+    def __init__(self, run: TracedRun) -> None:
+        self._first_image, self._timeline = run.first_image, run.timeline
+        self._events: dict[int, array[int]] = defaultdict(lambda: array("q"))
+        self._offsets: dict[int, array[int]] = defaultdict(lambda: array("q"))
+        for row in run.rows("publish"):
+            self._events[row["node"]].append(row["seq"])
+            self._offsets[row["node"]].append(row["offset"])
+
+    def image_of(self, node: int, event: int) -> int | None:
+        """The offset of the image that a node had published before an event."""
+        place = bisect_right(self._events.get(node, ()), event)
+        offset = self._offsets[node][place - 1] if place else None
+        return offset if offset is not None and offset >= self._first_image else None
+
+    def broker_at(self, broker: int, offset: int) -> CommittedBroker | None:
+        """A broker as the metadata log has it at an offset."""
+        return self._timeline.broker_at(broker, offset)
