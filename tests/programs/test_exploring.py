@@ -45,13 +45,13 @@ ORDERS = """
         mini_cluster.create_topic("orders", partitions=2, min_isr=2)
         database = Database()
         mini_cluster.app("orders-1", partial(store, database, repaired=repaired))
-        everything = {b"%d" % n for n in range(150)}
+        everything = {b"%d" % n for n in range(100)}
         servers = mini_cluster.bootstrap_servers
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=servers) as producer:
             for value in sorted(everything):
                 await producer.send_and_wait("orders", value, key=value)
                 await asyncio.sleep(0.1)
-        await mini_cluster.until(lambda: database.rows == everything, within="30s")
+        await mini_cluster.until(lambda: database.rows == everything, within="20s")
 
     @pytest.mark.mini_cluster_explore(seeds=3, disturbances="kill", calm="10s")
     async def test_broken(mini_cluster):
@@ -129,7 +129,7 @@ def test_a_race_is_found_shrunk_to_one_kill_and_printed_as_a_test(
     path.write_text(path.read_text() + "\n\n" + "\n".join(lines) + "\n")
     again = pytester.runpytest_subprocess("-q", "-k", "_seed_", "-n", "0")
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 30s*"])
+    again.stdout.fnmatch_lines(["*WaitTimeout: timed out after 20s*"])
 
 
 def test_the_repaired_program_survives_and_the_broken_one_fails_under_pytest(
