@@ -12,7 +12,7 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.zookeeper.liveness import behind
-from minicluster.errors import UserError
+from minicluster.errors import NoResponse, UserError
 from minicluster.metadata.topic_partition import TopicPartition
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
@@ -78,6 +78,19 @@ def test_a_topic_with_a_replica_everywhere_is_deleted_and_made_again(level: str)
         again = cluster.create_topic("orders", partitions=1, replicas=3)
         assert len(again) == 1
         assert cluster.produce("orders", count=2)[-1].ok
+
+
+def test_a_topic_whose_partition_never_had_a_leader_is_not_recreated() -> None:
+    with cluster_of("3.9") as cluster:
+        leaving = next(node for node in cluster.brokers if node != cluster.active_controller)
+        # It stays registered, and leads nothing.
+        cluster.hold("brokers", leaving, api="ControlledShutdown")
+        cluster.controlled_shutdown(leaving)
+        cluster.run_for("1s")
+        with pytest.raises(NoResponse):
+            cluster.create_topic("orders", assignment=[[leaving], [cluster.active_controller]])
+        with pytest.raises(UserError, match="orders: partition 0 has no state yet"):
+            cluster.recreate_topic("orders")
 
 
 def test_the_session_of_a_broker_that_is_cut_off_ends() -> None:

@@ -98,6 +98,11 @@ def recreate_topic(cluster: ClusterRoles, do: declared.RecreateTopic) -> Topic:
     if topic is None:
         raise UserError(f"recreate topic {name}: there is no such topic")
     configs = cluster.image.configs.of(TOPIC_RESOURCE, name)
+    # On ZooKeeper a partition has no state until one of its replicas has lived.
+    lacking = set(range(max(topic.partitions, default=0) + 1)).difference(topic.partitions)
+    if lacking:
+        why = "has no state yet, since none of its replicas is alive"
+        raise UserError(f"recreate topic {name}: partition {min(lacking)} {why}")
     assignment = [topic.partitions[index].replicas for index in range(len(topic))]
     delete_topic(cluster, name, within=do.within)
     return create_topic(cluster, name, assignment=assignment, configs=configs, within=do.within)
