@@ -82,13 +82,15 @@ def test_a_topic_with_a_replica_everywhere_is_deleted_and_made_again(level: str)
 
 def test_a_topic_whose_partition_never_had_a_leader_is_not_recreated() -> None:
     with cluster_of("3.9") as cluster:
-        leaving = next(node for node in cluster.brokers if node != cluster.active_controller)
+        active = cluster.active_controller
+        assert active is not None
+        leaving = next(node for node in cluster.brokers if node != active)
         # It stays registered, and leads nothing.
         cluster.hold("brokers", leaving, api="ControlledShutdown")
         cluster.controlled_shutdown(leaving)
         cluster.run_for("1s")
         with pytest.raises(NoResponse):
-            cluster.create_topic("orders", assignment=[[leaving], [cluster.active_controller]])
+            cluster.create_topic("orders", assignment=[[leaving], [active]])
         with pytest.raises(UserError, match="orders: partition 0 has no state yet"):
             cluster.recreate_topic("orders")
 

@@ -27,30 +27,100 @@ from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
 
 TOPIC, GROUP, CLUSTER = "topic", "group", "cluster"
-_TYPES = {TOPIC: 2, GROUP: 3, CLUSTER: 4}
+TRANSACTIONAL_ID = "transactional id"
+_TYPES = {TOPIC: 2, GROUP: 3, CLUSTER: 4, TRANSACTIONAL_ID: 5}
 _CLUSTER_NAME = "kafka-cluster"
-_OPERATIONS = {"ALL": 2, "READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8}
+_OPERATIONS = {
+    "ALL": 2, "READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8,
+    "DESCRIBE_CONFIGS": 10, "ALTER_CONFIGS": 11,
+}  # fmt: skip
 _LITERAL, _PREFIXED = 3, 4
 _DENY, _ALLOW = 2, 3
-_IMPLY_DESCRIBE = {"READ", "WRITE", "DELETE", "ALTER"}
+_IMPLIED_BY = {
+    "DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"),
+    "DESCRIBE_CONFIGS": ("ALTER_CONFIGS",),
+}
 _EVERYBODY, _EVERY = "User:*", "*"
 _DENIED_BY = {
     TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-# The right on a topic, the list of the response with topics, and that with partitions in each.
-_OF_TOPICS: Mapping[str, tuple[str, str, str | None]] = {
-    "Produce": ("WRITE", "responses", "partitionResponses"),
-    "Fetch": ("READ", "responses", "partitions"),
-    "Metadata": ("DESCRIBE", "topics", None),
-    "CreateTopics": ("CREATE", "topics", None),
-    "DeleteTopics": ("DELETE", "responses", None),
-    "DeleteRecords": ("DELETE", "topics", "partitions"),
+# The right on each topic that a list of the response names.
+_ON_TOPICS = {
+    "Produce": ("WRITE", "responses"),
+    "Fetch": ("READ", "responses"),
+    "Metadata": ("DESCRIBE", "topics"),
+    "DescribeTopicPartitions": ("DESCRIBE", "topics"),
+    "ListOffsets": ("DESCRIBE", "topics"),
+    "OffsetForLeaderEpoch": ("DESCRIBE", "topics"),
+    "OffsetCommit": ("READ", "topics"),
+    "TxnOffsetCommit": ("READ", "topics"),
+    "OffsetDelete": ("READ", "topics"),
+    "AddPartitionsToTxn": ("WRITE", "resultsByTopicV3AndBelow"),
+    "DescribeProducers": ("READ", "topics"),
+    "CreateTopics": ("CREATE", "topics"),
+    "CreatePartitions": ("ALTER", "results"),
+    "DeleteTopics": ("DELETE", "responses"),
+    "DeleteRecords": ("DELETE", "topics"),
 }
-_OF_GROUPS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat")
-_OF_CLUSTER = {"CreateAcls": ("ALTER", "results"), "DeleteAcls": ("ALTER", "filterResults")}
-_FORWARDED = ("CreateTopics", "DeleteTopics", "CreateAcls", "DeleteAcls")
+_ON_GROUPS = {
+    "OffsetFetch": ("DESCRIBE", "groups"),
+    "DescribeGroups": ("DESCRIBE", "groups"),
+    "ConsumerGroupDescribe": ("DESCRIBE", "groups"),
+    "DeleteGroups": ("DELETE", "results"),
+}
+# The rights on what a field of the request names, or on the cluster: all of the response is about
+# it.
+_ON_THE_GROUP = {
+    "JoinGroup": "READ",
+    "SyncGroup": "READ",
+    "Heartbeat": "READ",
+    "LeaveGroup": "READ",
+    "ConsumerGroupHeartbeat": "READ",
+    "OffsetCommit": "READ",
+    "TxnOffsetCommit": "READ",
+    "AddOffsetsToTxn": "READ",
+    "OffsetFetch": "DESCRIBE",
+    "OffsetDelete": "DELETE",
+}
+_ON_THE_TRANSACTIONAL_ID = {
+    "Produce": "transactionalId",
+    "InitProducerId": "transactionalId",
+    "AddPartitionsToTxn": "v3AndBelowTransactionalId",
+    "AddOffsetsToTxn": "transactionalId",
+    "TxnOffsetCommit": "transactionalId",
+    "EndTxn": "transactionalId",
+}
+_ON_THE_CLUSTER = {
+    "CreateAcls": "ALTER",
+    "DeleteAcls": "ALTER",
+    "DescribeAcls": "DESCRIBE",
+    "ElectLeaders": "ALTER",
+    "AlterPartitionReassignments": "ALTER",
+    "ListPartitionReassignments": "DESCRIBE",
+    "AlterUserScramCredentials": "ALTER",
+    "DescribeUserScramCredentials": "DESCRIBE",
+    "AlterClientQuotas": "ALTER_CONFIGS",
+    "DescribeClientQuotas": "DESCRIBE_CONFIGS",
+    "UpdateFeatures": "ALTER",
+    "UnregisterBroker": "ALTER",
+    "DescribeQuorum": "DESCRIBE",
+}
+_ON_CONFIGS = {
+    "DescribeConfigs": ("DESCRIBE_CONFIGS", "results"),
+    "AlterConfigs": ("ALTER_CONFIGS", "responses"),
+    "IncrementalAlterConfigs": ("ALTER_CONFIGS", "responses"),
+}
+_CONFIGS_OF = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 32: GROUP}  # ConfigResource.Type
+_COORDINATORS_OF = {0: GROUP, 1: TRANSACTIONAL_ID}  # FindCoordinatorRequest.CoordinatorType
+_BY_BROKERS = ("DescribeAcls", "DescribeClientQuotas", "DescribeUserScramCredentials")
+_FORWARDED = (
+    {*_ON_THE_CLUSTER, "CreateTopics", "CreatePartitions", "DeleteTopics", "AlterConfigs",
+     "IncrementalAlterConfigs"}
+    .difference(_BY_BROKERS)
+)  # fmt: skip
 _ALSO_ON_CLUSTER = ("CreateTopics", "DeleteTopics")
 _SECRETS = ("hmac", "saltedPassword", "authBytes")
 
@@ -181,8 +251,7 @@ class Acls:
         asked = {_OPERATIONS[right], _OPERATIONS["ALL"]}
         if any(acl.permission_type == _DENY and acl.operation in asked for acl in mine):
             return False
-        if right == "DESCRIBE":
-            asked |= {_OPERATIONS[other] for other in _IMPLY_DESCRIBE}
+        asked |= {_OPERATIONS[other] for other in _IMPLIED_BY.get(right, ())}
         if any(acl.permission_type == _ALLOW and acl.operation in asked for acl in mine):
             return True
         return not of_resource and self._everyone
@@ -212,6 +281,8 @@ def asked_resources(run: TracedRun, judge: Judge) -> None:
         if principal is None or row["resp_seq"] is None or row["answer"] is not None:
             continue
         for right, kind, name, errors in _asked(known, row):
+            if not name or not errors:
+                continue
             denied_by = _DENIED_BY[kind]
             step = AskedResource(
                 principal=principal,
@@ -227,27 +298,55 @@ def asked_resources(run: TracedRun, judge: Judge) -> None:
             judge.take(step, event=row["resp_seq"], request=row["id"])
 
 
-def _asked(known: Acls, row: Row) -> Iterator[tuple[str, str, str, set[int]]]:
-    """The resources of a request, each with its right and the errors that it got."""
-    api, response = row["api"], body(row["response"])
-    if api in _OF_TOPICS:
-        right, topics, partitions = _OF_TOPICS[api]
+def _asked(known: Acls, row: Row) -> Iterator[tuple[str, str, str | None, set[int]]]:
+    """The resources of a request, each with its right and the errors that it got.
+
+    A resource without a name, or without an error code of its own, decides nothing.
+    """
+    api, request, response = row["api"], body(row["request"]), body(row["response"])
+    if api in _ON_TOPICS:
+        right, topics = _ON_TOPICS[api]
         for topic in each(response, topics):
             name = topic.get("name") or topic.get("topic")
             name = name or known.names.get(_uuid(topic.get("topicId")))
-            if not name or name.startswith(_EVERY):
-                continue
-            inner = [topic] if partitions is None else each(topic, partitions)
-            yield right, TOPIC, name, {part.get("errorCode", 0) for part in inner}
-    elif api in _OF_GROUPS:
-        group = body(row["request"]).get("groupId")
-        if group:
-            yield "READ", GROUP, group, {response.get("errorCode", 0)}
-    elif api in _OF_CLUSTER:
-        right, results = _OF_CLUSTER[api]
-        errors = {result.get("errorCode", 0) for result in each(response, results)}
-        if errors:
-            yield right, CLUSTER, _CLUSTER_NAME, errors
+            if name and not name.startswith(_EVERY):  # of which no ACL can tell
+                yield right, TOPIC, name, _errors(topic)
+    if api in _ON_GROUPS:
+        right, groups = _ON_GROUPS[api]
+        for group in each(response, groups):
+            yield right, GROUP, group.get("groupId"), _errors(group)
+    if api in _ON_CONFIGS:
+        right, resources = _ON_CONFIGS[api]
+        for resource in each(response, resources):
+            kind = _CONFIGS_OF.get(resource.get("resourceType", 0))
+            if kind is not None:
+                name = _CLUSTER_NAME if kind == CLUSTER else resource.get("resourceName")
+                yield right, kind, name, _errors(resource)
+    if api == "FindCoordinator" and request.get("keyType", 0) in _COORDINATORS_OF:
+        kind = _COORDINATORS_OF[request.get("keyType", 0)]
+        one = {"key": request.get("key"), "errorCode": response.get("errorCode", 0)}
+        for coordinator in each(response, "coordinators") or (one,):
+            yield "DESCRIBE", kind, coordinator.get("key"), _errors(coordinator)
+    if api in _ON_THE_GROUP:
+        yield _ON_THE_GROUP[api], GROUP, request.get("groupId"), _errors(response)
+    if api in _ON_THE_TRANSACTIONAL_ID:
+        named = request.get(_ON_THE_TRANSACTIONAL_ID[api])
+        yield "WRITE", TRANSACTIONAL_ID, named, _errors(response)
+    if api in _ON_THE_CLUSTER:
+        yield _ON_THE_CLUSTER[api], CLUSTER, _CLUSTER_NAME, _errors(response)
+
+
+def _errors(value: Any) -> set[int]:
+    """All error codes of a response, or of a part of it."""
+    found: set[int] = set()
+    for inner in value if isinstance(value, list) else ():
+        found |= _errors(inner)
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, int) and name in ("errorCode", "partitionErrorCode"):
+            found.add(inner)
+        else:
+            found |= _errors(inner)
+    return found
 
 
 def _uuid(text: Any) -> str:

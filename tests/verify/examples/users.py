@@ -23,7 +23,12 @@ _ALLOW, _DENY = 3, 2
 
 
 def _acl(
-    *, number: int = 1, permission: int = _ALLOW, name: str = "orders", pattern: int = 3
+    *,
+    number: int = 1,
+    permission: int = _ALLOW,
+    name: str = "orders",
+    pattern: int = 3,
+    operation: int = 4,  # WRITE
 ) -> r.AccessControlEntryRecord:
     return r.AccessControlEntryRecord(
         id=UUID(int=number),
@@ -32,7 +37,7 @@ def _acl(
         pattern_type=pattern,
         principal="User:alice",
         host="*",
-        operation=4,  # WRITE
+        operation=operation,
         permission_type=permission,
     )
 
@@ -94,6 +99,62 @@ def u2_near() -> RunBuilder:
     log = cluster().op(_acl())
     run = RunBuilder(log, config=_CONFIG).publish(1, log.offset - 2)
     return _produce(_produce(run, _DENIED).publish(1), ErrorCode.NONE)
+
+
+def _asked(
+    api: str, request: object, response: object, *acls: r.AccessControlEntryRecord
+) -> RunBuilder:
+    of_user = {"principal": "User:alice", "host": "127.0.0.1", "dst": 1}
+    bodies = {"request": json.dumps(request), "response": json.dumps(response)}
+    return _published(*acls).rpc(api, -2, **bodies, **of_user)
+
+
+@breaks(who_lacks_a_right_gets_nothing)
+def u1_committed() -> RunBuilder:
+    """User:alice may read orders and not the group, and her OffsetCommit succeeds."""
+    partition = {"partitionIndex": 0, "errorCode": 0}
+    response = {"topics": [{"name": "orders", "partitions": [partition]}]}
+    return _asked("OffsetCommit", {"groupId": "billing"}, response, _acl(operation=3))
+
+
+@breaks(who_lacks_a_right_gets_nothing)
+def u1_described() -> RunBuilder:
+    """User:alice has no right on the group billing, and DescribeGroups shows it to her."""
+    return _asked("DescribeGroups", {}, {"groups": [{"groupId": "billing", "errorCode": 0}]})
+
+
+@breaks(who_lacks_a_right_gets_nothing)
+def u1_found() -> RunBuilder:
+    """User:alice has no right on a transactional id, and FindCoordinator answers her."""
+    found = {"coordinators": [{"key": "till", "errorCode": 0, "nodeId": 1}]}
+    return _asked("FindCoordinator", {"keyType": 1}, found)
+
+
+@breaks(who_lacks_a_right_gets_nothing)
+def u1_ended() -> RunBuilder:
+    """User:alice has no right on a transactional id, and ends its transaction."""
+    return _asked("EndTxn", {"transactionalId": "till"}, {"errorCode": 0})
+
+
+@breaks(who_lacks_a_right_gets_nothing)
+def u1_configured() -> RunBuilder:
+    """User:alice may write to orders, and sets its configs."""
+    response = {"responses": [{"errorCode": 0, "resourceType": 2, "resourceName": "orders"}]}
+    return _asked("IncrementalAlterConfigs", {}, response, _acl())
+
+
+@breaks(a_published_acl_is_enforced)
+def u2_implied() -> RunBuilder:
+    """User:alice may write to orders, and so describe it; her ListOffsets is denied."""
+    partition = {"partitionIndex": 0, "errorCode": int(_DENIED)}
+    response = {"topics": [{"name": "orders", "partitions": [partition]}]}
+    return _asked("ListOffsets", {}, response, _acl())
+
+
+@keeps(who_lacks_a_right_gets_nothing)
+def u1_near_by_name() -> RunBuilder:
+    """User:alice may not alter the cluster, and ElectLeaders tells her so."""
+    return _asked("ElectLeaders", {}, {"errorCode": 31, "replicaElectionResults": []})
 
 
 @breaks(an_ended_session_sends_nothing)
