@@ -109,6 +109,7 @@ class Network:
         self.on_node: Callable[[int, bool, bool], None] | None = None
         self.on_lift: Callable[[], None] | None = None
         self.send_outside: Callable[[Packet], bool] | None = None  # False: not to a node outside
+        self.delayed_until_ms = 0  # when the last packet arrives that a ``delay`` holds up
         self._next_id = 0
         self._ended: set[int] = set()  # nodes whose process has ended, until the next one starts
         # Requests to processes that have ended, which their callers do not know behind a cut, by
@@ -414,6 +415,7 @@ class Network:
                         condition.held.append(packet.copy())
                 case "delay":
                     delay_ms += condition.delay_ms(chance.fraction(link.key, luck))
+                    self.delayed_until_ms = max(self.delayed_until_ms, now_ms + delay_ms)
                 case "loss":
                     if chance.fraction(link.key, luck) < condition.probability:
                         if packet.exchange.over_tcp:

@@ -78,4 +78,5 @@ def healed_ms(cluster: Cluster) -> int | None:
         store = ReplicaStore(cluster.disks[broker_id])
         if len(store.online_directories) < len(store.directory_ids):
             return None
-    return cluster.disturbed_ms
+    # What a delay held up still holds up what follows it on its link.
+    return max(cluster.disturbed_ms, network.delayed_until_ms)

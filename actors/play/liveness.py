@@ -79,7 +79,7 @@ def converge(cluster: Cluster, kept: Sequence[Promise]) -> Broken | None:
     A promise has to hold together with those before it: one that came true may be broken again
     while the cluster waits for another.
     """
-    healed_ms = cluster.now_ms
+    healed_ms = max(cluster.now_ms, cluster.network.delayed_until_ms)
     settled_ms = max(healed_ms, _lost_requests_end_ms(cluster))
     so_far: tuple[Promise, ...] = ()
     for promise in kept:
