@@ -230,6 +230,9 @@ class Rules:
     removed_replica_stays_in_elr: bool = field(default=False, metadata={"bug": True, "zoo": "Z56"})
     # A heartbeat that unfences a broker and reports a lost directory elects the replicas in it.
     unfencing_ignores_lost_dirs: bool = field(default=False, metadata={"bug": True})
+    # A heartbeat that arrives after its broker has shut down unfences it, and elects it, although
+    # it is in controlled shutdown (KIP-841; handleBrokerUnfenced in ReplicationControlManager).
+    unfencing_ignores_shutdown: bool = field(default=False, metadata={"bug": True})
     # A broker that lost its last directory keeps it on record.
     last_offline_dir_is_kept: bool = field(default=False, metadata={"bug": True})
     # An unknown config operation, or a list's without entries, brings the controller down

@@ -259,6 +259,10 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "elr_outlives_min_isr": (
         f"{_WORKLOAD}nobody_stays_eligible_once_the_isr_is_as_large_as_it_must_be",
     ),
+    "unfencing_ignores_shutdown": (
+        "tests/controller/test_broker_changes.py::"
+        "test_a_late_heartbeat_elects_no_broker_that_has_shut_down",
+    ),
     "unfencing_ignores_lost_dirs": (
         f"{_WORKLOAD}a_heartbeat_that_unfences_a_broker_elects_nobody_in_a_directory_that_it_calls_"
         "lost",

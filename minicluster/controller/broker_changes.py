@@ -183,7 +183,9 @@ def broker_unfenced(
     lost = () if state.rules.unfencing_ignores_lost_dirs else lost_dirs
     leaderless = state.indexes.leaderless
     yield _fencing_record(state, broker, UNFENCE)
-    yield from partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
+    # The process that sent it may have ended: only the next registration ends the shutdown.
+    if state.rules.unfencing_ignores_shutdown or not broker.in_controlled_shutdown:
+        yield from partition_updates(state, leaderless, to_add=broker.id, lost_dirs=lost)
 
 
 def _fencing_record(

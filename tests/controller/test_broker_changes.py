@@ -363,6 +363,21 @@ def test_a_broker_that_lost_its_last_directory(shipped: bool) -> None:
     assert led(cluster.partition("foo")) == (2, (2,))
 
 
+@pytest.mark.parametrize("shipped", [True, False])
+def test_a_late_heartbeat_elects_no_broker_that_has_shut_down(shipped: bool) -> None:
+    """Found by seed 300433 of the campaign, which sends heartbeats of a former process again."""
+    rules = Rules.KAFKA_4_3.as_shipped() if shipped else Rules.KAFKA_4_3
+    cluster = started(1, 2, rules=rules)
+    cluster.create("foo", (1,))
+    cluster.heartbeat(1, want_shut_down=True)
+    cluster.heartbeat(2)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.heartbeat(1)
+    broker = cluster.machine.image.cluster.brokers[1]
+    assert broker.in_controlled_shutdown and not broker.fenced
+    assert cluster.partition("foo").leader == (1 if shipped else -1)
+
+
 def test_C46_the_default_directory_and_who_is_usable() -> None:
     cluster = Cluster(metadata_version="3.6-IV2")
     cluster.start(1)
