@@ -231,28 +231,23 @@ class SparkQueries:
                 return
 
     def _tried(self, query: str, act: Any) -> Any:
-        from minicluster.verify.shown.frames import Tables, is_damage, shown_in
+        from minicluster.verify.shown.frames import shown_in
 
         if _CHANGES.match(query):
             raise UserError("sql: views are read-only; give a SELECT")
         spark = self.start()
-        for is_last in (False, True):
-            assert self._tables is not None
-            new = set(re.findall(r"\w+", query)) - self._registered
-            try:
-                shown_in(self._tables, spark, sorted(new))
-                self._registered |= new
-                return act(spark.sql(query))
-            except UserError:
-                raise
-            except Exception as error:
-                if _is_of_ctrl_c(error):
-                    raise KeyboardInterrupt from None
-                if is_last or not is_damage(error):
-                    raise UserError(f"sql: {_mistake(error, self.paths)}") from None
-                complain(f"sql: {_mistake(error, self.paths)}; shown is what is sound")
-            self._tables = Tables(spark, self.paths, self._limits, careful=True)
-            self._registered.clear()
+        assert self._tables is not None
+        new = set(re.findall(r"\w+", query)) - self._registered
+        try:
+            shown_in(self._tables, spark, sorted(new))
+            self._registered |= new
+            return act(spark.sql(query))
+        except UserError:
+            raise
+        except Exception as error:
+            if _is_of_ctrl_c(error):
+                raise KeyboardInterrupt from None
+            raise UserError(f"sql: {_mistake(error, self.paths)}") from None
 
 
 def _is_of_ctrl_c(error: BaseException) -> bool:

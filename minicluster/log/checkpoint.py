@@ -74,16 +74,20 @@ def _batches(snapshot: Snapshot, epoch: int, timestamp_ms: int) -> Iterator[Reco
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooterRecord(version=0),))
 
 
-def read_checkpoint(
-    path: Path, limits: ReadLimits = DEFAULT_LIMITS, named: Path | None = None
-) -> Snapshot:
+def read_checkpoint(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot:
     """Read a snapshot file.
 
-    Shapes:  named: what errors call the file, where it is a copy.
+    Errors:  as ``checkpoint_of``; NotALog where there is none.
+    """
+    return checkpoint_of(path, bytes_of(path), limits)
+
+
+def checkpoint_of(path: Path, content: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> Snapshot:
+    """A snapshot by the bytes of its file.
+
     Errors:  NotALog; LogCorruption for damaged bytes or a missing header or footer.
     """
-    content = bytes_of(path)
-    snapshot = checked_snapshot(read_batches(named or path, content, whole=True, limits=limits))
+    snapshot = checked_snapshot(read_batches(path, content, whole=True, limits=limits))
     return replace(snapshot, content=content)
 
 

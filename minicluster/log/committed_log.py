@@ -1,21 +1,60 @@
-"""The committed part of controllers' logs: the batches that a majority of the voters holds."""
+"""The committed part of controllers' logs: the batches that a majority of the voters holds.
+
+Logs are compared by the headers of their batches, so nothing that is long need be held for it.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby, starmap
+from operator import itemgetter
 from pathlib import Path
 
 from minicluster.errors import counted
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import Snapshot, read_checkpoint
+from minicluster.log.checkpoint import Snapshot
 from minicluster.log.control import control_records
 from minicluster.log.directory import MetadataFiles
 from minicluster.protocol.records import LeaderChangeMessage, VersionedRecord, VotersRecord
 from minicluster.values import dataclass
 
-_BatchKey = tuple[int, int, int]
 _NO_END = 2**62
+_HEAD = struct.Struct(">qqiIi")
+
+SnapshotFile = tuple[int, int, Path]
+"""End offset, epoch and file of a snapshot."""
+Voters = tuple[int, tuple[int, ...]]
+"""The offset of the record that names voters last, and their ids."""
+NO_VOTERS: Voters = (-1, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A batch by its header; a ``RecordBatch`` has the same fields."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    count: int
+
+
+Header = Head | RecordBatch
+
+
+def pack_head(batch: RecordBatch) -> bytes:
+    """The header of a batch in 28 bytes."""
+    return _HEAD.pack(
+        batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc, batch.count
+    )
+
+
+def unpack_heads(content: bytes) -> Iterator[Head]:
+    """The headers that ``pack_head`` has packed, one behind the other."""
+    return starmap(Head, _HEAD.iter_unpack(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +74,22 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLog:
-    """One controller's log as it lies on disk."""
+    """One controller's log as it lies on disk.
+
+    Shapes:  batches: all of them, where the log is held. start: its first offset, 0 without a
+             batch. alone: one segment, given as a file: the log before it cannot be seen. torn: the
+             tail that recovery dropped.
+    """
 
     node: int
     files: MetadataFiles
-    batches: tuple[RecordBatch, ...]
-    snapshots: tuple[tuple[int, int, Path], ...]  # (end offset, epoch, file)
-    alone: bool  # one segment, given as a file: the log before it cannot be seen
-    torn: str | None = None  # the tail that recovery dropped
-
-    @property
-    def start(self) -> int:
-        """Its first offset."""
-        return self.batches[0].base_offset if self.batches else 0
+    batches: tuple[RecordBatch, ...] = ()
+    start: int
+    has_batches: bool
+    voters: Voters
+    snapshots: tuple[SnapshotFile, ...]
+    alone: bool
+    torn: str | None = None
 
     @property
     def begins_well(self) -> bool:
@@ -57,64 +99,128 @@ class NodeLog:
         )
 
 
-def committed_log(
-    nodes: Sequence[NodeLog],
-) -> tuple[tuple[RecordBatch, ...], NodeLog | None, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The committed log: the first batches of one controller's.
+
+    Shapes:  log: whose; None where there is none. place: of that log among those compared.
+    Units:   batches, records: how many; end: exclusive. beyond: records that are not in it.
+    """
+
+    log: NodeLog | None
+    place: int = -1
+    batches: int = 0
+    records: int = 0
+    end: int = 0
+    beyond: int = 0
+
+    @property
+    def first(self) -> int:
+        """Its first offset; 0 where it is empty."""
+        return self.log.start if self.log is not None and self.batches else 0
+
+
+class _Prefix:
+    """How far a log is committed, and how many records of other logs that leaves out."""
+
+    def __init__(self, log: NodeLog) -> None:
+        self.log = log
+        self.is_held = True
+        self.batches = self.records = self.end = self.beyond = 0
+
+    def take(self, head: Header) -> None:
+        """The next batch is committed."""
+        self.batches += 1
+        self.records += head.count
+        self.end = head.last_offset + 1
+
+
+def committed_log(logs: Sequence[NodeLog], heads: Sequence[Iterable[Header]]) -> Committed:
     """Compare the logs of a run's controllers; one log alone is taken as it is.
 
-    Shapes:  -> the batches that a majority holds, the log that they are taken from, the number of
-             records beyond them.
+    Shapes:  heads: of the batches of each log.
     """
-    if len(nodes) <= 1:
-        only = nodes[0] if nodes else None
-        return (only.batches if only else ()), only, 0
-    needed = min(len(_voters(nodes)) // 2 + 1, len(nodes))
-    holders = Counter(batch_key(batch) for node in nodes for batch in node.batches)
-    starts = sorted(node.start for node in nodes)
-
-    def is_held(batch: RecordBatch) -> bool:
-        later = sum(1 for start in starts if start > batch.base_offset)
-        return holders[batch_key(batch)] + later >= needed
-
-    prefixes: list[tuple[tuple[RecordBatch, ...], NodeLog]] = []
-    for node in nodes:
-        length = next(
-            (i for i, batch in enumerate(node.batches) if not is_held(batch)), len(node.batches)
-        )
-        prefixes.append((node.batches[:length], node))
-    ends = [prefix[-1].last_offset if prefix else -1 for prefix, _ in prefixes]
-    usable = [prefix for prefix, end in zip(prefixes, ends, strict=True) if end == max(ends)]
-    best, reference = min(usable, key=lambda prefix: (not prefix[1].begins_well, prefix[1].start))
-    certain = {batch_key(batch) for batch in best}
-    beyond: dict[_BatchKey, int] = {}
-    for node in nodes:
-        for batch in node.batches:
-            if batch_key(batch) not in certain and batch.base_offset >= reference.start:
-                beyond[batch_key(batch)] = batch.count
-    return best, reference, sum(beyond.values())
+    prefixes = [_Prefix(log) for log in logs]
+    if len(logs) == 1:
+        for head in heads[0]:
+            prefixes[0].take(head)
+    elif logs:
+        _compare(prefixes, heads)
+    end = max((prefix.end for prefix in prefixes), default=0)
+    usable = [place for place, prefix in enumerate(prefixes) if prefix.end == end]
+    if not usable:
+        return Committed(log=None)
+    place = min(usable, key=lambda place: (not logs[place].begins_well, logs[place].start))
+    best = prefixes[place]
+    return Committed(
+        log=best.log,
+        place=place,
+        batches=best.batches,
+        records=best.records,
+        end=best.end,
+        beyond=best.beyond,
+    )
 
 
-def starting_snapshot(
-    reference: NodeLog, nodes: Sequence[NodeLog], committed: tuple[RecordBatch, ...]
-) -> Start | None:
-    """The earliest snapshot from which the committed log can be read; None if it begins at 0.
+def _compare(prefixes: Sequence[_Prefix], heads: Sequence[Iterable[Header]]) -> None:
+    """Walk the logs side by side, an offset at a time.
 
-    Errors:  LogError, ProtocolError for a snapshot that is damaged.
+    A log that begins later has had every batch before, so it counts as a holder of each.
     """
-    if committed and committed[0].base_offset == 0:
+    needed = min(len(_voters(prefixes)) // 2 + 1, len(prefixes))
+    every = merge(*(_placed(place, log) for place, log in enumerate(heads)), key=itemgetter(0))
+    for offset, group in groupby(every, key=itemgetter(0)):
+        present = {place: head for _, place, head in group}
+        holders = Counter(map(batch_key, present.values()))
+        later = sum(prefix.log.start > offset for prefix in prefixes)
+        sizes = {batch_key(head): head.count for head in present.values()}
+        for place, prefix in enumerate(prefixes):
+            head = present.get(place)
+            own = None if head is None else batch_key(head)
+            if head is not None and own is not None and prefix.is_held:
+                prefix.is_held = holders[own] + later >= needed
+                if prefix.is_held:
+                    prefix.take(head)
+            if prefix.log.start <= offset:
+                kept = own if prefix.is_held else None
+                prefix.beyond += sum(count for key, count in sizes.items() if key != kept)
+
+
+def _placed(place: int, heads: Iterable[Header]) -> Iterator[tuple[int, int, Header]]:
+    return ((head.base_offset, place, head) for head in heads)
+
+
+def _voters(prefixes: Sequence[_Prefix]) -> Sequence[int]:
+    """The voters that the logs name last, or the nodes themselves."""
+    _, named = max((prefix.log.voters for prefix in prefixes), key=itemgetter(0))
+    return named or [prefix.log.node for prefix in prefixes]
+
+
+def voters_in(batch: RecordBatch) -> Voters:
+    """The voters that a batch names.
+
+    Errors:  ProtocolError.
+    """
+    for control in control_records(batch):
+        message = control.message
+        if isinstance(message, LeaderChangeMessage | VotersRecord) and message.voters:
+            return batch.base_offset, tuple(voter.voter_id for voter in message.voters)
+    return NO_VOTERS
+
+
+def starting_snapshot(logs: Sequence[NodeLog], committed: Committed) -> SnapshotFile | None:
+    """The earliest snapshot from which the committed log can be read; None if it begins at 0."""
+    first, end = committed.first, committed.end if committed.batches else _NO_END
+    if committed.batches and first == 0:
         return None
-    first = committed[0].base_offset if committed else 0
-    end_offset = committed[-1].next_offset if committed else _NO_END
-    every = sorted(snapshot for node in nodes for snapshot in node.snapshots)
-    usable = [snapshot for snapshot in every if first <= snapshot[0] <= end_offset]
+    every = sorted(snapshot for log in logs for snapshot in log.snapshots)
+    usable = [snapshot for snapshot in every if first <= snapshot[0] <= end]
     if not usable:
         return None
-    end, epoch, file = usable[0] if committed else usable[-1]
-    snapshot = read_checkpoint(file, reference.files.limits)
-    return Start(end_offset=end, epoch=epoch, snapshot=snapshot, file=file.name)
+    return usable[0] if committed.batches else usable[-1]
 
 
-def batch_key(batch: RecordBatch) -> _BatchKey:
+def batch_key(batch: Header) -> tuple[int, int, int]:
     """Equal for the same batch on two nodes."""
     return batch.base_offset, batch.leader_epoch, batch.crc
 
@@ -127,17 +233,3 @@ def no_start(path: Path, first: int) -> str:
 def uncommitted_note(count: int) -> str:
     """The note about records beyond the committed log."""
     return f"never committed: {counted(count, 'record')} at the end of some log"
-
-
-def _voters(nodes: Sequence[NodeLog]) -> list[int]:
-    """The voters that the logs name last, or the nodes themselves."""
-    latest: tuple[int, list[int]] = (-1, [])
-    for node in nodes:
-        for batch in node.batches:
-            for control in control_records(batch):
-                message = control.message
-                if isinstance(message, LeaderChangeMessage | VotersRecord):
-                    voters = [voter.voter_id for voter in message.voters]
-                    if voters and batch.base_offset > latest[0]:
-                        latest = (batch.base_offset, voters)
-    return latest[1] or [node.node for node in nodes]

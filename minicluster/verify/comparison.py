@@ -17,6 +17,7 @@ from minicluster.errors import UserError, counted
 from minicluster.moments import Span
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.reporting.scale import Clock
 from minicluster.verify.reporting.timeline import PartitionLine, PartitionSpan, timeline
@@ -139,9 +140,8 @@ def as_of(run: Run, place: str, *, what: str) -> Run:
     if not first <= last < run.extent.end_offset:
         offsets = f"offsets {first} to {run.extent.end_offset - 1}, {span}"
         raise UserError(f"{what}: {place!r} is outside the log, which has {offsets}")
-    operations = tuple(each for each in run.history.operations if each.end <= last)
     committed = tuple(batch for batch in run.committed if batch.last_offset <= last)
-    return replace(run, committed=committed, history=replace(run.history, operations=operations))
+    return replace(run, committed=committed)
 
 
 def compare_states(left: Run, right: Run) -> Comparison:
@@ -298,7 +298,7 @@ def _records(run: Run) -> Iterator[Any]:
     if run.start is not None:
         yield from (versioned.record for versioned in run.start.records)
     first = 0 if run.start is None else run.start.end_offset
-    for operation in run.history.operations:
+    for operation in operations_of(run.committed):
         yield from (entry.record for entry in operation.entries if entry.offset >= first)
 
 

@@ -30,14 +30,13 @@ from minicluster.verify.histories import (
     topics,
     znodes,
 )
-from minicluster.verify.histories.batches import ControllerLogs
-from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
 from minicluster.verify.histories.live_clients import LiveClients
 from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.histories.replicas import Place, Replicas
 from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
+from minicluster.verify.log_fold import LogFold
 from minicluster.verify.model import Finding
 from minicluster.verify.partition.driver import GONE_MAX, Partitions
 from minicluster.verify.partition.setting import Setting
@@ -112,12 +111,12 @@ class LiveJudge:
         promises = promises_of(rules)
         self.findings: list[Finding] = []
         self.judge = Judge(run, LIVE_RULES)
-        self._log = CommittedLog(self.judge, promises)
-        self._batches = ControllerLogs(self.judge, self._log.cluster.releases)
-        self._batches.begin(COMMITTED, begins_well=begins_well)
+        self._log = LogFold(self.judge, promises)
+        self._log.begin(COMMITTED, begins_well=begins_well)
         self._replicas = LiveReplicas(self.judge, self._has_partition)
         self._quorum = QuorumHistory(self.judge)
-        self._clients = LiveClients(self.judge, self._log, promises, kept_by=self._replicas.kept_by)
+        log, kept_by = self._log.committed, self._replicas.kept_by
+        self._clients = LiveClients(self.judge, log, promises, kept_by=kept_by)
 
     @property
     def looked_at(self) -> Mapping[str, int]:
@@ -131,7 +130,7 @@ class LiveJudge:
 
     def load(self, records: Iterable[r.VersionedRecord], end_offset: int) -> list[Finding]:
         """Begin from a snapshot that ends (exclusive) at an offset."""
-        self._log.load(records, end_offset)
+        self._log.load(tuple(records), end_offset)
         return self._new()
 
     def commit(self, batch: RecordBatch) -> list[Finding]:
@@ -139,8 +138,8 @@ class LiveJudge:
 
         Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
         """
-        self._log.commit(batch)  # first: it tells which release may have written the batch
-        self._batches.on_batch(COMMITTED, batch)
+        self._log.commit(batch)
+        self._log.copy(COMMITTED, batch)
         self._clients.on_commit()
         return self._new()
 
@@ -167,7 +166,7 @@ class LiveJudge:
 
     def _has_partition(self, place: Place) -> bool:
         topic_id, partition = place
-        return self._log.partitions.get(parse_uuid(topic_id), partition) is not None
+        return self._log.committed.partitions.get(parse_uuid(topic_id), partition) is not None
 
     def _new(self) -> list[Finding]:
         new = self.judge.take_new()

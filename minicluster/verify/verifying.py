@@ -100,9 +100,7 @@ def _in_spark(
     if on_progress is not None:
         on_progress(Progress("starting Spark"))
     spark = started()
-    task = Task(tuple(rules))
-    if own is not None:
-        task = Task(task.rules, own.in_python, own.histories, own.module)
+    task = Task.of(rules, own)
     judged = judge_in_spark(
         spark, named, task, limits=limits, origins=origins, on_progress=on_progress
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +10,14 @@ from minicluster.log.batch import RecordBatch
 from minicluster.log.committed_log import Start
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
-from minicluster.verify.evidence.operations import history_of
+from minicluster.trace import TABLES
 from minicluster.verify.evidence.run import Problem, Run, without_contents
 from minicluster.verify.evidence.run_header import RunHeader
-from minicluster.verify.histories.batches import releases
-from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import History, Rows, TracedRun
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge
+from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs, images_of
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
@@ -64,14 +63,13 @@ def judge_in_memory(
         header=replace(header or RunHeader(), rules=played_by, protocol=protocol),
         nodes=(),
         committed=tuple(batches),
-        history=history_of(batches),
         start=start,
         uncommitted=0,
     )
     return judge_run(run, rules, tables, cleaned=cleaned)
 
 
-def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
+def read_trace(run: Run, names: Container[str] = TABLES) -> tuple[Tables, list[Problem]]:
     """The rows of a run's trace by table, and a problem for each that cannot be read."""
     from minicluster.verify.evidence.packed_rows import PackedRows
     from minicluster.verify.evidence.trace_tables import DamagedTable, read_packed
@@ -80,6 +78,8 @@ def read_trace(run: Run) -> tuple[Tables, list[Problem]]:
     problems: list[Problem] = []
     written = (run.header and run.header.written) or {}
     for table, file in run.trace.items():
+        if table not in names:
+            continue
         as_written = f"trace/{table}.parquet" in written
         try:
             tables[table] = PackedRows(read_packed(file, table, as_written=as_written))
@@ -102,13 +102,17 @@ def judge_run(
     judge = Judge(run.name, rules)
     timeline = Timeline() if run.is_run else None
     promises = promises_of(run.rules)
-    log = CommittedLog(judge, promises, timeline=timeline)
+    fold = LogFold(judge, promises, timeline=timeline, images=images_of(judge, run))
     if not run.on_zookeeper:
-        log.take_run(run)
-    traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned)
-    traced.provide(releases, log.cluster.releases)
+        fold_logs(fold, HeldLogs(run))
+    traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned, fold.images)
+    judge_histories(traced, judge, own_histories)
+    return judge
+
+
+def judge_histories(traced: TracedRun, judge: Judge, own_histories: Sequence[History] = ()) -> None:
+    """Give the steps of all histories to a judge, of a plain log those that need no trace."""
     for history in (*HISTORIES, *own_histories):
-        if run.is_run or not history.needs_trace:
+        if traced.evidence.is_run or not history.needs_trace:
             history(traced, judge)
     judge.problems += traced.problems
-    return judge

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from minicluster.verify import Finding, verify
-from minicluster.verify.evidence.operations import history_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.judging import Judge
@@ -81,7 +80,6 @@ def cut(run: Run, batches: int) -> Run:
     return replace(
         run,
         committed=committed,
-        history=history_of(committed),
         nodes=(replace(node, batches=node.batches[:batches]),),
     )
 
@@ -124,7 +122,7 @@ def test_a_log_of_kafka_that_ends_at_any_batch_is_judged_live_as_afterwards(name
     run = read_run(KAFKA_LOGS / name, name)
     if len(run.nodes) > 1:
         run = replace(run, nodes=run.nodes[:1])
-    run = replace(run, committed=run.nodes[0].batches, history=history_of(run.nodes[0].batches))
+    run = replace(run, committed=run.nodes[0].batches, known_extent=None)
     chance = Random(name)
     ends = sorted(chance.sample(range(1, len(run.committed) + 1), k=min(12, len(run.committed))))
     print(f"{name} up to batches {ends}")

@@ -9,10 +9,10 @@ import pytest
 from minicluster.protocol.records import PartitionChangeRecord
 from minicluster.rules import Rules
 from minicluster.verify.histories.clients import TopicNames, ValuesAtOffsets
-from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.held_logs import HeldLogs
 from minicluster.verify.histories.live_clients import MAY_HAVE_LOST, LiveClients
 from minicluster.verify.judging import Judge
+from minicluster.verify.log_fold import LogFold
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import RULES
 from tests.verify.examples import clients as cases
@@ -45,8 +45,8 @@ def judged(
     """A run as it comes, with the log committed before the events or after them."""
     judge = Judge("r", [rule for rule in RULES if rule.id in OF_CLIENTS])
     promises, logs = promises_of(rules), HeldLogs(None)
-    log = CommittedLog(judge, promises)
-    clients = LiveClients(judge, log, promises, kept_by=logs.kept_by, window=window)
+    log = LogFold(judge, promises)
+    clients = LiveClients(judge, log.committed, promises, kept_by=logs.kept_by, window=window)
 
     def commit() -> None:
         for batch in run.log.batches:

@@ -17,6 +17,7 @@ from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import load_scenario, parse_scenario
 from minicluster.verify import Finding, Report, Verdict, verify
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.source import Source
 from minicluster.verify.reporting.causes import Chains
@@ -53,7 +54,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     run = read_run(played.path, played.path.name)
     [offset] = [
         entry.offset
-        for operation in run.history.operations
+        for operation in operations_of(run.committed)
         for entry in operation.entries
         if getattr(entry.record, "isr", None) is not None and entry.offset > 40
         and len(entry.record.isr) == 3  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ one operation over any number of batches; an aborted one has no effect, an open 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from minicluster.log.batch import RecordBatch
@@ -20,13 +20,6 @@ from minicluster.protocol.records import (
 )
 from minicluster.protocol.schema import Message
 from minicluster.values import dataclass
-
-Decoded = tuple[Any, int]
-"""A record of a batch as its reader has decoded it, and its version.
-
-The record is None if it changes a partition that the reader does not judge: it has no entry.
-"""
-
 
 _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
@@ -54,32 +47,16 @@ class Operation:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """A committed log, divided into operations once.
-
-    Shapes:  markers: (offset, ``Begin``, ``End`` or ``Abort``) of metadata transactions.
-    Units:   open_at: the last offsets of batches that leave records of an open transaction.
-    """
-
-    operations: tuple[Operation, ...] = ()
-    markers: tuple[tuple[int, str], ...] = ()
-    open_at: frozenset[int] = frozenset()
-
-
-NO_HISTORY = History()
-
-
 class OperationDivider:
     """Divides a committed log into operations, batch by batch.
 
-    Shapes:  changes: the classes of a change of a partition.
+    Shapes:  markers: (offset, ``Begin``, ``End`` or ``Abort``) of metadata transactions, for the
+             caller to take.
     """
 
-    __slots__ = ("_changes", "_control_from", "_open", "_transaction", "markers")
+    __slots__ = ("_control_from", "_open", "_transaction", "markers")
 
-    def __init__(self, changes: tuple[type, ...] = (PartitionChangeRecord,)) -> None:
-        self._changes = changes
+    def __init__(self) -> None:
         self.markers: list[tuple[int, str]] = []
         self._open: list[Entry] = []
         self._transaction = False
@@ -90,45 +67,33 @@ class OperationDivider:
         """Records of an open transaction have no effect yet."""
         return bool(self._open)
 
-    def on_batch(
-        self, batch: RecordBatch, records: Sequence[Decoded] | None = None
-    ) -> Operation | None:
+    def on_batch(self, batch: RecordBatch) -> Operation | None:
         """The operation that the next committed batch completes, if it completes one.
 
-        Shapes:  records: those of the batch, where they have been decoded by another.
+        Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
         """
         if batch.is_control:
             self._control_from = batch.base_offset if self._control_from < 0 else self._control_from
             return None
         control_from = batch.base_offset if self._control_from < 0 else self._control_from
         self._control_from = -1
-        entries: list[Entry] = []
-        change_from = -1
-        if records is None:
-            records = [(placed.record, placed.version) for placed in batch.metadata_records]
-        changes = self._changes
-        for offset, (record, version) in enumerate(records, batch.base_offset):
-            if record is None or isinstance(record, changes):
-                clean_from = change_from = offset if change_from < 0 else change_from
-                if record is None:
-                    continue
-            else:
-                clean_from, change_from = (offset if change_from < 0 else change_from), -1
-            unseen_from = control_from if clean_from == batch.base_offset else clean_from
-            entries.append(Entry(offset, record, version, clean_from, unseen_from))
-        return self.on_entries(batch.last_offset, entries)
-
-    def on_entries(self, end: int, entries: Iterable[Entry]) -> Operation | None:
-        """The same for the entries of a batch that ends at an offset."""
         plain: list[Entry] = []
         ended: list[Entry] = []
-        for entry in entries:
-            if isinstance(entry.record, _MARKERS):
-                ended += self._on_marker(entry.offset, entry.record)
+        change_from = -1
+        for offset, placed in enumerate(batch.metadata_records, batch.base_offset):
+            record = placed.record
+            if isinstance(record, PartitionChangeRecord):
+                clean_from = change_from = offset if change_from < 0 else change_from
             else:
-                (self._open if self._transaction else plain).append(entry)
-        taking_effect = sorted(ended + plain, key=lambda placed: placed.offset) if ended else plain
-        return Operation(end, tuple(taking_effect)) if taking_effect else None
+                clean_from, change_from = (offset if change_from < 0 else change_from), -1
+            if isinstance(record, _MARKERS):
+                ended += self._on_marker(offset, record)
+                continue
+            unseen_from = control_from if clean_from == batch.base_offset else clean_from
+            entry = Entry(offset, record, placed.version, clean_from, unseen_from)
+            (self._open if self._transaction else plain).append(entry)
+        taking_effect = sorted(ended + plain, key=lambda entry: entry.offset) if ended else plain
+        return Operation(batch.last_offset, tuple(taking_effect)) if taking_effect else None
 
     def _on_marker(self, offset: int, marker: Message) -> list[Entry]:
         """The entries that take effect where a transaction begins, ends or is aborted."""
@@ -140,19 +105,10 @@ class OperationDivider:
         return complete
 
 
-def history_of(batches: Iterable[RecordBatch]) -> History:
-    """Divide a whole committed log."""
+def operations_of(batches: Iterable[RecordBatch]) -> Iterator[Operation]:
+    """The operations of a committed log."""
     divider = OperationDivider()
-    operations: list[Operation] = []
-    open_at: list[int] = []
     for batch in batches:
         operation = divider.on_batch(batch)
         if operation is not None:
-            operations.append(operation)
-        if divider.has_open_records:
-            open_at.append(batch.last_offset)
-    return History(
-        operations=tuple(operations),
-        markers=tuple(divider.markers),
-        open_at=frozenset(open_at),
-    )
+            yield operation

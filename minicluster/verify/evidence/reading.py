@@ -8,19 +8,26 @@ snapshot that ends in it.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
-from minicluster.log.checkpoint import parse_checkpoint_name
+from minicluster.log.checkpoint import Snapshot, parse_checkpoint_name, read_checkpoint
 from minicluster.log.committed_log import (
+    NO_VOTERS,
+    Committed,
+    Header,
     NodeLog,
+    SnapshotFile,
+    Start,
     committed_log,
     no_start,
     starting_snapshot,
     uncommitted_note,
+    voters_in,
 )
 from minicluster.log.directory import METADATA_DIRECTORY, MetadataFiles
 from minicluster.log.errors import LogCorruption, LogError, NotALog
@@ -30,8 +37,8 @@ from minicluster.log.segment import PlacedBatch, check_contents, read_alone, rea
 from minicluster.log.written_files import damages
 from minicluster.protocol.errors import ProtocolError
 from minicluster.trace import OPTIONAL_TABLES, TABLES, ZNODES
-from minicluster.verify.evidence.operations import history_of
-from minicluster.verify.evidence.run import Problem, Run
+from minicluster.values import dataclass
+from minicluster.verify.evidence.run import Extent, Problem, Run
 from minicluster.verify.evidence.run_header import DamagedHeader, NotARun, RunHeader, read_header
 from minicluster.verify.evidence.trace_tables import file_damage
 from minicluster.verify.evidence.znode_log import LOG_PATH, DamagedZnodeLog, read_znodes
@@ -110,69 +117,117 @@ def read_run(path: Path, name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Run:
     """
     located = locate(path, partly=True, limits=limits)
     problems: list[Problem] = []
-    notes: list[str] = []
     header = _header(path, located, problems)
     absent = _absent(path, located, header)
     problems += [Problem(evidence=Evidence.LOG, why=why) for why in absent]
     problems += _lacking(header)
     damaged = _damaged_files(path, header, problems)
-    nodes: list[NodeLog] = []
+    logs: list[NodeLog | UnreadLog] = []
     for files in located.logs:
-        if _controller_of(path, files) in damaged:
-            continue
-        try:
-            node = _node_log(files, alone=path.is_file())
-            nodes.append(node)
-            if node.torn is not None:
-                notes.append(node.torn)
-                if header is not None:  # a run writes whole logs; only a crash tears a tail
-                    problems.append(Problem(evidence=Evidence.LOG, why=node.torn))
-        except NotALog as error:
-            if len(located.logs) == 1:
-                raise
-            notes.append(f"nothing to read: {error}")
-        except (LogError, ProtocolError) as error:
-            problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
-    whole = [
-        node
-        for node in nodes
-        if (node.batches or node.snapshots) and (node.torn is None or header is None)
-    ]
-    lacks_log = any(problem.evidence is Evidence.LOG for problem in problems)
-    committed, reference, uncommitted = committed_log(nodes)
+        if _controller_of(path, files) not in damaged:
+            logs.append(_node_log(files, alone=path.is_file()))
+    if len(located.logs) == 1 and logs and isinstance(logs[0], UnreadLog):
+        logs[0].raise_if_it_is_none()
+    run, committed = run_of_logs(
+        path,
+        name,
+        header,
+        logs,
+        problems,
+        heads=[log.batches for log in logs if isinstance(log, NodeLog)],
+        controllers=len(located.logs) + len(absent),
+        content_of=lambda file: read_checkpoint(file, limits),
+    )
     znodes: tuple[Named, ...] = ()
     if header is not None and header.protocol is not None:
         try:
             znodes = read_znodes(path, name, header)
         except DamagedZnodeLog as error:
             problems.append(Problem(evidence=Evidence.ZNODES, why=str(error)))
-    start = None
-    try:
-        start = starting_snapshot(reference, nodes, committed) if reference else None
-    except (LogError, ProtocolError) as error:
-        problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
-    if start is None and committed and committed[0].base_offset > 0 and not problems:
-        why = no_start(path, committed[0].base_offset)
-        problems.append(Problem(evidence=Evidence.LOG, why=why, partial=True))
-    if start is not None and start.end_offset:
-        notes.append(f"judged from the snapshot that ends at offset {start.end_offset}")
-    if uncommitted:
-        notes.append(uncommitted_note(uncommitted))
-    return Run(
-        name=name,
-        path=path,
-        header=header,
-        nodes=tuple(nodes),
-        committed=committed,
-        history=history_of(committed),
-        start=start,
-        uncommitted=uncommitted,
-        lost=lacks_log and 2 * len(whole) <= len(located.logs) + len(absent),
+    return replace(
+        run,
+        committed=() if committed.log is None else committed.log.batches[: committed.batches],
+        known_extent=None,
         trace=_trace(path, header, damaged, problems) if header is not None else {},
         znodes=znodes,
         problems=tuple(problems),
-        notes=tuple(notes),
     )
+
+
+def run_of_logs(
+    path: Path,
+    name: str,
+    header: RunHeader | None,
+    read: Sequence[NodeLog | UnreadLog],
+    problems: list[Problem],
+    *,
+    heads: Sequence[Iterable[Header]],
+    controllers: int,
+    content_of: Callable[[Path], Snapshot],
+) -> tuple[Run, Committed]:
+    """What the logs of some controllers say together, without the batches that are committed.
+
+    Shapes:  heads: of the batches of those that could be read. controllers: how many logs there
+             should be. content_of: reads a snapshot. What is wrong is added to the problems.
+    """
+    logs: list[NodeLog] = []
+    notes: list[str] = []
+    for log in read:
+        if isinstance(log, NodeLog):
+            logs.append(log)
+            if log.torn is not None:
+                notes.append(log.torn)
+                if header is not None:  # a run writes whole logs; only a crash tears a tail
+                    problems.append(Problem(evidence=Evidence.LOG, why=log.torn))
+        elif log.is_no_log:
+            notes.append(f"nothing to read: {log.why}")
+        else:
+            problems.append(Problem(evidence=Evidence.LOG, why=log.why))
+    whole = [
+        log
+        for log in logs
+        if (log.has_batches or log.snapshots) and (log.torn is None or header is None)
+    ]
+    lacks_log = any(problem.evidence is Evidence.LOG for problem in problems)
+    committed = committed_log(logs, heads)
+    start = None
+    try:
+        start = _start(starting_snapshot(logs, committed), content_of)
+    except (LogError, ProtocolError) as error:
+        problems.append(Problem(evidence=Evidence.LOG, why=str(error)))
+    if start is None and committed.first > 0 and not problems:
+        why = no_start(path, committed.first)
+        problems.append(Problem(evidence=Evidence.LOG, why=why, partial=True))
+    if start is not None and start.end_offset:
+        notes.append(f"judged from the snapshot that ends at offset {start.end_offset}")
+    if committed.beyond:
+        notes.append(uncommitted_note(committed.beyond))
+    run = Run(
+        name=name,
+        path=path,
+        header=header,
+        nodes=tuple(logs),
+        committed=(),
+        start=start,
+        uncommitted=committed.beyond,
+        lost=lacks_log and 2 * len(whole) <= controllers,
+        problems=tuple(problems),
+        notes=tuple(notes),
+        known_extent=Extent(
+            records=committed.records,
+            first_offset=committed.first,
+            end_offset=committed.end,
+            logs=len(logs),
+        ),
+    )
+    return run, committed
+
+
+def _start(chosen: SnapshotFile | None, content_of: Callable[[Path], Snapshot]) -> Start | None:
+    if chosen is None:
+        return None
+    end, epoch, file = chosen
+    return Start(end_offset=end, epoch=epoch, snapshot=content_of(file), file=file.name)
 
 
 def _absent(path: Path, located: Located, header: RunHeader | None) -> list[str]:
@@ -188,8 +243,12 @@ def _absent(path: Path, located: Located, header: RunHeader | None) -> list[str]
     return absent
 
 
+def header_of(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> RunHeader | None:
+    """The content of ``run.json``; an empty header where it is damaged, None for a plain log."""
+    return _header(path, locate(path, partly=True, limits=limits), [])
+
+
 def _header(path: Path, located: Located, problems: list[Problem]) -> RunHeader | None:
-    """The content of ``run.json``; None for a plain log, which has no such file."""
     if located.run_json is not None:
         try:
             return read_header(located.run_json)
@@ -254,30 +313,83 @@ def _trace(
     return tables
 
 
-def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog:
-    batches: list[RecordBatch] = []
-    torn: str | None = None
-    for index, segment in enumerate(files.segments):
-        last = index == len(files.segments) - 1
-        read = read_alone if segment == files.path else read_segment
-        content = read(segment, whole=not last, limits=files.limits)
-        torn = None if content.torn is None else str(content.torn)
-        for placed in content.batches:
-            check_batch(segment, placed)
-            batches.append(placed.batch)
-    snapshots = []
-    for checkpoint in files.checkpoints:
-        end, epoch = parse_checkpoint_name(checkpoint.name) or (0, 0)
-        if end > 0 or not files.segments:
-            snapshots.append((end, epoch, checkpoint))
-    return NodeLog(
-        node=-1 if files.node_id is None else files.node_id,
-        files=files,
-        batches=tuple(batches),
-        snapshots=tuple(sorted(snapshots)),
-        alone=alone,
-        torn=torn,
-    )
+@dataclass(frozen=True, slots=True)
+class UnreadLog:
+    """A controller's log that is damaged, or that is none: why."""
+
+    why: str
+    is_no_log: bool
+
+    @classmethod
+    def of(cls, error: LogError | ProtocolError) -> UnreadLog:
+        """What reading it has raised."""
+        return cls(str(error), isinstance(error, NotALog))
+
+    def raise_if_it_is_none(self) -> None:
+        """Reject a path at which there is no log.
+
+        Errors:  NotALog.
+        """
+        if self.is_no_log:
+            raise NotALog(self.why)
+
+
+def _node_log(files: MetadataFiles, *, alone: bool) -> NodeLog | UnreadLog:
+    """A log that is held."""
+    reading = LogReading(files, alone=alone)
+    try:
+        batches = tuple(reading.batches())
+    except (LogError, ProtocolError) as error:
+        return UnreadLog.of(error)
+    return replace(reading.log, batches=batches)
+
+
+class LogReading:
+    """The reading of one controller's log.
+
+    Shapes:  log: what is known of it, once its batches have been read.
+    """
+
+    def __init__(self, files: MetadataFiles, *, alone: bool) -> None:
+        named = [(parse_checkpoint_name(file.name) or (0, 0), file) for file in files.checkpoints]
+        is_start = not files.segments  # the snapshot that ends at 0 is empty beside a log
+        self._files = files
+        self.log = NodeLog(
+            node=-1 if files.node_id is None else files.node_id,
+            files=files,
+            start=0,
+            has_batches=False,
+            voters=NO_VOTERS,
+            snapshots=tuple(
+                sorted((end, epoch, file) for (end, epoch), file in named if end > 0 or is_start)
+            ),
+            alone=alone,
+        )
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """The batches, each of which holds the records of its header.
+
+        Errors:  LogError, ProtocolError, also behind batches that are sound.
+        """
+        files, start, voters = self._files, -1, NO_VOTERS
+        torn: str | None = None
+        for segment in files.segments:
+            is_last = segment == files.segments[-1]
+            read = read_alone if segment == files.path else read_segment
+            content = read(segment, whole=not is_last, limits=files.limits)
+            torn = None if content.torn is None else str(content.torn)
+            placed_batches = deque(content.batches)
+            del content  # each batch is dropped once it is taken, with its decoded records
+            while placed_batches:
+                placed = placed_batches.popleft()
+                check_batch(segment, placed)
+                start = placed.batch.base_offset if start < 0 else start
+                named = voters_in(placed.batch)
+                voters = named if named[0] > voters[0] else voters
+                yield placed.batch
+        self.log = replace(
+            self.log, start=max(start, 0), has_batches=start >= 0, voters=voters, torn=torn
+        )
 
 
 def check_batch(segment: Path, placed: PlacedBatch) -> None:

@@ -9,11 +9,9 @@ from typing import Any
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.committed_log import NodeLog, Start
-from minicluster.log.directory import MetadataFiles
 from minicluster.log.errors import UnknownState
 from minicluster.rules import Rules
 from minicluster.values import dataclass
-from minicluster.verify.evidence.operations import NO_HISTORY, History
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.model import Evidence
 from minicluster.zookeeper.log.columns import COLUMNS, OPERATIONS
@@ -28,17 +26,6 @@ class Problem:
     why: str
     table: str | None = None
     partial: bool = False  # the structure of the log can still be judged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFacts:
-    """What is known of one controller's log besides its batches; the names are ``NodeLog``'s."""
-
-    node: int
-    files: MetadataFiles
-    alone: bool
-    torn: str | None
-    snapshots: tuple[tuple[int, int, Path], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +47,6 @@ class Run:
     header: RunHeader | None
     nodes: tuple[NodeLog, ...]
     committed: tuple[RecordBatch, ...]
-    history: History = NO_HISTORY  # the operations of the committed log
     start: Start | None
     uncommitted: int  # records on some log that were never committed
     lost: bool = False  # too few logs are whole for a majority: the committed log is uncertain
@@ -73,7 +59,7 @@ class Run:
     @property
     def foldable(self) -> bool:
         """The state from which its committed log begins is recorded."""
-        return self.start is not None or not self.committed or self.committed[0].base_offset == 0
+        return self.start is not None or self.on_zookeeper or self.extent.first_offset == 0
 
     def check_state(self) -> None:
         """Reject a run whose state, as of its end, cannot be known.
@@ -133,7 +119,6 @@ def without_contents(run: Run) -> Run:
         run,
         nodes=(),
         committed=(),
-        history=NO_HISTORY,
         start=None,
         trace={},
         znodes=(),

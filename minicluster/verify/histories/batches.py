@@ -8,21 +8,20 @@ keeps, for all            by epoch, each LeaderChange that a log names (``Contro
 yields                    ``FirstBatch``, ``NextBatch``, ``SecondLeader``; ``CopiedBatch``
 ========================  ========================================================================
 
-Neither state grows with the log, but by an entry for each epoch: so logs may be read side by side,
-a piece of each at a time, or divided among workers by offset, if the copies at one offset come
-together.
+Neither state grows with the log, but by an entry for each epoch: logs are read side by side, by
+their offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from minicluster.log.batch import RecordBatch
 from minicluster.log.control import control_records
 from minicluster.protocol.records import LeaderChangeMessage
 from minicluster.values import dataclass
 from minicluster.verify.histories.releases import Releases
-from minicluster.verify.histories.traced_run import TracedRun, history
+from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Release
 
@@ -222,35 +221,3 @@ def epoch_starts(run: TracedRun) -> dict[int, int]:
                 epoch, base = batch.leader_epoch, batch.base_offset
                 starts[epoch] = min(base, starts.get(epoch, base))
     return starts
-
-
-def releases(run: TracedRun) -> Releases:
-    """Context: the releases that may have written the log; a driver gives what its fold has."""
-    return Releases(run.promises.release)
-
-
-@history(FirstBatch, NextBatch, SecondLeader, reads=())
-def controller_logs(run: TracedRun, judge: Judge) -> None:
-    """The logs of the controllers of a run, or a log alone, each in its order."""
-    logs = ControllerLogs(judge, run.context(releases))
-    for log in run.evidence.nodes:
-        logs.begin(log.node, begins_well=log.begins_well)
-        for batch in log.batches:
-            logs.on_batch(log.node, batch)
-
-
-@history(CopiedBatch, reads=())
-def copied_batches(run: TracedRun, judge: Judge) -> None:
-    """The batches of all logs by their offsets, also where the offsets of a log go back."""
-    copies = Copies(judge, copied_batch)
-    for node, batch in _by_offset((log.node, log.batches) for log in run.evidence.nodes):
-        copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
-    copies.finish()
-
-
-def _by_offset(
-    logs: Iterable[tuple[int, tuple[RecordBatch, ...]]],
-) -> list[tuple[int, RecordBatch]]:
-    node_batches = [(node, batch) for node, batches in logs for batch in batches]
-    node_batches.sort(key=lambda node_batch: node_batch[1].base_offset)
-    return node_batches

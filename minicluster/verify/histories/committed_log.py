@@ -1,29 +1,22 @@
-"""The committed log, batch by batch: each record to the histories that it is of.
+"""The committed log, operation by operation: each record to the histories that it is of.
 
-One operation at a time: its records take effect together, at the offset where the last of its
-batches ends (``OperationDivider``). Of a log that begins with a snapshot the snapshot's records
+The records of an operation take effect together, at the offset where the last of its batches ends
+(``OperationDivider``). Of a log that begins with a snapshot the snapshot's records
 come first, and are not judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from minicluster.log.batch import RecordBatch
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
-from minicluster.verify.evidence.operations import Operation, OperationDivider
-from minicluster.verify.evidence.run import Run
+from minicluster.verify.evidence.operations import Operation
 from minicluster.verify.histories.brokers import BrokerHistories
 from minicluster.verify.histories.cluster import Cluster
 from minicluster.verify.histories.memberships import Memberships
-from minicluster.verify.histories.partitions import (
-    Change,
-    Partition,
-    PartitionHistories,
-    PartitionStep,
-)
+from minicluster.verify.histories.partitions import Partition, PartitionHistories, PartitionStep
 from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.histories.topics import TopicHistories
 from minicluster.verify.judging import Judge
@@ -69,7 +62,6 @@ class CommittedLog:
             on_regained=self._memberships.on_regained,
             on_changed=self._on_broker,
         )
-        self._divider = OperationDivider()
         self._in_transaction = False
         self._skip_to = 0
         self._kind = ""
@@ -90,31 +82,6 @@ class CommittedLog:
         self._end_of_operation()
         cluster.judged = True
 
-    def take_run(self, run: Run) -> None:
-        """Take the whole log of a run that was read, if the state from which it begins is known."""
-        if not run.foldable:
-            return
-        if run.start is not None:
-            self.load(run.start.records, run.start.end_offset)
-        for operation in run.history.operations:
-            self.take(operation)
-        for offset, kind in run.history.markers:
-            if offset >= self._skip_to:
-                self.mark(offset, kind)
-
-    def commit(self, batch: RecordBatch, records: Sequence[Any] | None = None) -> None:
-        """Take the next committed batch.
-
-        Errors:  InvalidBatch, ProtocolError for a batch that does not hold metadata records.
-        """
-        operation = self._divider.on_batch(batch, records)
-        if operation is not None:
-            self.take(operation)
-        for offset, kind in self._divider.markers:
-            if offset >= self._skip_to:
-                self.mark(offset, kind)
-        self._divider.markers.clear()
-
     def take(self, operation: Operation) -> None:
         """Take an operation, without what the snapshot has of it."""
         cluster = self.cluster
@@ -125,8 +92,8 @@ class CommittedLog:
             if self._timeline is not None:
                 self._timeline.begin(entry.offset, operation.end, entry.offset)
             record = entry.record
-            if isinstance(record, Change):  # nearly all of a long log
-                self.partitions.change(record)
+            if isinstance(record, r.PartitionChangeRecord):  # nearly all of a long log
+                self.partitions.on_change(record)
                 continue
             sees_control = cluster.releases.oldest >= COUNTS_CONTROL_BATCHES
             clean_from = entry.clean_from if sees_control else entry.unseen_from

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from minicluster.protocol import records as r
 from minicluster.values import dataclass
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
 from minicluster.verify.histories.partitions import RECOVERED, RECOVERING, PartitionStep
 from minicluster.verify.histories.timeline import CommittedPartition
@@ -411,7 +412,7 @@ def _topic_records(run: TracedRun) -> Iterator[tuple[int, tuple[int, str]]]:
     names = {
         record.topic_id: record.name for record in records if isinstance(record, r.TopicRecord)
     }
-    for operation in run.evidence.history.operations:
+    for operation in operations_of(run.evidence.committed):
         for entry in operation.entries:
             match entry.record:
                 case r.TopicRecord() as record:

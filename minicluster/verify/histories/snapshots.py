@@ -9,11 +9,11 @@ yields                    ``SnapshotFile``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from minicluster.log.checkpoint import read_checkpoint
-from minicluster.log.directory import MetadataFiles
+from minicluster.log.checkpoint import Snapshot
+from minicluster.log.committed_log import NodeLog
 from minicluster.log.errors import LogError
 from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.snapshot import image_from_records
@@ -21,10 +21,9 @@ from minicluster.protocol.errors import ProtocolError
 from minicluster.protocol.records import ConfigRecord, TopicRecord, VersionedRecord
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Problem
-from minicluster.verify.histories.batches import releases
 from minicluster.verify.histories.cluster import TOPIC_RESOURCE
-from minicluster.verify.histories.images import images
-from minicluster.verify.histories.traced_run import TracedRun, history
+from minicluster.verify.histories.image_fold import ImageFold
+from minicluster.verify.histories.releases import Releases
 from minicluster.verify.judging import Judge
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import Release
@@ -55,49 +54,45 @@ class SnapshotFile:
     release: Release
 
 
-@history(SnapshotFile, reads=())
-def snapshots(run: TracedRun, judge: Judge) -> None:
-    """Each snapshot of each controller; one that cannot be read accuses nobody."""
-    evidence = run.evidence
-    if not any(node.snapshots for node in evidence.nodes):
-        return
-    folds = run.context(images)
-    first = folds.first
-    last = {batch.last_offset: batch for batch in evidence.committed}
-    for node in evidence.nodes:
-        for end, epoch, path in node.snapshots:
+def judge_snapshots(
+    judge: Judge,
+    logs: Iterable[NodeLog],
+    folds: ImageFold,
+    releases: Releases,
+    read: Callable[[NodeLog, Path], Snapshot],
+) -> None:
+    """Judge each snapshot of each controller; one that cannot be read accuses nobody.
+
+    Shapes:  folds: the fold of the committed log, where each snapshot ends.
+    """
+    for log in logs:
+        for end, epoch, path in log.snapshots:
+            try:
+                content = read(log, path)
+            except (LogError, ProtocolError) as error:
+                judge.problems.append(Problem(evidence=Evidence.SNAPSHOTS, why=str(error)))
+                continue
+            if folds.first is None:
+                continue
+            last, batch = end - 1, folds.ends.get(end - 1)
             # The fold begins with this snapshot, or with a later one: it would be compared with
             # itself, or with a log that is gone.
-            is_before = evidence.start is not None and end <= evidence.start.end_offset
-            try:
-                content = read_checkpoint(path, node.files.limits, _named(path, node.files))
-                records = content.records
-            except (LogError, ProtocolError) as error:
-                run.problem(Problem(evidence=Evidence.SNAPSHOTS, why=str(error)))
-                continue
-            if first is None:
-                continue
-            batch = last.get(end - 1)
-            is_folded = batch is None or end - 1 in folds.digests
+            is_before = folds.begins_at is not None and end <= folds.begins_at
+            is_folded = batch is None or last in folds.digests
             step = SnapshotFile(
-                node=node.node,
+                node=log.node,
                 end_offset=end,
                 epoch=epoch,
-                in_log=end - 1 >= first and not is_before and is_folded,
-                digest=_digest(records),
+                in_log=last >= folds.first and not is_before and is_folded,
+                digest=_digest(content.records),
                 timestamp_ms=content.last_contained_log_timestamp,
-                orphans=_orphans(records),
-                expected_digest=None if batch is None else folds.digests.get(end - 1),
-                expected_epoch=None if batch is None else batch.leader_epoch,
-                expected_timestamp_ms=None if batch is None else batch.max_timestamp,
-                release=run.context(releases).at(end - 1),
+                orphans=_orphans(content.records),
+                expected_digest=None if batch is None else folds.digests.get(last),
+                expected_epoch=None if batch is None else batch[0],
+                expected_timestamp_ms=None if batch is None else batch[1],
+                release=releases.at(last),
             )
             judge.take(step, end)
-
-
-def _named(path: Path, files: MetadataFiles) -> Path:
-    """The file of which a path is a copy."""
-    return next((file for file in files.checkpoints if file.name == path.name), path)
 
 
 def _digest(records: Sequence[VersionedRecord]) -> str | None:

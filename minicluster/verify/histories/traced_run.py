@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Problem, Run
 from minicluster.verify.evidence.run_header import RunHeader
+from minicluster.verify.histories.image_fold import ImageFold
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.judging import Judge
 from minicluster.verify.promises import Promises
@@ -58,6 +59,7 @@ class TracedRun:
 
     Shapes:  tables: rows by table; a table that was not recorded, or is damaged, has none.
              cleaned: partitions, by topic id, whose logs do not show any more what they held.
+             images: the fold of the log at the end of each of its batches.
              problems: what the histories could not use, for the driver's verdict.
     """
 
@@ -68,11 +70,13 @@ class TracedRun:
         timeline: Timeline,
         promises: Promises,
         cleaned: Collection[tuple[str, int]] = (),
+        images: ImageFold | None = None,
     ) -> None:
         self.evidence = evidence
         self.timeline = timeline
         self.promises = promises
         self.cleaned = cleaned
+        self.images = images or ImageFold()
         self.problems: list[Problem] = []
         self._tables = tables
         self._sorted: dict[tuple[str, str], Rows] = {}
@@ -118,10 +122,6 @@ class TracedRun:
     def problem(self, problem: Problem) -> None:
         """Evidence cannot be used: rules that need it are unknown, and the verdict says why."""
         self.problems.append(problem)
-
-    def provide(self, make: Callable[[TracedRun], T], context: T) -> None:
-        """Give what a function would make of the run, where the driver has made it on its way."""
-        self._contexts[make] = context
 
     def context(self, make: Callable[[TracedRun], T]) -> T:
         """What a function makes of the run, made once for all histories that read it."""

@@ -22,6 +22,7 @@ from typing import Any
 from minicluster.protocol import records as r
 from minicluster.protocol.error_codes import ErrorCode
 from minicluster.values import dataclass
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.histories.requests import body, each
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
@@ -198,7 +199,7 @@ class Acls:
         for placed in () if start is None else start.records:
             self._apply(acls, placed.record)
         self._keep(-1 if start is None else start.end_offset - 1, acls)
-        for operation in evidence.history.operations if evidence.foldable else ():
+        for operation in operations_of(evidence.committed if evidence.foldable else ()):
             changes = [self._apply(acls, entry.record) for entry in operation.entries]
             if any(changes):
                 self._keep(operation.end, acls)

@@ -16,6 +16,7 @@ from uuid import UUID
 from minicluster.protocol import records as r
 from minicluster.protocol.json_form import to_json
 from minicluster.values import dataclass
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.model import Finding
 from minicluster.verify.reporting.scale import Clock
@@ -213,7 +214,7 @@ def _lines(run: Run) -> Iterator[Line]:
     for versioned in start:
         if isinstance(versioned.record, r.TopicRecord):
             names[versioned.record.topic_id] = versioned.record.name
-    for operation in run.history.operations:
+    for operation in operations_of(run.committed):
         for entry in operation.entries:
             record: Any = entry.record
             if isinstance(record, r.NoOpRecord):

@@ -8,7 +8,6 @@ from minicluster.protocol.records import ConfigRecord
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.histories.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from minicluster.verify.histories.committed_log import CommittedLog
 from minicluster.verify.histories.partitions import PARTITION, RECOVERING, REMOVE_TOPIC
 from minicluster.verify.histories.timeline import (
     CommittedBroker,
@@ -16,6 +15,7 @@ from minicluster.verify.histories.timeline import (
     CommittedStates,
 )
 from minicluster.verify.judging import Judge
+from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs
 from minicluster.verify.promises import promises_of
 
 MIN_ISR = "min.insync.replicas"
@@ -86,7 +86,8 @@ def timeline(run: Run) -> Timeline:
         first = run.start.end_offset
         end = max(end, first + 1)
     spans = _Spans(first, int(config.get(MIN_ISR, 1)))
-    CommittedLog(Judge(run.name, ()), promises_of(run.rules), timeline=spans).take_run(run)
+    fold = LogFold(Judge(run.name, ()), promises_of(run.rules), timeline=spans)
+    fold_logs(fold, HeldLogs(run))
     lines = sorted(spans.lines, key=_order)
     return Timeline(first=first, end=end, partitions=lines, brokers=spans.brokers)
 

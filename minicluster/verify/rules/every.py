@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from minicluster.verify.histories import applied_metadata, electable
-from minicluster.verify.histories import batches as batches_history
 from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import groups as groups_history
@@ -15,7 +14,6 @@ from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import replica_logs as replica_logs_history
 from minicluster.verify.histories import replicas as replicas_history
 from minicluster.verify.histories import requests as requests_history
-from minicluster.verify.histories import snapshots as snapshots_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
 from minicluster.verify.histories import waits as waits_history
@@ -66,10 +64,8 @@ MODULES = (
     znodes,
 )
 _HISTORIES = (
-    batches_history,
     quorum_history,
     images_history,
-    snapshots_history,
     electable,
     replicas_history,
     held_logs_history,

@@ -2,8 +2,7 @@
 
 ::
 
-    kraft-tables    records, traces, znodes: each task gives rows of what it reads
-    evidence_of     events, by slot and in order -> mapInArrow (``worker``): states and operations
+    logs_of     the rows of logs, by run and in order -> mapInArrow (``worker``): a table's rows
 
 A view is a query over these; nothing is read before somebody asks for its rows. For one question
 about a small run (``Tables.at_once``) the same readers and workers' functions run in this process.
@@ -14,9 +13,8 @@ from __future__ import annotations
 import datetime
 import re
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,24 +29,15 @@ from minicluster.verify.evidence.file_systems import is_uri
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run_header import DamagedHeader, read_header
 from minicluster.verify.shown.declared import BY_NAME, SHOWN_VIEWS, ShownView
-from minicluster.verify.shown.worker import FOLDED, show_rows, with_run
-from minicluster.verify.spark.evidence_rows import TIMED_SCHEMA, DamagedWhileShown, sql_of
-from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
-from minicluster.verify.spark.table_source import (
-    FORMAT,
-    TableSource,
-    options_of,
-    reader_of,
-    schema_of,
-)
-from minicluster.verify.spark.travel import Fetched, ship_package
+from minicluster.verify.shown.worker import schema_of, show_rows
+from minicluster.verify.spark.log_rows import Item, by_run, rows_of, sql_of
+from minicluster.verify.spark.travel import Fetched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AS_OF = "as_of"
 SMALL_BYTES = 8 << 20
-_BATCH_ROWS = 2_000
 _PREFIX = "minicluster_"
 _OF_WORKER = re.compile(r"\bminicluster\.[\w.]*\.\w+: (.+)")  # the end of a traceback
 _TABLE = re.compile(rf"\b{_PREFIX}(\w+)")
@@ -68,18 +57,15 @@ def views(
     spark: SparkSession,
     *paths: Path | str,
     limits: ReadLimits = DEFAULT_LIMITS,
-    careful: bool = False,
 ) -> dict[str, DataFrame]:
     """The views of these runs and logs, each a data frame and a temporary view of its name.
 
     A view is computed when it is read. ``frames["records"].write.parquet(…)`` exports one.
 
     Arguments:  paths as ``verify`` takes them -> name -> DataFrame (``declared.SHOWN_VIEWS``).
-                careful: a long log is looked through for damage before its rows are made; without
-                that damage ends the query.
     Errors:  UserError for a path that holds nothing to judge.
     """
-    return named_views(spark, paths, EVERY_NAME, limits, careful=careful)
+    return named_views(spark, paths, EVERY_NAME, limits)
 
 
 def as_of(frames: Mapping[str, DataFrame], moment: datetime.datetime | str) -> DataFrame:
@@ -118,15 +104,13 @@ def named_views(
     paths: Sequence[Path | str],
     names: Sequence[str],
     limits: ReadLimits,
-    *,
-    careful: bool = False,
 ) -> dict[str, DataFrame]:
     """The views of these names, as ``views`` gives them; each costs Spark an analysis.
 
     Arguments:  names: those of no view are left out; ``as_of`` is the function.
     Errors:  UserError for a path that holds nothing to judge.
     """
-    return shown_in(Tables(spark, paths, limits, careful=careful), spark, names)
+    return shown_in(Tables(spark, paths, limits), spark, names)
 
 
 def shown_in(tables: Tables, spark: SparkSession, names: Sequence[str]) -> dict[str, DataFrame]:
@@ -156,7 +140,6 @@ class Tables:
         *,
         origins: Sequence[str | None] | None = None,
         at_once: bool = False,
-        careful: bool = False,
     ) -> None:
         self._spark = spark
         here = _fetched(spark) if any(map(is_uri, paths)) else None
@@ -168,7 +151,6 @@ class Tables:
             origins or (None if here is None else here.origin(path) for path, _ in self._named)
         )
         self._limits = limits
-        self._careful = careful
         self._forms = {is_on_zookeeper(path) for path, _ in self._named}
         self._known: set[str] = set()
         for path, _ in self._named:
@@ -203,53 +185,37 @@ class Tables:
 
     def _made_here(self, table: str) -> DataFrame:
         """The rows of a table, read in this process."""
-        items = [Item(str(path), name, None, at) for at, (path, name) in enumerate(self._named)]
-        request = Request(tuple(items), self._limits, (), 1)
-        if table in FOLDED:
-            schema, batches = with_run(FOLDED[table].schema), rows_here(table, request)
-        else:
-            reader = reader_of(request, table)
-            schema = schema_of(table)
-            batches = [batch for part in reader.partitions() for batch in reader.read(part)]
-        content = pa.Table.from_batches(batches, schema)
+        items = [Item(str(path), name) for path, name in self._named]
+        schema = schema_of(table)
+        content = pa.Table.from_batches(rows_here(table, items, self._limits), schema)
         if not content.num_rows:
             return self._spark.createDataFrame([], sql_of(schema))
         return self._spark.createDataFrame(content.combine_chunks())
 
     def _planned(self, table: str) -> DataFrame:
         """The rows of a table as Spark's tasks will make them."""
-        from minicluster.verify.spark.pipeline import evidence_of, items_of, request_of
+        from minicluster.verify.spark.pipeline import items_of, logs_of
 
-        spark = self._spark
-        ship_package(spark)
-        items = items_of(self._named, self._limits, self._origins)
-        items = [replace(item, is_careful=self._careful) for item in items]
-        request = request_of(spark, items, self._limits)
-        if table in FOLDED:
-            schema = sql_of(with_run(FOLDED[table].schema))
-            evidence = evidence_of(spark, evidence_for(table, request))
-            return evidence.mapInArrow(partial(show_rows, table), schema)
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-        spark.dataSource.register(TableSource)
-        return spark.read.format(FORMAT).options(**options_of(request, table)).load()
+        limits = self._limits
+        items = items_of(self._named, limits, self._origins)
+
+        def show(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return show_rows(table, limits, by_run(rows))
+
+        schema = sql_of(schema_of(table))
+        return logs_of(self._spark, items, limits).mapInArrow(show, schema)
 
 
-def evidence_for(table: str, request: Request) -> Request:
-    """A request of the evidence that a table is made of."""
-    folded = FOLDED[table]
-    return replace(request, tables=folded.tables, phases=folded.phases, timed=True)
-
-
-def rows_here(table: str, request: Request) -> list[pa.RecordBatch]:
-    """The rows of a table that is made of evidence, made in this process.
+def rows_here(table: str, items: Sequence[Item], limits: ReadLimits) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, made in this process.
 
     Errors:  as ``show_rows``.
     """
-    reader = EvidenceReader(evidence_for(table, request))
-    read = [batch for part in reader.partitions() for batch in reader.read(part)]
-    order = [(name, "ascending") for name in ("slot", "phase", "place")]
-    evidence = pa.Table.from_batches(read, TIMED_SCHEMA).sort_by(order).combine_chunks()
-    return list(show_rows(table, evidence.to_batches(max_chunksize=_BATCH_ROWS)))
+    runs = (
+        (item.name, iter(sorted(rows_of(item, limits), key=attrgetter("place", "log"))))
+        for item in items
+    )
+    return show_rows(table, limits, runs)
 
 
 def _bytes_of(path: Path) -> int:
@@ -290,11 +256,6 @@ def views_of(paths: Sequence[Path | str]) -> list[ShownView]:
         if ((view.znodes and True in forms) or (view.sql and False in forms) or view.of_trace)
         and (has_trace or not view.of_trace)
     ]
-
-
-def is_damage(error: Exception) -> bool:
-    """A task has found damage in a long log, which has to be read with more care."""
-    return DamagedWhileShown.__name__ in str(error)
 
 
 def mistake_in(error: Exception) -> str:

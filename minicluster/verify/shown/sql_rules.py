@@ -18,7 +18,7 @@ from minicluster.verify.judging import Tally
 from minicluster.verify.model import Finding
 from minicluster.verify.rules.sql_rule import FINDING_COLUMNS, SqlRule
 from minicluster.verify.shown.declared import SHOWN_VIEWS
-from minicluster.verify.shown.frames import Tables, is_damage, mistake_in
+from minicluster.verify.shown.frames import Tables, mistake_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,18 +42,14 @@ def judge_sql_rules(
     Errors:  UserError for a query that Spark does not understand, or without the columns it needs,
              and for a path that holds nothing to judge.
     """
-    for careful in (False, True):
-        tables = Tables(spark, paths, limits, origins=origins, careful=careful)
-        tallies = {run: {rule.id: Tally.empty() for rule in rules} for run in tables.runs}
-        planned = [_planned(spark, tables, rule) for rule in rules]
-        try:
-            rows = _together(planned).collect() if planned else []
-        except Exception as error:
-            if careful or not is_damage(error):
-                ids = ", ".join(rule.id for rule in rules)
-                raise UserError(f"rules {ids}: {mistake_in(error)}") from None
-        else:
-            break
+    tables = Tables(spark, paths, limits, origins=origins)
+    tallies = {run: {rule.id: Tally.empty() for rule in rules} for run in tables.runs}
+    planned = [_planned(spark, tables, rule) for rule in rules]
+    try:
+        rows = _together(planned).collect() if planned else []
+    except Exception as error:
+        ids = ", ".join(rule.id for rule in rules)
+        raise UserError(f"rules {ids}: {mistake_in(error)}") from None
     for row in rows:
         tally = tallies.setdefault(row["run"], {}).setdefault(row["rule"], Tally.empty())
         if row["cases"] is None:

@@ -1,264 +1,229 @@
-"""The worker's side of the views: the rows of one table, as evidence streams by.
+"""The worker's side of the views: the rows of one table of the runs whose rows a task gets.
 
-A task gets the rows of some runs, one after the other, each in order, as
-``spark.judging_worker`` does; it keeps what the table keeps. A run's trace is held where the table
-is about its clients.
+A log comes as its batches and is folded as they come; a run is read from its folder.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from minicluster.log.checkpoint import decode_snapshot
+from minicluster.errors import UserError
+from minicluster.log.batch import RecordBatch
+from minicluster.log.checkpoint import checked_snapshot
 from minicluster.log.committed_log import no_start
 from minicluster.log.control import control_records
 from minicluster.log.errors import LogError
+from minicluster.log.format.limits import ReadLimits
+from minicluster.log.segment import read_batches, segment_name
 from minicluster.protocol.errors import ProtocolError
-from minicluster.protocol.records import LeaderChangeMessage, decode_record
-from minicluster.values import dataclass
-from minicluster.verify.evidence.operations import Entry, OperationDivider
-from minicluster.verify.evidence.packed_rows import Packed, PackedRows
+from minicluster.protocol.records import LeaderChangeMessage
+from minicluster.trace import TABLES
+from minicluster.verify.evidence.file_systems import at_hand
+from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Run
-from minicluster.verify.histories.committed_log import CommittedLog
-from minicluster.verify.histories.timeline import CommittedStates, Timeline
+from minicluster.verify.evidence.trace_tables import ARROW_TYPES as TRACE_TYPES
+from minicluster.verify.evidence.trace_tables import DamagedTable, read_table
+from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
+from minicluster.verify.log_fold import HeldLogs, LogFold, Logs, fold_logs
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.shown import operations
 from minicluster.verify.shown.states import STATE_TABLES, Moments, Row, ShownStates, columns_of
-from minicluster.verify.spark.evidence_rows import (
-    BATCH,
-    ENDS,
-    OFFSET,
-    RECORD,
-    SUBJECT,
-    TIME,
-    DamagedWhileShown,
-    EventRow,
-    Heading,
-    Phase,
-    batch_of,
-    by_phase,
-)
+from minicluster.verify.spark.log_rows import Rejected, StreamedRun
+from minicluster.verify.spark.log_rows import Row as LogRow
+from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
+from minicluster.verify.whole import read_trace
+from minicluster.zookeeper.log.columns import COLUMNS as ZNODE_COLUMNS
 
+RECORDS, SNAPSHOT_RECORDS = "records", "snapshot_records"
 QUORUM_LEADERS, CLIENT_OPERATIONS = "quorum_leaders", "client_operations"
 _ROWS = 2_000  # of one batch that goes back to Spark
-
-_FIRST = (Phase.HEADING, Phase.DAMAGE)
-_LOG = (*_FIRST, Phase.START, Phase.RECORD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldedTable:
-    """A table that workers make of evidence.
-
-    Shapes:  schema: without ``run``. phases, tables: the evidence that it is made of.
-    """
-
-    schema: pa.Schema
-    phases: tuple[Phase, ...]
-    tables: tuple[str, ...] = ()
-
-
-FOLDED: Mapping[str, FoldedTable] = {
-    **{
-        name: FoldedTable(schema=states.schema, phases=_LOG)
-        for name, states in STATE_TABLES.items()
-    },
-    QUORUM_LEADERS: FoldedTable(
-        schema=pa.schema(
-            {
-                "offset": pa.int64(),
-                "ms": pa.int64(),
-                "epoch": pa.int32(),
-                "elected": pa.int32(),
-            }
-        ),
-        phases=(*_FIRST, Phase.BATCH),
-    ),
-    CLIENT_OPERATIONS: FoldedTable(
-        schema=operations.SCHEMA, phases=(*_LOG, Phase.TRACE), tables=operations.TABLES
-    ),
+_RECORD_NAMES = [name for name, _ in COLUMNS]
+_FILE = segment_name(0)
+_LEADERS = {"offset": pa.int64(), "ms": pa.int64(), "epoch": pa.int32(), "elected": pa.int32()}
+_ZNODE_TYPES = {
+    "text": pa.string(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "ints": pa.list_(pa.int32()),
+    "flag": pa.bool_(),
 }
 
 
-def with_run(schema: pa.Schema) -> pa.Schema:
-    """The schema of a table of several runs."""
-    return pa.schema([pa.field("run", pa.string()), *schema])
+class CannotBeShown(UserError):
+    """The states of a log are not known."""
+
+    exit_code = 65
 
 
-def show_rows(table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows of a table of the runs whose evidence this is, one after the other.
+def schema_of(table: str) -> pa.Schema:
+    """The columns of a table.
 
-    Shapes:  rows of ``evidence_rows.TIMED_SCHEMA``, in order -> rows of the table's schema.
-    Errors:  UserError where a path holds nothing to show; DamagedWhileShown.
+    Errors:  KeyError for a table that there is not.
     """
-    showing: _Showing | None = None
-    for run, _, phase, rows in by_phase(batches):
-        if showing is None or showing.run != run:
-            if showing is not None:
-                yield from showing.rest()
-            showing = _Showing(table, run)
-        showing.take(phase, rows)
-        while showing.is_full:
-            yield showing.taken()
-    if showing is not None:
-        yield from showing.rest()
+    return pa.schema({"run": pa.string(), **_columns(table)})
 
 
-class _Showing:
-    """One run."""
+def _columns(table: str) -> Mapping[str, pa.DataType]:
+    if table in (RECORDS, SNAPSHOT_RECORDS):
+        return ARROW_TYPES
+    if table in STATE_TABLES:
+        return _types(STATE_TABLES[table].schema)
+    if table == QUORUM_LEADERS:
+        return _LEADERS
+    if table == CLIENT_OPERATIONS:
+        return _types(operations.SCHEMA)
+    if table in TABLES:
+        columns = {name: TRACE_TYPES[kind] for name, kind in TABLES[table].items()}
+        return {"vt": pa.int64(), "seq": pa.int64(), **columns}
+    return {name: _ZNODE_TYPES[kind] for name, kind in ZNODE_COLUMNS[table].items()}
 
-    def __init__(self, table: str, run: str) -> None:
-        self.run = run
-        self._table = table
-        self._rows: list[Row] = []
-        self._heading = Heading(run=None)
-        self._moments = Moments()
-        self._states: CommittedStates = Timeline()
-        self._log: CommittedLog | None = None
-        self._divider = OperationDivider()
-        self._entries: list[Entry] = []
-        self._batch = self._ends = -1
-        self._leaders: set[Row] = set()
-        self._trace: dict[str, list[Packed]] = {}
 
-    @property
-    def is_full(self) -> bool:
-        """Many rows are complete."""
-        return len(self._rows) >= _ROWS
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
 
-    def take(self, phase: int, rows: Iterable[EventRow]) -> None:
-        """Take rows of one phase.
 
-        Errors:  UserError where there is nothing to show; DamagedWhileShown.
-        """
+def show_rows(
+    table: str, limits: ReadLimits, runs: Iterable[tuple[str, Iterator[LogRow]]]
+) -> Iterator[pa.RecordBatch]:
+    """Make the rows of a table of some runs.
+
+    Shapes:  runs: name, and its rows in order -> rows of the table's schema.
+    Errors:  UserError where a path holds nothing to show; CannotBeShown.
+    """
+    schema = schema_of(table)
+    for name, rows in runs:
         try:
-            match phase:
-                case Phase.HEADING:
-                    self._begin(pickle.loads(next(iter(rows))[RECORD]))
-                case Phase.DAMAGE:
-                    raise DamagedWhileShown(f"{self.run}: {next(iter(rows))[RECORD].decode()}")
-                case Phase.START:
-                    self._load(next(iter(rows)))
-                case Phase.RECORD:
-                    self._take_records(rows)
-                case Phase.BATCH:
-                    self._take_batches(rows)
-                case Phase.TRACE:
-                    for row in rows:
-                        self._trace.setdefault(row[SUBJECT], []).append(pickle.loads(row[RECORD]))
-        except (LogError, ProtocolError) as error:
-            raise DamagedWhileShown(f"{self.run}: {error}") from None
+            for columns in _of_run(table, StreamedRun(name, rows, limits), limits):
+                names = pa.array([name] * len(columns[0]), pa.string())
+                yield pa.RecordBatch.from_arrays([names, *columns], schema=schema)
+        except (Rejected, LogError, ProtocolError) as error:
+            raise CannotBeShown(f"{name}: {error}") from None
 
-    def _begin(self, heading: Heading) -> None:
-        self._heading = heading
-        if heading.rejected is not None:
-            kind, why = heading.rejected
-            raise kind(why)
-        run = heading.run
-        if run is None or run.on_zookeeper:
-            return
-        states = STATE_TABLES.get(self._table)
-        if states is None and not (self._table == CLIENT_OPERATIONS and run.is_run):
-            return
-        if heading.start is None and run.extent.first_offset > 0:
-            raise DamagedWhileShown(f"{self.run}: {_why_unknown(run)}")
-        promises = promises_of(run.rules)
-        if states is not None:
-            config = {} if run.header is None else run.header.config
-            static = {name: _text(value) for name, value in config.items()}
-            self._states = states(self._moments, static)
-        judge = Judge(self.run, ())
-        self._log = CommittedLog(judge, promises, timeline=self._states)
 
-    def _load(self, row: EventRow) -> None:
-        if self._log is None or self._heading.start is None:
-            return
-        end, _, file = self._heading.start
-        snapshot = decode_snapshot(row[RECORD], file)
-        self._moments.add(end - 1, snapshot.last_contained_log_timestamp)
-        self._log.load(snapshot.records, end)
-        self._moments.forget()
-        self._collect()
+def _of_run(table: str, streamed: StreamedRun, limits: ReadLimits) -> Iterator[Sequence[pa.Array]]:
+    """The columns of some rows at a time."""
+    if (folder := streamed.folder) is None:
+        yield from _of_logs(table, streamed)
+        return
+    with at_hand(Path(folder.path), folder.origin) as path:
+        run = read_run(path, folder.name, limits)
+        if table in TABLES:
+            yield from _of_trace(table, run)
+        elif table in ZNODE_COLUMNS:
+            schema = pa.schema(_columns(table))
+            yield pa.RecordBatch.from_pylist(list(run.znode_rows(table)), schema).columns
+        elif table == CLIENT_OPERATIONS:
+            yield from _arrays(_operations(run), operations.SCHEMA)
+        elif not run.on_zookeeper:
+            yield from _of_logs(table, HeldLogs(run))
 
-    def _take_records(self, rows: Iterable[EventRow]) -> None:
-        if self._log is None:
-            return
-        for row in rows:
-            offset, batch = row[OFFSET], row[BATCH]
-            if batch != self._batch:
-                self._end_batch()
-                self._batch, self._ends = batch, row[ENDS]
-            versioned = decode_record(row[RECORD])
-            self._moments.add(offset, row[TIME])
-            record, version = versioned.record, versioned.version
-            self._entries.append(Entry(offset, record, version, offset, offset))
-        self._collect()
 
-    def _end_batch(self) -> None:
-        if not self._entries or self._log is None:
-            return
-        operation = self._divider.on_entries(self._ends, self._entries)
-        self._entries = []
-        self._divider.markers.clear()
-        if operation is not None:
-            self._log.take(operation)
-        if not self._divider.has_open_records:
-            self._moments.forget()
+def _of_logs(table: str, logs: Logs) -> Iterator[Sequence[pa.Array]]:
+    if table == RECORDS:
+        batches = (batch for batch, _ in logs.steps() if batch is not None)
+        yield from (part.columns for part in Rows(_RECORD_NAMES).of(batches, file=_FILE))
+    elif table == SNAPSHOT_RECORDS:
+        for log in logs.run.nodes:
+            for end, _, file in log.snapshots:
+                content = logs.content(file)
+                read = read_batches(file, content, whole=True, limits=log.files.limits)
+                checked_snapshot(read)
+                batches = (placed.batch for placed in read.batches)
+                rows = Rows(_RECORD_NAMES).of(batches, file=file.name, snapshot_end=end)
+                yield from (part.columns for part in rows)
+    elif table == QUORUM_LEADERS:
+        yield from _arrays(_leaders(logs), pa.schema(_LEADERS))
+    elif table in STATE_TABLES:
+        states = STATE_TABLES[table]
+        yield from _arrays(_states(states, logs), states.schema)
 
-    def _take_batches(self, rows: Iterable[EventRow]) -> None:
-        """The leaders of the quorum, as the control batches of any controller's log name them."""
-        for row in rows:
-            batch = batch_of(row[RECORD])
-            controls = control_records(batch) if batch.is_control else ()
-            first = controls[0].message if controls else None
-            if not isinstance(first, LeaderChangeMessage):
-                continue
-            leader = batch.base_offset, batch.leader_epoch, first.leader_id
-            if leader not in self._leaders:
-                self._leaders.add(leader)
-                offset, epoch, elected = leader
-                self._rows.append((offset, batch.records[0].timestamp, epoch, elected))
 
-    def _collect(self) -> None:
-        if isinstance(self._states, ShownStates):
-            self._rows += self._states.rows
-            self._states.rows.clear()
+def _states(table: type[ShownStates], logs: Logs) -> Iterator[Row]:
+    """Rows of committed states, as they are complete.
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """What is complete once the evidence has ended.
+    Errors:  CannotBeShown.
+    """
+    run = logs.run
+    if not run.foldable:
+        raise CannotBeShown(f"{run.name}: {_why_unknown(run)}")
+    config = {} if run.header is None else run.header.config
+    static = {name: _text(value) for name, value in config.items()}
+    moments = Moments()
+    states = table(moments, static)
+    fold = LogFold(Judge(run.name, ()), promises_of(run.rules), timeline=states)
+    if run.start is not None:
+        end = run.start.end_offset
+        moments.add(end - 1, run.start.snapshot.last_contained_log_timestamp)
+        fold.load(run.start.records, end)
+    for batch in (batch for batch, _ in logs.steps() if batch is not None):
+        for offset, ms, _, _ in () if batch.is_control else batch.contents():
+            moments.add(offset, ms)
+        fold.commit(batch)
+        if not fold.has_open_records:
+            moments.forget()
+        yield from states.rows
+        states.rows.clear()
+    states.end(fold.committed.cluster)
+    yield from states.rows
 
-        Errors:  DamagedWhileShown.
-        """
-        try:
-            self._end_batch()
-        except (LogError, ProtocolError) as error:
-            raise DamagedWhileShown(f"{self.run}: {error}") from None
-        if isinstance(self._states, ShownStates) and self._log is not None:
-            self._states.end(self._log.cluster)
-        self._collect()
-        run = self._heading.run
-        if self._table == CLIENT_OPERATIONS and run is not None and run.is_run:
-            timeline = self._states if isinstance(self._states, Timeline) else Timeline()
-            tables = {table: PackedRows(pieces) for table, pieces in self._trace.items()}
-            traced = TracedRun(run, tables, timeline, promises_of(run.rules))
-            self._rows += operations.client_operations(traced)
-        while self._rows:
-            yield self.taken()
 
-    def taken(self) -> pa.RecordBatch:
-        """Some of the rows that are complete, which are forgotten here."""
-        rows, self._rows = self._rows[:_ROWS], self._rows[_ROWS:]
-        schema = FOLDED[self._table].schema
-        names = pa.array([self.run] * len(rows), pa.string())
-        arrays = [names, *columns_of(rows, schema)]
-        return pa.RecordBatch.from_arrays(arrays, schema=with_run(schema))
+def _leaders(logs: Logs) -> Iterator[Row]:
+    """The leaders of the quorum, as the control batches of any controller's log name them."""
+    known: set[Row] = set()
+    for batch in chain.from_iterable((b for _, b in copies) for _, copies in logs.steps()):
+        leader = _leader(batch)
+        if leader is not None and leader not in known:
+            known.add(leader)
+            yield leader
+
+
+def _leader(batch: RecordBatch) -> Row | None:
+    controls = control_records(batch)
+    first = controls[0].message if controls else None
+    if not isinstance(first, LeaderChangeMessage):
+        return None
+    return batch.base_offset, batch.records[0].timestamp, batch.leader_epoch, first.leader_id
+
+
+def _operations(run: Run) -> Iterator[Row]:
+    timeline, promises = Timeline(), promises_of(run.rules)
+    if not run.on_zookeeper:
+        fold_logs(LogFold(Judge(run.name, ()), promises, timeline=timeline), HeldLogs(run))
+    tables, _ = read_trace(run, operations.TABLES)
+    return operations.client_operations(TracedRun(run, tables, timeline, promises))
+
+
+def _of_trace(table: str, run: Run) -> Iterator[Sequence[pa.Array]]:
+    """The rows of a table of the trace; one that is damaged has none."""
+    written = (run.header and run.header.written) or {}
+    as_written = f"trace/{table}.parquet" in written
+    try:
+        pieces = list(read_table(run.trace[table], table, as_written=as_written))
+    except (DamagedTable, KeyError):
+        return
+    for piece in pieces:
+        for batch in piece.to_batches(max_chunksize=_ROWS):
+            yield [batch.column(name) for name in _columns(table)]
+
+
+def _arrays(rows: Iterable[Row], schema: pa.Schema) -> Iterator[Sequence[pa.Array]]:
+    """Rows as the columns of their table, some at a time."""
+    some: list[Row] = []
+    for row in rows:
+        some.append(row)
+        if len(some) == _ROWS:
+            yield list(columns_of(some, schema))
+            some.clear()
+    if some:
+        yield list(columns_of(some, schema))
 
 
 def _why_unknown(run: Run) -> str:

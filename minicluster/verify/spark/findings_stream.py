@@ -22,8 +22,8 @@ from minicluster.log.locating import locate
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.live import LiveJudge
 from minicluster.verify.model import Finding
-from minicluster.verify.spark.evidence_rows import sql_of
 from minicluster.verify.spark.judging_worker import FINDING, RESULT
+from minicluster.verify.spark.log_rows import sql_of
 from minicluster.verify.spark.travel import ship_package
 
 if TYPE_CHECKING:
@@ -51,17 +51,17 @@ def follow_findings(
     """
     if not hasattr(spark, "_jsc"):
         raise UserError("a Spark Connect session follows no log: its functions run on the server")
-    from minicluster.verify.spark.batch_source import FORMAT, BatchSource
+    from minicluster.verify.spark.log_source import FORMAT, LogSource
 
     ((path, name),) = named_paths([log])
     judge = _judge_of(path, name)
     ship_package(spark)
-    spark.dataSource.register(BatchSource)
+    spark.dataSource.register(LogSource)
 
     def on_rows(rows: DataFrame, number: int) -> None:
         findings: list[Finding] = []
         for row in rows.toLocalIterator():  # in the order of the log
-            findings += judge.commit(RecordBatch.decode(bytes(row.batch)))
+            findings += judge.commit(RecordBatch.decode(bytes(row.content)))
         if findings:
             take(_frame(rows.sparkSession, findings))
 

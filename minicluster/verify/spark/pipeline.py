@@ -2,21 +2,19 @@
 
 ::
 
-    scan        the tasks: a run, some runs, or a piece of a long log
-    mapInArrow  each task reads its evidence: rows of events (``evidence_source``)
-    exchange    by slot: each run has one
-    sort        by run, phase and place
-    mapInArrow  the histories and rules of each run as its rows stream by (``judging_worker``)
+    scan        the logs' batches as Kafka wrote them, a run as its folder (``log_source``)
+    exchange    by run
+    sort        by place in the log
+    mapInArrow  the fold of each log, with the histories and rules (``judging_worker``)
+    aggregate   cases, and findings, by run and rule
 
-A log is one fold. A record is its bytes, so Spark neither looks into it nor copies lists.
+A log is one fold: many logs are spread over a cluster, one of them is not.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,23 +23,23 @@ import pyarrow as pa
 from minicluster.errors import UserError, counted
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.log.locating import locate
-from minicluster.trace import TABLES
-from minicluster.verify.evidence.reading import named_paths
-from minicluster.verify.evidence.run import Problem, Run
+from minicluster.verify.evidence.reading import named_paths, read_run
+from minicluster.verify.evidence.run import Run
 from minicluster.verify.judged import Judged
-from minicluster.verify.judging import Judge, Tally
+from minicluster.verify.judging import Tally
 from minicluster.verify.model import Finding
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
-from minicluster.verify.spark.evidence_rows import SCHEMA, TIMED_SCHEMA, sql_of
-from minicluster.verify.spark.evidence_source import (
-    EvidenceReader,
-    Item,
-    Part,
-    Request,
-    Whole,
+from minicluster.verify.spark.judging_worker import (
+    COUNTS,
+    FINDING,
+    RESULT,
+    Task,
+    judge_rows,
+    run_of,
 )
-from minicluster.verify.spark.judging_worker import FINDING, RESULT, Task, judge_rows
+from minicluster.verify.spark.log_rows import ORDER, Item, sql_of
+from minicluster.verify.spark.log_source import FORMAT, LogSource, options_of
 from minicluster.verify.spark.progress import OnProgress, Watch
 from minicluster.verify.spark.travel import ship_package
 from minicluster.verify.spark.workers import WorkerDied, worker_died, workers_of
@@ -50,9 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TASKS_PER_WORKER = 4
-_SLOTS_PER_WORKER = 16
-_WEIGHTS = (0.3, 0.7)  # of reading and of judging in the progress that is shown, an estimate
-_ORDER = ("run", "phase", "place")
+_PARTITIONS_PER_WORKER = 16
 
 
 def judge_in_spark(
@@ -64,22 +60,25 @@ def judge_in_spark(
     origins: Sequence[str | None] | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[Judged]:
-    """Judge runs and logs in one job; a damaged long log takes another.
+    """Judge runs and logs in one job.
 
     Shapes:  named: paths on this machine, with the names of their runs. origins: the URIs of which
              they are copies.
     Errors:  UserError for a path that holds nothing to judge; WorkerDied.
     """
     items = items_of(named, limits, origins)
-    judged = _collected(spark, items, task, limits, on_progress)
-    damaged = [item for item in items if judged[item.name] is None]
-    damaged = [replace(item, slot=n, is_careful=True) for n, item in enumerate(damaged)]
-    if damaged:
-        judged |= _collected(spark, damaged, task, limits, on_progress)
-    done = [judged[item.name] for item in items]
-    if (place := next((n for n, result in enumerate(done) if result is None), None)) is not None:
-        raise UserError(f"{named[place][0]}: changed while it was read")
-    return [result for result in done if result is not None]
+    with Watch(f"judging {counted(len(items), 'run')}", on_progress).over(spark):
+        try:
+            rows = results_of(spark, items, task, limits).collect()
+        except Exception as error:
+            if worker_died(error):
+                raise WorkerDied from None
+            raise
+    rules = task.every_rule
+    runs = {name: _Added(path, name, rules, limits) for path, name in named}
+    for row in rows:
+        runs[row.run].add(row)
+    return [added.judged() for added in runs.values()]
 
 
 def verdicts(spark: SparkSession, *paths: Path | str) -> tuple[DataFrame, DataFrame]:
@@ -89,18 +88,15 @@ def verdicts(spark: SparkSession, *paths: Path | str) -> tuple[DataFrame, DataFr
     reading.
 
     Shapes:  counts: run, rule, looked_at, not_promised, and rows with ``why``: a reason why
-             something was exempt (looked_at: how often), why a rule crashed, or without a rule what
-             is wrong with the evidence. findings: run, rule, offset, topic, partition, broker,
-             message.
+             something was exempt (looked_at: how often), or why a rule crashed. findings: run,
+             rule, offset, topic, partition, broker, message.
     Errors:  UserError for a path that holds nothing to judge.
     """
     from pyspark.sql import functions as f
 
-    task = Task(RULES)
-    with_names = named_paths(paths)
-    items = items_of(with_names, DEFAULT_LIMITS)
-    results = results_of(spark, items, task, DEFAULT_LIMITS).cache()
-    counts = results.where("kind not in ('finding', 'heading')").select(
+    items = items_of(named_paths(paths), DEFAULT_LIMITS)
+    results = results_of(spark, items, Task.of(RULES), DEFAULT_LIMITS).cache()
+    counts = results.where("kind not in ('finding', 'run')").select(
         "run", "rule", "looked_at", "not_promised", f.col("message").alias("why")
     )
     findings = results.where("kind = 'finding'").select(*FINDING)
@@ -112,126 +108,56 @@ def items_of(
     limits: ReadLimits,
     origins: Sequence[str | None] | None = None,
 ) -> list[Item]:
-    """Each run, with a slot of its own.
+    """What is to be read.
 
     Errors:  UserError for a path that holds nothing to judge.
     """
-    items: list[Item] = []
-    for slot, (path, name) in enumerate(named):
+    for path, _ in named:
         locate(path.absolute(), partly=True, limits=limits)
-        items.append(Item(str(path.absolute()), name, origins[slot] if origins else None, slot))
-    return items
+    every = origins or [None] * len(named)
+    return [
+        Item(str(path.absolute()), name, origin)
+        for (path, name), origin in zip(named, every, strict=True)
+    ]
 
 
-def tables_of(task: Task) -> tuple[str, ...]:
-    """The tables of a trace that the rules need."""
-    judge = Judge("", task.every_rule)
-    named = {table for rule in task.every_rule for table in rule.tables}
-    named |= {
-        table for declared in task.histories if declared.is_asked(judge) for table in declared.reads
-    }
-    return tuple(table for table in TABLES if table in named)
-
-
-def request_of(
-    spark: SparkSession, items: Sequence[Item], limits: ReadLimits, tables: Sequence[str] = ()
-) -> Request:
-    """What is to be read of runs and logs, in as many tasks as suit the session."""
-    return Request(tuple(items), limits, tuple(tables), _TASKS_PER_WORKER * workers_of(spark))
-
-
-def evidence_of(spark: SparkSession, request: Request) -> DataFrame:
-    """The events of runs and logs; each run is in one partition, in order.
-
-    A Python data source would read the same, but Spark starts Python three times to plan one.
-    """
+def logs_of(spark: SparkSession, items: Sequence[Item], limits: ReadLimits) -> DataFrame:
+    """Runs and logs as rows, each of them in one partition and in order."""
     ship_package(spark)
-    reader = EvidenceReader(request)
-    tasks = pa.table({"task": [pickle.dumps(parts) for parts in _tasks(reader)]})
-    schema = TIMED_SCHEMA if request.timed else SCHEMA
-
-    def evidence(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch["task"].to_pylist():
-                for part in pickle.loads(task):
-                    yield from reader.read(part)
-
+    spark.dataSource.register(LogSource)
+    workers = workers_of(spark)
+    options = options_of(items, limits, tasks=_TASKS_PER_WORKER * workers)
     return (
-        spark.createDataFrame(tasks)
-        .mapInArrow(evidence, sql_of(schema))
-        .repartitionById(_partitions(spark, request.items), "slot")
-        .sortWithinPartitions(*_ORDER)
+        spark.read.format(FORMAT)
+        .options(**options)
+        .load()
+        .repartition(min(len(items), _PARTITIONS_PER_WORKER * workers), "run")
+        .sortWithinPartitions(*ORDER)
     )
-
-
-def _tasks(reader: EvidenceReader) -> list[list[Part]]:
-    """Parts of the evidence by the tasks that read them: a log, or some short runs."""
-    tasks: list[list[Part]] = []
-    of_log: dict[str, list[Part]] = {}
-    for part in reader.partitions():
-        if isinstance(part, Whole):
-            tasks.append([part])
-        elif part.item.name in of_log:
-            of_log[part.item.name].append(part)
-        else:
-            tasks.append(of_log.setdefault(part.item.name, [part]))
-    return tasks
-
-
-def _partitions(spark: SparkSession, items: Sequence[Item]) -> int:
-    """Of the exchange; what a session has set for others is too many for a few runs."""
-    return min(len(items), _SLOTS_PER_WORKER * workers_of(spark))
 
 
 def results_of(
     spark: SparkSession, items: Sequence[Item], task: Task, limits: ReadLimits
 ) -> DataFrame:
     """What the rules say of runs and logs."""
-    pickled = task.pickled()
+    from pyspark.sql import functions as f
 
-    def histories_and_rules(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return judge_rows(pickled, rows)
+    def fold_log(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return judge_rows(task, limits, rows)
 
-    request = request_of(spark, items, limits, tables_of(task))
-    return evidence_of(spark, request).mapInArrow(histories_and_rules, sql_of(RESULT))
-
-
-def _collected(
-    spark: SparkSession,
-    items: Sequence[Item],
-    task: Task,
-    limits: ReadLimits,
-    on_progress: OnProgress | None,
-) -> dict[str, Judged | None]:
-    """The results of each run, None for one in which a reader has found damage.
-
-    Errors:  UserError, WorkerDied.
-    """
-    watch = Watch(f"judging {counted(len(items), 'run')}", on_progress, len(items), _WEIGHTS)
-    with watch.over(spark):
-        metered = replace(task, meters=watch.folder)
-        try:
-            rows = results_of(spark, items, metered, limits).collect()
-        except Exception as error:
-            if worker_died(error):
-                raise WorkerDied from None
-            raise
-    runs = {item.name: _Added(item.name, task.every_rule) for item in items}
-    for row in rows:
-        runs[row.run].add(row)
-    return {name: added.judged() for name, added in runs.items()}
+    found = logs_of(spark, items, limits).mapInArrow(fold_log, sql_of(RESULT))
+    keys = [name for name in RESULT.names if name not in COUNTS]
+    return found.groupBy(*keys).agg(*(f.sum(name).alias(name) for name in COUNTS))
 
 
 class _Added:
     """The rows of one run."""
 
-    def __init__(self, name: str, rules: Sequence[Rule]) -> None:
-        self._name = name
+    def __init__(self, path: Path, name: str, rules: Sequence[Rule], limits: ReadLimits) -> None:
+        self._path, self._name, self._limits = path, name, limits
         self._run: Run | None = None
-        self._problems: list[Problem] = []
         self._tallies = {rule.id: Tally.empty() for rule in rules}
         self._crashes: dict[str, str] = {}
-        self._is_damaged = False
 
     def add(self, row: Any) -> None:
         """Take a row.
@@ -239,15 +165,11 @@ class _Added:
         Errors:  UserError where there is nothing to judge.
         """
         match row.kind:
-            case "heading":
-                self._run = pickle.loads(row.heading)
+            case "run":
+                self._run = run_of(self._name, self._path, self._limits, row.message)
             case "rejected":
-                kind, why = pickle.loads(row.heading)
-                raise kind(why)
-            case "damaged":
-                self._is_damaged = True
-            case "problem":
-                self._problems.append(pickle.loads(row.heading))
+                read_run(self._path, self._name, self._limits)  # raises what the worker has met
+                raise UserError(row.message)
             case "crash":
                 self._crashes[row.rule] = row.message
             case "count":
@@ -256,25 +178,13 @@ class _Added:
             case "exempt":
                 self._tallies[row.rule].exempt += Counter({row.message: row.looked_at})
             case "finding":
-                finding = Finding(
-                    run=self._name,
-                    offset=row.offset,
-                    rule=row.rule,
-                    topic=row.topic,
-                    partition=row.partition,
-                    broker=row.broker,
-                    message=row.message,
-                    event=row.event,
-                    earlier=row.earlier,
-                    request=row.request,
-                )
-                self._tallies[row.rule].findings.append(finding)
+                place = {name: getattr(row, name) for name in FINDING}
+                self._tallies[row.rule].findings.append(Finding(**place))
 
-    def judged(self) -> Judged | None:
+    def judged(self) -> Judged:
         """The run and what the rules say of it."""
-        if self._is_damaged or self._run is None:
-            return None
+        if self._run is None:
+            raise UserError(f"{self._path}: changed while it was read")
         for tally in self._tallies.values():
             tally.findings.sort()
-        run = replace(self._run, problems=(*self._run.problems, *self._problems))
-        return Judged(run=run, tallies=self._tallies, crashes=self._crashes)
+        return Judged(run=self._run, tallies=self._tallies, crashes=self._crashes)

@@ -1,8 +1,4 @@
-"""Progress of a Spark job: its tasks as Spark counts them, and what its workers have done of each.
-
-A worker that shares this machine's files leaves the part that it has done in a small file. So the
-time that is left is estimated from the work that was done, and not from another machine's speed.
-"""
+"""Progress of a Spark job: its tasks as Spark counts them."""
 
 from __future__ import annotations
 
@@ -10,12 +6,10 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minicluster.own_folders import temporary_folder
 from minicluster.values import dataclass
 
 if TYPE_CHECKING:
@@ -64,76 +58,33 @@ def estimate(elapsed_s: float, fraction: float) -> float | None:
     return elapsed_s * (1 - fraction) / fraction
 
 
-class Meter:
-    """The place where one worker's task leaves the part that it has done."""
-
-    def __init__(self, file: Path | None) -> None:
-        self._file = file
-
-    def done(self, fraction: float) -> None:
-        """Leave the part of the work that is done; a reader sees a whole number."""
-        if self._file is None:
-            return
-        with suppress(OSError):  # the folder is on another machine, or gone
-            new = self._file.with_suffix(f".{os.getpid()}")
-            new.write_text(f"{fraction:.4f}")
-            new.replace(self._file)
-
-
 class Watch:
-    """Watches one job from another thread and passes on how far it is.
+    """Watches one job from another thread and passes on how far it is."""
 
-    Shapes:  places: of the meters that workers leave. weights: of the job's stages, the part of the
-             work that each is; the last is the one that the meters measure.
-    """
-
-    def __init__(
-        self,
-        phase: str,
-        on_progress: OnProgress | None,
-        places: int = 0,
-        weights: Sequence[float] = (),
-    ) -> None:
+    def __init__(self, phase: str, on_progress: OnProgress | None) -> None:
         self._phase = phase
         self._on_progress = on_progress
-        self._places = places
-        self._weights = weights
-        self._folder: Path | None = None
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of all meters; None where nobody watches."""
-        return self._folder
-
-    def meter_file(self, place: int) -> Path | None:
-        """The file of a worker's meter; None where nobody watches."""
-        return None if self._folder is None else self._folder / str(place)
 
     @contextmanager
     def over(self, spark: SparkSession) -> Iterator[None]:
         """Watch what this thread runs in Spark meanwhile."""
-        if self._on_progress is None:
+        context: Any = spark.sparkContext if hasattr(spark, "_jsc") else None
+        if self._on_progress is None or context is None:
             yield
             return
-        with temporary_folder("progress") as folder:
-            self._folder = folder.path
-            group = f"minicluster-{os.getpid()}-{next(_number)}"
-            context: Any = spark.sparkContext if hasattr(spark, "_jsc") else None
-            if context is not None:
-                context.setJobGroup(group, self._phase)
-            ended = threading.Event()
-            thread = threading.Thread(
-                target=self._poll, args=(context, group, ended), name="progress", daemon=True
-            )
-            thread.start()
-            try:
-                yield
-            finally:
-                ended.set()
-                thread.join()
-                self._folder = None
-                if context is not None:
-                    context.setLocalProperty("spark.jobGroup.id", None)
+        group = f"minicluster-{os.getpid()}-{next(_number)}"
+        context.setJobGroup(group, self._phase)
+        ended = threading.Event()
+        thread = threading.Thread(
+            target=self._poll, args=(context, group, ended), name="progress", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            context.setLocalProperty("spark.jobGroup.id", None)
 
     def _poll(self, context: Any, group: str, ended: threading.Event) -> None:
         begun = time.monotonic()
@@ -141,43 +92,22 @@ class Watch:
         while not is_over:  # a job that is over is looked at once more
             is_over = ended.wait(POLL_S)
             stages: list[tuple[int, int]] = []
-            if context is not None:
-                with suppress(Exception):  # Spark is being stopped
-                    stages = _counted(context.statusTracker(), group)
-            done, tasks = (sum(each) for each in zip(*stages, strict=True)) if stages else (0, 0)
-            fraction = self._fraction(stages)
+            with suppress(Exception):  # Spark is being stopped
+                stages = _counted(context.statusTracker(), group)
+            fraction = sum(done / tasks for done, tasks in stages if tasks) / max(1, len(stages))
             left = estimate(time.monotonic() - begun, fraction)
+            done, tasks = (sum(each) for each in zip((0, 0), *stages, strict=True))
             assert self._on_progress is not None
             self._on_progress(Progress(self._phase, done, tasks, fraction, left))
 
-    def _fraction(self, stages: Sequence[tuple[int, int]]) -> float:
-        """The part that is done: by tasks, or by what workers have measured where that is more."""
-        measured = self._measured()
-        if not self._weights:
-            done, tasks = (sum(each) for each in zip(*stages, strict=True)) if stages else (0, 0)
-            return max(measured, done / tasks if tasks else 0.0)
-        *before, last = self._weights
-        total = 0.0
-        for weight, (done, tasks) in zip(before, stages, strict=False):
-            total += weight * done / tasks if tasks else 0.0
-        return min(1.0, max(total, (1 - last) if measured else 0.0) + last * measured)
-
-    def _measured(self) -> float:
-        total = 0.0
-        for place in range(self._places):
-            file = self.meter_file(place)
-            with suppress(OSError, ValueError):
-                total += float(file.read_text()) if file is not None else 0.0
-        return total / self._places if self._places else 0.0
-
 
 def _counted(tracker: Any, group: str) -> list[tuple[int, int]]:
-    """The tasks of each stage of a group's jobs, in the order of the stages: done, all."""
+    """The tasks of each stage of a group's jobs: done, and all, 0 while the stage is not known."""
     stages: dict[int, tuple[int, int]] = {}
     for job in tracker.getJobIdsForGroup(group):
         job_info = tracker.getJobInfo(job)
         for stage in job_info.stageIds if job_info is not None else ():
             stage_info = tracker.getStageInfo(stage)
-            if stage_info is not None:
-                stages[stage] = stage_info.numCompletedTasks, stage_info.numTasks
-    return [stages[stage] for stage in sorted(stages)]
+            known = stage_info is not None
+            stages[stage] = (stage_info.numCompletedTasks, stage_info.numTasks) if known else (0, 0)
+    return list(stages.values())
