@@ -14,8 +14,10 @@ gives                     operations to ``CommittedLog`` and to the fold of imag
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
@@ -68,12 +70,13 @@ class HeldLogs:
 
     def steps(self) -> Iterator[Step]:
         """The batches of all logs."""
-        for batch in self.run.committed:
-            yield batch, ()
-        nodes = self.run.nodes
+        nodes, left = self.run.nodes, deque(self.run.committed)
         logs = [[(place, log.node, batch) for place, batch in placed(log.batches)] for log in nodes]
-        for _, node, batch in merge(*logs, key=itemgetter(0)):
-            yield None, ((node, batch),)
+        for _, group in groupby(merge(*logs, key=itemgetter(0)), key=itemgetter(0)):
+            copies = [(node, batch) for _, node, batch in group]
+            is_next = left and any(batch is left[0] for _, batch in copies)
+            yield left.popleft() if is_next else None, copies
+        yield from ((batch, ()) for batch in left)  # those of a cluster that is not on disk
 
     def content(self, file: Path) -> bytes:
         """The bytes of a snapshot."""
@@ -136,7 +139,6 @@ class LogFold:
         self._begins_at = 0
         self._batches = ControllerLogs(judge, self.committed.cluster.releases)
         self._copies = Copies(judge, copied_batch)
-        self._waiting: list[tuple[int, RecordBatch]] = []
 
     @property
     def has_open_records(self) -> bool:
@@ -168,34 +170,24 @@ class LogFold:
         self._divider.markers.clear()
         if self.images is not None:
             self.images.take(batch, operation, is_open=self.has_open_records)
-        if not self.has_open_records:
-            self._take_waiting()
 
     def copy(self, node: int, batch: RecordBatch) -> None:
         """Take the next batch of a controller's log.
 
-        Batches come by their offsets, those that are committed to ``commit`` first: which release
-        may have written a batch is known once its records have taken effect.
+        Batches come by their offsets, those that are committed to ``commit`` first: their records
+        tell which release may have written them.
         """
-        self._waiting.append((node, batch))
-        if not self.has_open_records:
-            self._take_waiting()
+        self._batches.on_batch(node, batch)
+        self._copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
 
     def end(self, logs: Iterable[NodeLog], read: Callable[[NodeLog, Path], Snapshot]) -> None:
         """The logs have ended; judge the snapshots beside them.
 
         Shapes:  read: a snapshot of a log.
         """
-        self._take_waiting()
         self._copies.finish()
         if self._judge.judges(SnapshotFile) and self.images is not None:
             releases, images = self.committed.cluster.releases, self.images
             judge_snapshots(self._judge, logs, images, releases, read)
         if self.images is not None and self.images.problem is not None:
             self._judge.problems.append(self.images.problem)
-
-    def _take_waiting(self) -> None:
-        for node, batch in self._waiting:
-            self._batches.on_batch(node, batch)
-            self._copies.on_copy(node, batch.leader_epoch, batch.base_offset, batch.crc)
-        self._waiting.clear()

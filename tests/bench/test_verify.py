@@ -24,11 +24,11 @@ from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import session
-from minicluster.verify.spark.evidence_source import Item
 from minicluster.verify.spark.judging_worker import Task, judge_rows
+from minicluster.verify.spark.log_rows import Item
 from tests.bench.fixed_work import fixed_work
 from tests.verify.examples.requests import c6_near
-from tests.verify.in_pipeline import evidence_here
+from tests.verify.in_pipeline import scanned
 from tests.verify.long_log import write_long_log
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -129,16 +129,15 @@ def test_the_worker_of_a_long_log(
     what: str, records: int, benchmark: Any, request: pytest.FixtureRequest
 ) -> None:
     """Processor time of the worker that judges it, beside fixed work."""
-    item, task = Item(str(request.getfixturevalue(what)), "long", None, 0), Task(RULES)
-    rows = evidence_here([item], task, DEFAULT_LIMITS)
-    batches = rows.to_batches(max_chunksize=2_000)
+    item, task = Item(str(request.getfixturevalue(what)), "long"), Task.of(RULES)
+    batches = scanned([item]).to_batches(max_chunksize=2_000)
     started = time.process_time()
-    done = benchmark.pedantic(lambda: [*judge_rows(task.pickled(), batches)], rounds=1)
+    done = benchmark.pedantic(lambda: [*judge_rows(task, DEFAULT_LIMITS, batches)], rounds=1)
     benchmark.extra_info["processor_s"] = time.process_time() - started
     benchmark.extra_info["fixed_work_s"] = fixed_work()
     judged = [row for batch in done for row in batch.to_pylist()]
     assert sum(row["looked_at"] or 0 for row in judged) > records
-    assert {row["kind"] for row in judged}.isdisjoint({"finding", "crash", "problem", "damaged"})
+    assert {row["kind"] for row in judged}.isdisjoint({"finding", "crash", "rejected"})
 
 
 def test_the_data_source_reads_typed_columns(benchmark: Any, long: Path) -> None:

@@ -147,15 +147,15 @@ def test_views_are_read_only(query: str) -> None:
 
 def test_why_a_broker_was_fenced_and_until_when(tmp_path: Path) -> None:
     from minicluster.verify.shown.frames import rows_here
-    from minicluster.verify.spark.evidence_source import Item, Request
+    from minicluster.verify.spark.log_rows import Item
 
     log = LogBuilder().brokers(1)
     log.op(log.registration(1, shutdown=1)).fence(1)
     log.register(1, incarnation=2).unfence(1).fence(1).unfence(1).register(1, incarnation=3)
     path = log.write(tmp_path / "log")
 
-    request = Request((Item(str(path), "log", None, 0, 1),), DEFAULT_LIMITS, (), 1)
-    rows = [row for batch in rows_here("broker_states", request) for row in batch.to_pylist()]
+    batches = rows_here("broker_states", [Item(str(path), "log")], DEFAULT_LIMITS)
+    rows = [row for batch in batches for row in batch.to_pylist()]
 
     out = [row for row in rows if row["fenced"] and not row["was_fenced"]]
     assert [(row["kind"], row["in_controlled_shutdown"]) for row in out] == [

@@ -11,6 +11,7 @@ from minicluster.metadata.errors import ReplayError
 from minicluster.metadata.image import metadata_image
 from minicluster.metadata.image.metadata_image import MetadataImage, apply
 from minicluster.protocol import records as r
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.reading import read_run
 from tests.metadata.independent_fold import IndependentFold
 from tests.metadata.records import broker, feature, partition, topic, uid, version
@@ -156,7 +157,7 @@ def test_both_folds_agree_on_what_apache_kafka_wrote(name: str) -> None:
     for record in records:
         image = apply(image, record)
     skip_to = 0 if run.start is None else run.start.end_offset
-    for operation in run.history.operations:
+    for operation in operations_of(run.committed):
         for entry in operation.entries:
             if entry.offset >= skip_to:
                 image = apply(image, entry.record)

@@ -22,6 +22,7 @@ from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.log.segment import read_segment, write_segment
 from minicluster.protocol import messages as m
 from minicluster.protocol import records as r
+from minicluster.verify.evidence.operations import operations_of
 from minicluster.verify.evidence.run import Run
 
 FIRST_CONTROLLER = 101
@@ -107,7 +108,7 @@ def directories(run: Run) -> dict[tuple[str, int, int], int]:
     replicas: dict[tuple[Any, int], tuple[int, ...]] = {}
     places: dict[Any, int] = {}
     found: dict[tuple[str, int, int], int] = {}
-    for operation in run.history.operations:
+    for operation in operations_of(run.committed):
         for record in (entry.record for entry in operation.entries):
             if isinstance(record, r.RegisterBrokerRecord):
                 places |= {one: place for place, one in enumerate(record.log_dirs)}
@@ -126,7 +127,7 @@ def placements(run: Run) -> dict[str, list[dict[int, tuple[int, ...]]]]:
     """The replicas of each topic's partitions as they were created, one list per life."""
     names: dict[Any, tuple[str, int]] = {}
     found: dict[str, list[dict[int, tuple[int, ...]]]] = {}
-    for operation in run.history.operations:
+    for operation in operations_of(run.committed):
         for entry in operation.entries:
             record = entry.record
             if isinstance(record, r.TopicRecord):

@@ -1,4 +1,4 @@
-"""The pipeline of Spark without Spark: its source, its order and its workers, in this process."""
+"""The pipeline of Spark without Spark: its scan, its order and its workers, in this process."""
 
 from __future__ import annotations
 
@@ -16,33 +16,26 @@ from minicluster.verify.judged import Judged
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.spark import pipeline
-from minicluster.verify.spark.evidence_rows import SCHEMA
-from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
+from minicluster.verify.spark.log_rows import ORDER, SCHEMA, Item
+from minicluster.verify.spark.log_source import LogReader, LogSource, options_of
 
 BATCH_ROWS = 700  # so that batches begin and end anywhere
 
 
-def evidence_here(items: Sequence[Item], task: Task, limits: ReadLimits) -> pa.Table:
-    """The rows of evidence by their slots, as workers get them."""
-    tables = tuple(pipeline.tables_of(task))
-    reader = EvidenceReader(Request(tuple(items), limits, tables, 4))
+def scanned(items: Sequence[Item], limits: ReadLimits = DEFAULT_LIMITS) -> pa.Table:
+    """The rows of runs and logs by their runs and in order, as workers get them."""
+    reader = LogSource(options_of(items, limits, tasks=4)).reader(None)  # type: ignore[arg-type]
+    assert isinstance(reader, LogReader)
     read = [batch for part in reader.partitions() for batch in reader.read(part)]
-    evidence = pa.Table.from_batches(read, SCHEMA)
-    order = [(name, "ascending") for name in ("slot", *pipeline._ORDER)]
-    return evidence.sort_by(order).combine_chunks()
+    order = [(name, "ascending") for name in ORDER]
+    return pa.Table.from_batches(read, SCHEMA).sort_by(order).combine_chunks()
 
 
-def rows_here(
-    items: Sequence[Item], task: Task, limits: ReadLimits, pickled: bytes | None = None
-) -> list[Any]:
-    """What ``pipeline.results_of`` collects.
-
-    Shapes:  pickled: the task as workers got it earlier.
-    """
-    sorted_rows = evidence_here(items, task, limits)
-    batches = sorted_rows.to_batches(max_chunksize=BATCH_ROWS)
-    judged = judge_rows(pickled or task.pickled(), batches)
+def rows_here(items: Sequence[Item], task: Task, limits: ReadLimits = DEFAULT_LIMITS) -> list[Any]:
+    """What ``pipeline.results_of`` collects; nothing has to be added up."""
+    batches = scanned(items, limits).to_batches(max_chunksize=BATCH_ROWS)
+    judged = judge_rows(task, limits, batches)
     return [SimpleNamespace(**row) for batch in judged for row in batch.to_pylist()]
 
 
@@ -57,11 +50,9 @@ def judged_by_workers(paths: Sequence[Path], rules: Sequence[Rule] = RULES) -> l
             return self._rows
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "workers_of", lambda spark: 2)
         patch.setattr(pipeline, "results_of", lambda spark, *given: Frame(rows_here(*given)))
         return pipeline.judge_in_spark(
             None,  # type: ignore[arg-type]
             named_paths(paths),
-            Task(tuple(rules)),
-            limits=DEFAULT_LIMITS,
+            Task.of(rules),
         )

@@ -132,31 +132,26 @@ def test_alone_it_is_one_line(
 @each_damage
 def test_its_records_are_no_rows_of_a_view(kind: Damage, beside: Beside) -> None:
     """Neither is one without header or footer taken for a whole one."""
-    from minicluster.verify.spark.evidence_source import Item, Request
-    from minicluster.verify.spark.table_source import reader_of
+    from minicluster.verify.shown.frames import rows_here
+    from minicluster.verify.spark.log_rows import Item
 
     folder, file = beside(kind)
-    request = Request((Item(str(folder), "log", None, 0, 1),), DEFAULT_LIMITS, (), 1)
-    reader = reader_of(request, "snapshot_records")
 
     with pytest.raises(UserError) as rejected:
-        for part in reader.partitions():
-            for _ in reader.read(part):
-                pass
+        list(rows_here("snapshot_records", [Item(str(folder), "log")], DEFAULT_LIMITS))
     assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
 
 
 @each_damage
 def test_states_of_a_log_that_begins_with_it_are_unknown(kind: Damage, beginning: Beside) -> None:
     from minicluster.verify.shown.frames import rows_here
-    from minicluster.verify.spark.evidence_rows import DamagedWhileShown
-    from minicluster.verify.spark.evidence_source import Item, Request
+    from minicluster.verify.shown.worker import CannotBeShown
+    from minicluster.verify.spark.log_rows import Item
 
     folder, file = beginning(kind)
-    request = Request((Item(str(folder), "log", None, 0, 1),), DEFAULT_LIMITS, (), 1)
 
-    with pytest.raises(DamagedWhileShown) as rejected:
-        rows_here("partition_states", request)
+    with pytest.raises(CannotBeShown) as rejected:
+        list(rows_here("partition_states", [Item(str(folder), "log")], DEFAULT_LIMITS))
     assert file.name in str(rejected.value) and "at byte " in str(rejected.value)
 
 

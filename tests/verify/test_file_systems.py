@@ -12,14 +12,13 @@ from pyspark.sql.types import LongType, StructType
 
 from minicluster.cli import run
 from minicluster.errors import UserError
-from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.data_source import KraftDataSource
-from minicluster.verify.spark.evidence_source import HELD_LOG_BYTES, Item
 from minicluster.verify.spark.judging_worker import Task
+from minicluster.verify.spark.log_rows import Item
 from tests.verify.buckets import put_bucket
 from tests.verify.examples.requests import c6_near
 from tests.verify.handwritten.log import change, cluster
@@ -79,17 +78,13 @@ def test_a_file_uri_is_a_path_of_this_machine(tmp_path: Path) -> None:
 
 def judged(path: Path, origin: str | None) -> list[tuple[Any, ...]]:
     """What workers say of a run, which they read where it is or fetch from its origin."""
-    rows = rows_here([Item(str(path), "one", origin, 0)], Task(RULES), DEFAULT_LIMITS)
+    rows = rows_here([Item(str(path), "one", origin)], Task.of(RULES))
     columns = ("kind", "rule", "looked_at", "offset", "topic", "message")
     judgements = [tuple(getattr(row, name) for name in columns) for row in rows]
-    return sorted((one for one in judgements if one[0] != "heading"), key=repr)
+    return sorted((one for one in judgements if one[0] != "run"), key=repr)
 
 
-@pytest.mark.parametrize("long_from", [-1, HELD_LOG_BYTES])
-def test_an_executor_that_lacks_the_copy_fetches_what_it_judges_itself(
-    long_from: int, bucket: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("minicluster.verify.spark.evidence_source.HELD_LOG_BYTES", long_from)
+def test_an_executor_that_lacks_the_copy_fetches_what_it_judges_itself(bucket: Path) -> None:
     cluster().op(change((2, 3))).write(bucket / "log")
     c6_near().write(bucket / "runs" / "one")
     for inner, found in (("runs/one", []), ("log", ["E10"])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
 import tracemalloc
@@ -11,31 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
 from minicluster.errors import UserError
-from minicluster.log import heads
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.judged import Judged
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
-from minicluster.verify.spark import evidence_rows, evidence_source, pipeline
-from minicluster.verify.spark.evidence_source import EvidenceReader, Item, Request
 from minicluster.verify.spark.judging_worker import Task, judge_rows
+from minicluster.verify.spark.log_rows import Item
 from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
-from tests.verify.in_pipeline import judged_by_workers, rows_here
+from tests.verify.in_pipeline import judged_by_workers, rows_here, scanned
 from tests.verify.in_process import judge_path
 from tests.verify.long_log import write_long_log
 from tests.verify.quorum_logs import HOME, changed, damage_bytes, write
 from tests.verify.test_log_rules import EVERY_LOG, KAFKA_LOGS, RUNS
-
-
-@pytest.fixture
-def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every log counts as long: it is read in pieces of some batches."""
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
-    monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
 
 
 def said(judged: Judged) -> dict[str, Any]:
@@ -66,12 +59,7 @@ def logs_by_hand(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-@pytest.mark.usefixtures("long_logs")
-def test_logs_in_pieces_are_judged_as_whole_ones(tmp_path: Path) -> None:
-    check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)])
-
-
-def test_logs_of_one_task_are_judged_as_whole_ones(tmp_path: Path) -> None:
+def test_logs_are_judged_as_in_one_process(tmp_path: Path) -> None:
     check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)])
 
 
@@ -83,7 +71,6 @@ def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
     check(sorted(tmp_path.iterdir()))
 
 
-@pytest.mark.usefixtures("long_logs")
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 120), marks=pytest.mark.slow)])
 def test_copies_that_differ_by_chance_are_compared_by_their_headers(
     seeds: range, tmp_path: Path
@@ -98,7 +85,6 @@ def test_copies_that_differ_by_chance_are_compared_by_their_headers(
     check(paths)
 
 
-@pytest.mark.usefixtures("long_logs")
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 300), marks=pytest.mark.slow)])
 def test_damaged_logs_are_left_out_with_the_same_words(seeds: range, tmp_path: Path) -> None:
     batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
@@ -120,8 +106,9 @@ def test_damaged_logs_are_left_out_with_the_same_words(seeds: range, tmp_path: P
             check([path])
 
 
-@pytest.mark.usefixtures("long_logs")
-def test_a_segment_that_begins_below_the_end_of_the_one_before_is_held(tmp_path: Path) -> None:
+def test_a_segment_that_begins_below_the_one_before_comes_behind_it(
+    tmp_path: Path,
+) -> None:
     batches = list(read_run(KAFKA_LOGS / "jbod", "jbod").committed)
     path = write(tmp_path / "log", [batches])
     home = path / "controller-1" / HOME
@@ -145,57 +132,45 @@ def test_rules_of_a_users_file_count_their_cases_in_workers(tmp_path: Path) -> N
         "        yield broken('one member')\n"
     )
     own = load_rules(file)
-    task = Task((), own.rules, own.histories, own.module)
-    pickled = task.pickled()
+    sent = cloudpickle.dumps(Task.of((), own))
     del sys.modules[own.module.__name__]
-    item = Item(str(KAFKA_LOGS / "cluster"), "cluster", None, 0)
+    task = pickle.loads(sent)
 
-    rows = rows_here([item], task, DEFAULT_LIMITS, pickled)
+    rows = rows_here([Item(str(KAFKA_LOGS / "cluster"), "cluster")], task)
 
     (count,) = (row for row in rows if row.kind == "count")
     assert count.rule == "MY1" and count.looked_at > 10
 
 
+def test_a_log_that_is_damaged_at_its_end_is_left_out_from_its_beginning(tmp_path: Path) -> None:
+    """Its batches come before the damage is met, and count no more."""
+    batches = list(read_run(KAFKA_LOGS / "cluster", "cluster").committed)
+    path = write(tmp_path / "quorum", [batches[:-2], batches[:-2], batches])
+    (segment,) = (path / "controller-3" / HOME).glob("*.log")
+    content = bytearray(segment.read_bytes())
+    content[-batches[-1].size - 5] ^= 255
+    segment.write_bytes(bytes(content))
+
+    (judged,) = judged_by_workers([path])
+
+    assert judged.run.extent.end_offset == batches[-3].next_offset
+    assert not judged.run.uncommitted
+    check([path])
+
+
 def most_memory(records: int, folder: Path) -> int:
-    """The most bytes that a task holds while it reads a log, or judges it."""
+    """The most bytes that a task holds while it judges a log whose rows come one by one."""
     path = write_long_log(records, folder / str(records))
-    item = Item(str(path), "long", None, 0)
-    reader = EvidenceReader(Request((item,), DEFAULT_LIMITS, (), 1))
+    rows = scanned([Item(str(path), "long")]).to_batches(max_chunksize=20)
     tracemalloc.start()
     try:
-        rows = (batch for part in reader.partitions() for batch in reader.read(part))
-        assert len(list(judge_rows(Task(RULES).pickled(), _in_phases(rows)))) == 1
+        assert len(list(judge_rows(Task.of(RULES), DEFAULT_LIMITS, rows))) == 1
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-def _in_phases(rows: Any) -> Any:
-    """The records alone, as they come from the one log: nothing has to be sorted."""
-    import pyarrow.compute as pc
-
-    for batch in rows:
-        yield batch.filter(pc.less(batch["phase"], 4))
-
-
-def test_a_log_is_read_by_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker takes as long to start as to judge 8 MiB."""
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
-    monkeypatch.setattr(heads, "SPLIT_BYTES", 400)
-    path = write_long_log(2_000, tmp_path / "controller-101")
-    items = (Item(str(path), "long", None, 0),)
-    (parts,) = pipeline._tasks(EvidenceReader(Request(items, DEFAULT_LIMITS, (), 8)))
-
-    assert len(parts) > 2, "what is known of the log, and its pieces"
-    check([path])
-
-
-def test_memory_does_not_grow_with_the_length_of_a_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", -1)
-    monkeypatch.setattr(heads, "SPLIT_BYTES", 64 << 10)
-    monkeypatch.setattr(evidence_rows, "BATCH_BYTES", 32 << 10)
+def test_memory_does_not_grow_with_the_length_of_a_log(tmp_path: Path) -> None:
     most_memory(1_000, tmp_path / "first")  # loads what is loaded once
     short, long = most_memory(3_000, tmp_path), most_memory(9_000, tmp_path)
 

@@ -19,14 +19,7 @@ from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import pipeline, progress
 from minicluster.verify.spark.findings_stream import follow_findings
 from minicluster.verify.spark.judging_worker import Task
-from minicluster.verify.spark.pipeline import (
-    evidence_of,
-    items_of,
-    judge_in_spark,
-    request_of,
-    results_of,
-    tables_of,
-)
+from minicluster.verify.spark.pipeline import items_of, judge_in_spark, logs_of, results_of
 from minicluster.verify.spark.progress import Progress
 from tests.verify.examples.requests import c6_near
 from tests.verify.handwritten.log import change, cluster
@@ -36,7 +29,7 @@ from tests.verify.test_pipeline import said
 
 pytestmark = pytest.mark.spark
 
-TASK = Task(RULES)
+TASK = Task.of(RULES)
 PAGE = Path(__file__).parents[2] / "docs/reference/judge.md"
 LIMIT_S = 300.0
 
@@ -52,14 +45,14 @@ def plan_of(frame: Any) -> str:
     return re.sub(r"#\d+L?|, \[plan_id=\d+\]", "", text).strip()
 
 
-def test_the_plan_is_a_scan_an_exchange_a_sort_and_one_pass_of_python(spark: Any) -> None:
+def test_the_plan_is_a_scan_an_exchange_a_sort_a_fold_and_an_aggregate(spark: Any) -> None:
     """As the page about the judge prints it."""
     paths = [KAFKA_LOGS / "cluster", KAFKA_LOGS / "jbod"]
     items = items_of(named_paths(paths), DEFAULT_LIMITS)
     plan = plan_of(results_of(spark, items, TASK, DEFAULT_LIMITS))
 
     assert re.findall(r"^\W*(\w+)", plan, re.MULTILINE) == [
-        "MapInArrow", "Sort", "Exchange", "MapInArrow", "LocalTableScan"
+        "HashAggregate", "Exchange", "HashAggregate", "MapInArrow", "Sort", "Exchange", "BatchScan",
     ]  # fmt: skip
     assert f"```\n{plan}\n```\n" in PAGE.read_text()
 
@@ -67,7 +60,7 @@ def test_the_plan_is_a_scan_an_exchange_a_sort_and_one_pass_of_python(spark: Any
 def test_no_column_that_is_exchanged_is_a_list(spark: Any) -> None:
     items = items_of(named_paths([KAFKA_LOGS / "cluster"]), DEFAULT_LIMITS)
     for frame in (
-        evidence_of(spark, request_of(spark, items, DEFAULT_LIMITS, tables_of(TASK))),
+        logs_of(spark, items, DEFAULT_LIMITS),
         results_of(spark, items, TASK, DEFAULT_LIMITS),
     ):
         kinds = {type(field.dataType) for field in frame.schema.fields}

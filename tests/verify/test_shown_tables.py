@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
+from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.shown.frames import rows_here
-from minicluster.verify.shown.worker import CLIENT_OPERATIONS, FOLDED, show_rows
-from minicluster.verify.spark import evidence_source
-from minicluster.verify.spark.evidence_rows import DamagedWhileShown, Phase, RowWriter
-from minicluster.verify.spark.evidence_source import Item, Request
-from minicluster.verify.spark.table_source import RECORDS, SNAPSHOT_RECORDS, reader_of
+from minicluster.verify.shown.worker import CLIENT_OPERATIONS, RECORDS, CannotBeShown
+from minicluster.verify.spark.log_rows import Item
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.handwritten.log import (
     OTHER_TOPIC,
@@ -34,32 +31,14 @@ KAFKA_LOGS = Path(__file__).parents[1] / "data" / "kafka-logs"
 Row = dict[str, Any]
 
 
-def rows(table: str, path: Path, *, careful: bool = False) -> list[Row]:
+def rows(table: str, path: Path) -> list[Row]:
     """The rows of a table."""
-    item = Item(str(path), "run", None, 0, is_careful=careful)
-    request = Request((item,), DEFAULT_LIMITS, (), 4)
-    if table in FOLDED:
-        batches = rows_here(table, request)
-    else:
-        reader = reader_of(request, table)
-        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    batches = rows_here(table, [Item(str(path), "run")], DEFAULT_LIMITS)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
 def values(found: list[Row], *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in columns) for row in found]
-
-
-@pytest.mark.parametrize("log", ["cluster", "trimmed", "divergent"])
-@pytest.mark.parametrize("table", [*FOLDED, RECORDS, SNAPSHOT_RECORDS])
-def test_a_long_log_that_is_read_in_pieces_has_the_same_rows(
-    table: str, log: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = rows(table, KAFKA_LOGS / log)
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
-    pieces = rows(table, KAFKA_LOGS / log)
-
-    assert sorted(map(repr, whole)) == sorted(map(repr, pieces))
 
 
 def test_a_state_lasts_until_the_next_record_of_its_partition(tmp_path: Path) -> None:
@@ -219,14 +198,8 @@ def test_a_produce_that_failed_or_was_lost_is_an_operation(tmp_path: Path) -> No
 # --- evidence -------------------------------------------------------------------------------------
 
 
-def test_a_long_log_has_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark asks a source without partitions once, for nothing."""
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
-    request = Request((Item(str(KAFKA_LOGS / "smoke"), "run", None, 0, 1),), DEFAULT_LIMITS, (), 4)
-    reader = reader_of(request, "rpc")
-
-    assert not reader.partitions()
-    assert not list(reader.read(InputPartition(None)))
+def test_a_log_has_no_trace() -> None:
+    assert not rows("rpc", KAFKA_LOGS / "smoke")
 
 
 def test_the_records_of_a_table_are_those_of_the_log() -> None:
@@ -238,28 +211,26 @@ def test_the_records_of_a_table_are_those_of_the_log() -> None:
     assert all(row["snapshot_end"] for row in in_snapshots)
 
 
-def test_a_log_that_is_damaged_while_it_is_shown_says_so() -> None:
-    writer = RowWriter("run", 0, timed=True)
-    writer.add(Phase.DAMAGE, b"bytes that no log has")
-
-    with pytest.raises(DamagedWhileShown, match="run: bytes that no log has"):
-        list(show_rows("partition_states", [writer.taken()]))
-
-
-@pytest.mark.parametrize("table", ["partition_states", RECORDS])
-def test_a_long_log_that_is_damaged_is_shown_with_more_care(
-    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of three controllers' logs one is damaged: the other two are a majority."""
+def test_of_logs_of_which_one_is_damaged_the_others_are_shown(tmp_path: Path) -> None:
+    """Of three controllers' logs two are a majority."""
     path = tmp_path / "divergent"
     shutil.copytree(KAFKA_LOGS / "divergent", path)
     segment = next((path / "controller-101").rglob("*.log"))
     content = bytearray(segment.read_bytes())
     content[len(content) // 2] ^= 0xFF
     segment.write_bytes(bytes(content))
-    held = rows(table, path)
-    monkeypatch.setattr(evidence_source, "HELD_LOG_BYTES", 0)
 
-    with pytest.raises(DamagedWhileShown, match=r"run: .*damaged at byte"):
-        rows(table, path)
-    assert rows(table, path, careful=True) == held != []
+    extent = read_run(path, "run").extent
+    assert len(rows(RECORDS, path)) == extent.records > 0
+    assert max(row["offset"] for row in rows("partition_states", path)) < extent.end_offset
+
+
+def test_a_log_whose_first_state_is_not_recorded_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "trimmed"
+    shutil.copytree(KAFKA_LOGS / "trimmed", path)
+    for snapshot in path.rglob("*.checkpoint"):
+        snapshot.unlink()
+
+    assert rows(RECORDS, path)
+    with pytest.raises(CannotBeShown, match=r"run: .*the log begins at offset"):
+        rows("partition_states", path)

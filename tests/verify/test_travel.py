@@ -47,9 +47,8 @@ from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import pipeline
 from minicluster.verify.spark.judging_worker import Task
-pipeline.SHARE_BYTES = 1
 named = named_paths([sys.argv[1], sys.argv[5]])
-for judged in pipeline.judge_in_spark(spark, named, Task(RULES)):
+for judged in pipeline.judge_in_spark(spark, named, Task.of(RULES)):
     print(judged.run.extent.records, [f.rule for t in judged.tallies.values() for f in t.findings])
 if sys.argv[3] == "master":
     homes = spark.sparkContext.parallelize(range(4), 4).map(home).collect()
