@@ -16,7 +16,7 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.cluster.security import STANDARD_AUTHORIZER
+from minicluster.actors.cluster.security import PROTOCOL_MAP, STANDARD_AUTHORIZER
 from minicluster.actors.listeners.address import ListenAddress
 from minicluster.actors.nodes.config import OF_AUTHORIZER
 from minicluster.actors.recording.metadata_sink import Follow
@@ -33,6 +33,7 @@ from minicluster.replica.log_manager import ReplicaStore
 from minicluster.replica.partition.partition import Partition
 from minicluster.replica.partition.replica_log import ReplicaLog
 from minicluster.replica.segments import segments_of
+from minicluster.security.protocols import CONTROLLER_LISTENER
 
 SHUT_DOWN_WITHIN = "60s"  # a broker that started again before would not have shut down cleanly
 
@@ -87,14 +88,16 @@ def cluster_of(shape: Mapping[str, Any]) -> MiniCluster:
         "kraft.version": features.pop("kraft.version", int(bool(voters))),
         "initial.controllers": len(voters),
     }
+    controllers = {PROTOCOL_MAP: f"{CONTROLLER_LISTENER}:{shape['controller_protocol']}"}
     cluster = MiniCluster(
         broker_ids=shape["broker_ids"],
         controller_ids=shape["controller_ids"],
-        config={**OF_TEST_KIT, **known(shape["config"]), **quorum},
+        config={**OF_TEST_KIT, **known(shape["config"]), **quorum, **controllers},
         node_configs={int(n): known(own) for n, own in shape["node_configs"].items()},
         metadata_version=shape["metadata_version"],
         features=features,
-        listeners=ListenAddress(advertised="localhost"),
+        listeners=ListenAddress(advertised="localhost", listeners=shape["protocol"]),
+        users=shape["users"],
         runtime="threaded",
     )
     format_as_named(cluster, shape)

@@ -189,7 +189,8 @@ final class Nodes {
         properties.put("listeners", (isBroker ? forClients : ofControllers) + "://localhost:0");
         properties.put("controller.listener.names", ofControllers);
         properties.put("listener.security.protocol.map",
-            forClients + ":PLAINTEXT," + ofControllers + ":PLAINTEXT");
+            forClients + ":" + cluster.config().brokerSecurityProtocol() + ","
+                + ofControllers + ":" + cluster.config().controllerSecurityProtocol());
         if (isBroker) {
             properties.put("inter.broker.listener.name", forClients);
             properties.putIfAbsent("log.dirs", "" + cluster.logDirectory(id).toAbsolutePath());

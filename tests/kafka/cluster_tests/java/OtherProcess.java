@@ -47,7 +47,9 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.JaasUtils;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.metadata.LeaderAndIsr;
@@ -76,6 +78,16 @@ public final class OtherProcess implements ClusterInstance {
         "transaction.state.log.num.partitions", "5",
         "group.initial.rebalance.delay.ms", "0",
         "log.cleaner.dedupe.buffer.size", "2097152");
+    // The same, where its brokers' clients log in.
+    private static final Map<String, String> OF_TEST_KIT_WITH_SASL = Map.of(
+        "sasl.enabled.mechanisms", "PLAIN",
+        "sasl.mechanism.inter.broker.protocol", "PLAIN",
+        "sasl.mechanism.controller.protocol", "PLAIN",
+        "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
+    private static final Map<String, String> USERS_OF_TEST_KIT = Map.of(
+        JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
+        JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD);
 
     private final ClusterConfig config;
     private final Set<Integer> brokerNumbers;
@@ -97,7 +109,7 @@ public final class OtherProcess implements ClusterInstance {
 
     /** Brokers 0, 1, …; formatted: what cluster.py is told besides of the disks of the nodes. */
     public OtherProcess(ClusterConfig config, Map<String, Object> formatted) {
-        this(config, numbers(0, config.numBrokers()), OF_TEST_KIT, formatted);
+        this(config, numbers(0, config.numBrokers()), ofTestKit(config), formatted);
     }
 
     /** Brokers with these ids and no configs but those of the test. */
@@ -115,6 +127,13 @@ public final class OtherProcess implements ClusterInstance {
         MetricsRegistry ofNodes = KafkaYammerMetrics.defaultRegistry();
         ofNodes.removeMetric(UNCLEAN_ELECTIONS);
         uncleanElections = ofNodes.newMeter(UNCLEAN_ELECTIONS, "elections", TimeUnit.SECONDS);
+    }
+
+    private static Map<String, String> ofTestKit(ClusterConfig config) {
+        Map<String, String> configs = new LinkedHashMap<>(OF_TEST_KIT);
+        if (config.brokerSecurityProtocol() == SecurityProtocol.SASL_PLAINTEXT)
+            configs.putAll(OF_TEST_KIT_WITH_SASL);
+        return configs;
     }
 
     // Life.
@@ -150,6 +169,9 @@ public final class OtherProcess implements ClusterInstance {
         Map<String, String> all = serverProperties();
         Map<String, Short> levels = new TreeMap<>();
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
+        shape.put("protocol", config.brokerSecurityProtocol().name);
+        shape.put("controller_protocol", config.controllerSecurityProtocol().name);
+        shape.set("users", JSON.valueToTree(USERS_OF_TEST_KIT));
         shape.set("broker_ids", JSON.valueToTree(brokerNumbers));
         shape.set("controller_ids", JSON.valueToTree(controllerNumbers()));
         shape.set("config", JSON.valueToTree(all));

@@ -60,6 +60,8 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             leaveOut("combined nodes: isolated ones play it");
         for (SecurityProtocol protocol :
                 List.of(config.brokerSecurityProtocol(), config.controllerSecurityProtocol()))
-            if (protocol != SecurityProtocol.PLAINTEXT) leaveOut("nodes listen on " + protocol);
+            if (protocol != SecurityProtocol.PLAINTEXT
+                    && protocol != SecurityProtocol.SASL_PLAINTEXT)
+                leaveOut("nodes listen on " + protocol);
     }
 }
