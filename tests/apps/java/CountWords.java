@@ -1,16 +1,19 @@
+import java.io.FileReader;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Produced;
 
 /**
  * Kafka Streams: how often each word of the topic "words" came, as a topic "counts" with one record
  * for each word that came.
  *
- * CountWords SERVERS GUARANTEE FOLDER. Prints its state; runs until its standard input ends.
+ * CountWords SERVERS GUARANTEE FOLDER [FILE], a properties file with other configs. Prints its state
+ * and why it ended by itself; runs until its standard input ends.
  */
 public class CountWords {
     public static void main(String[] args) throws Exception {
@@ -24,6 +27,7 @@ public class CountWords {
         config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
+        if (args.length > 3) config.load(new FileReader(args[3]));
 
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream("words")
@@ -35,6 +39,11 @@ public class CountWords {
 
         KafkaStreams streams = new KafkaStreams(builder.build(), config);
         streams.setStateListener((now, before) -> System.out.println("state " + now));
+        streams.setUncaughtExceptionHandler(error -> {
+            for (Throwable cause = error; cause != null; cause = cause.getCause())
+                System.out.println("because " + cause);
+            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+        });
         streams.start();
         while (System.in.read() != -1) { }
         streams.close();
