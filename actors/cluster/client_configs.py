@@ -10,8 +10,9 @@ from urllib.parse import quote
 from minicluster.actors.cluster.apps import program_protocols, program_servers, takes_programs
 from minicluster.actors.cluster.securing import ListenerConfigs
 from minicluster.errors import UserError, instead
+from minicluster.log.text_files import properties_text
+from minicluster.security.jaas import login
 from minicluster.security.oauthbearer import NAME as OAUTHBEARER
-from minicluster.security.plain import NAME as PLAIN
 from minicluster.security.protocols import SecurityProtocol
 from minicluster.security.scram import SCRAM_SHA_256
 
@@ -61,11 +62,7 @@ def client_config(
     if protocol.has_sasl:
         config["sasl.mechanism"] = _mechanism(cluster, listener)
         if client == "java":
-            module = "plain.Plain" if config["sasl.mechanism"] == PLAIN else "scram.Scram"
-            config["sasl.jaas.config"] = (
-                f"org.apache.kafka.common.security.{module}LoginModule required "
-                f"username={_quoted(user or '')} password={_quoted(password)};"
-            )
+            config["sasl.jaas.config"] = login(config["sasl.mechanism"], user or "", password)
         else:
             config |= {"sasl.username": user, "sasl.password": password}
     if files is not None and client == "java":
@@ -128,12 +125,6 @@ def _folder(cluster: Cluster) -> Path:
     return Path(folder.name)
 
 
-def _quoted(text: str) -> str:
-    """Text in a JAAS configuration."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def write_properties(cluster: RunningCluster, folder: Path) -> list[Path]:
     """Write what clients of a cluster with TLS need: certificates, a properties file of each user.
 
@@ -144,15 +135,7 @@ def write_properties(cluster: RunningCluster, folder: Path) -> list[Path]:
         config = client_config(cluster, user, "java", folder=folder)
         path = folder / f"{quote(user, safe='')}.properties"
         path.touch(mode=0o600)
-        lines = (f"{name}={_property(str(value))}\n" for name, value in config.items())
-        path.write_text("".join(lines), encoding="ascii")
+        lines = properties_text({name: str(value) for name, value in config.items()})
+        path.write_text(lines, encoding="ascii")
         written.append(path)
     return written
-
-
-def _property(value: str) -> str:
-    """A value in a properties file of Java's."""
-    utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
-    units = (int.from_bytes(utf_16[at : at + 2], "big") for at in range(0, len(utf_16), 2))
-    text = "".join(chr(unit) if 32 <= unit < 127 else f"\\u{unit:04x}" for unit in units)
-    return f"\\{text}" if text.startswith(" ") else text

@@ -483,7 +483,8 @@ class MiniCluster:
         with temporary_folder("run") as folder:
             run = self.save(folder.path / "runs" / self._cluster.run_id)
             with _writing("export", place):
-                return export_run(run, place, port=port, now_ms=int(time.time() * 1000))
+                now_ms, users = int(time.time() * 1000), self._cluster.security.users
+                return export_run(run, place, port=port, now_ms=now_ms, users=users)
 
     def ingest(self, path: str | Path, form: str = "parquet") -> Path:
         """Write the committed metadata log to disk while the cluster runs, from its start on.

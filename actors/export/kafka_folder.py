@@ -2,6 +2,7 @@
 
     controller-<id>/   as in the run folder, and server.properties
     broker-<id>/       server.properties, and the log directories of the run with their indexes
+    tls/               certificates of the nodes and of clients, where a listener of the run has TLS
 
 It is written beside its place and renamed once it is whole.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from minicluster.actors.cluster.layout import config_of
@@ -24,6 +26,7 @@ from minicluster.actors.export.conversion import (
     metadata_converted,
     shifted,
 )
+from minicluster.actors.export.security import TLS_FOLDER, ExportedSecurity
 from minicluster.actors.export.server_properties import (
     PROPERTIES_NAME,
     QuorumAddresses,
@@ -45,16 +48,23 @@ from minicluster.log.segment import LOG_SUFFIX, read_batches
 from minicluster.log.text_files import properties_text
 from minicluster.metadata.metadata_version import FEATURE_NAME, MetadataVersion
 from minicluster.protocol.coordinator_records.described import record_types_of
-from minicluster.protocol.records import FeatureLevelRecord, KRaftVersionRecord
+from minicluster.protocol.records import (
+    FeatureLevelRecord,
+    KRaftVersionRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
 from minicluster.replica.producers.snapshot_file import (
     SNAPSHOT_SUFFIX,
     decode_producers,
     encode_producers,
 )
+from minicluster.security.protocols import LISTENER, SecurityProtocol
 from minicluster.values import dataclass
 from minicluster.verify.evidence.run_header import DamagedHeader, RunHeader, read_header
 
 LOWEST_LEVEL_OF_KAFKA_4 = 7  # 3.3-IV3
+PROTOCOLS = tuple(SecurityProtocol)  # by the number that a registration has
 INDEX_INTERVAL_BYTES: int = broker_default("log.index.interval.bytes")
 
 
@@ -100,24 +110,43 @@ class _Contents:
 
     kraft_version: int = 0
     level: int | None = None
+    listeners: dict[str, SecurityProtocol] = field(default_factory=dict)  # of brokers
+    controllers: SecurityProtocol = SecurityProtocol.PLAINTEXT
     folders: set[Path] = field(default_factory=set)
     records: int = 0
 
     def see_metadata(self, batch: RecordBatch) -> None:
-        """Take the versions that the log ends with."""
+        """Take the versions and the listeners that the log ends with."""
         for control in control_records(batch):
             if isinstance(control.message, KRaftVersionRecord):
                 self.kraft_version = max(self.kraft_version, control.message.kraft_version)
         for versioned in batch.metadata_records:
             record = versioned.record
-            if isinstance(record, FeatureLevelRecord) and record.name == FEATURE_NAME:
-                self.level = record.feature_level
+            match record:
+                case FeatureLevelRecord(name=name) if name == FEATURE_NAME:
+                    self.level = record.feature_level
+                case RegisterBrokerRecord():
+                    self.listeners = _protocols(record.end_points)
+                case RegisterControllerRecord(end_points=(point, *_)):
+                    self.controllers = PROTOCOLS[point.security_protocol]
 
 
-def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int) -> Exported:
+def _protocols(points: Iterable[Any]) -> dict[str, SecurityProtocol]:
+    return {point.name: PROTOCOLS[point.security_protocol] for point in points}
+
+
+def export_run(
+    run: Path,
+    target: Path,
+    *,
+    port: int = DEFAULT_PORT,
+    now_ms: int,
+    users: Mapping[str, str] | None = None,
+) -> Exported:
     """Write the folders of a run for Apache Kafka.
 
-    Shapes:  port: that of the first broker; the other nodes follow, the controllers last.
+    Shapes:  port: that of the first broker; the other nodes follow, the controllers last, and
+             behind them the further listeners of brokers. users: passwords of PLAIN by name.
     Units:   now_ms: the time of day that the end of the run is to have.
     Errors:  UserError for a run that Kafka cannot start from, and for a place that is taken;
              OSError with that place where it cannot be written.
@@ -125,9 +154,7 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     header = _checked_header(run)
     place = _checked_place(target)
     nodes = (*header.brokers, *header.controllers)
-    last = PORT_MAX + 1 - len(nodes)
-    if not isinstance(port, int) or not 1 <= port <= last:
-        raise UserError(f"port: {port!r} is not one of 1 to {last}: {len(nodes)} nodes need ports")
+    _check_ports(port, len(nodes), f"{len(nodes)} nodes")
     addresses = {node_id: (LOOPBACK, port + number) for number, node_id in enumerate(nodes)}
     shift = TimeShift(
         ended_ms=header.ended_at_ms or 0, epoch_ms=header.epoch_ms or 0, now_ms=now_ms
@@ -135,7 +162,7 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
     new = place.with_name(f".{place.name[:40]}.writing-{os.getpid()}")
     try:
         new.mkdir(parents=True)
-        contents = _write(run, header, _Writer(new, place, addresses, shift))
+        contents, note = _write(run, header, _Writer(new, place, addresses, shift), users or {})
         new.rename(place)
     except OSError as error:
         raise _about_the_target(error, new, target) from None
@@ -147,8 +174,15 @@ def export_run(run: Path, target: Path, *, port: int = DEFAULT_PORT, now_ms: int
         brokers={node_id: addresses[node_id] for node_id in header.brokers},
         logs=len(contents.folders),
         records=contents.records,
-        note=_note(contents.level),
+        note=_note(contents.level) or note,
     )
+
+
+def _check_ports(port: int, count: int, of: str) -> None:
+    """Errors:  UserError for a first port behind which there are not as many."""
+    last = PORT_MAX + 1 - count
+    if not isinstance(port, int) or not 1 <= port <= last:
+        raise UserError(f"port: {port!r} is not one of 1 to {last}: {of} need ports")
 
 
 def _checked_header(run: Path) -> RunHeader:
@@ -219,7 +253,10 @@ def _note(level: int | None) -> str | None:
     return f"metadata.version {version}: Apache Kafka 4 needs 3.3-IV3; take a release of 3.3 to 3.9"
 
 
-def _write(run: Path, header: RunHeader, writer: _Writer) -> _Contents:
+def _write(
+    run: Path, header: RunHeader, writer: _Writer, users: Mapping[str, str]
+) -> tuple[_Contents, str | None]:
+    """Write all files; -> what they have, and what has to be heeded of logins."""
     config = config_of(
         header.config,
         brokers=len(header.brokers),
@@ -234,17 +271,27 @@ def _write(run: Path, header: RunHeader, writer: _Writer) -> _Contents:
         is_dynamic=contents.kraft_version > 0,
     )
     settings = run_settings(config, header.config)
+    security = ExportedSecurity(
+        brokers=contents.listeners or {LISTENER: SecurityProtocol.PLAINTEXT},
+        controllers=contents.controllers,
+        users=users,
+        settings=settings,
+    )
+    of_all = settings | security.properties(writer.place)
+    if security.has_tls:
+        security.write_certificates(writer.new / TLS_FOLDER)
     for node_id in header.controllers:
         folder = controller_folder(node_id)
         values = controller_properties(node_id, quorum, log_dir=writer.place / folder)
-        writer.put(f"{folder}/{PROPERTIES_NAME}", properties_text(settings | values).encode())
+        writer.put_properties(folder, of_all | values)
+    listeners = _listener_addresses(header, writer.addresses, security.broker_listeners())
     for node_id in header.brokers:
         folder = broker_folder(node_id)
         writer.broker(run / archive_name(node_id), folder)
         log_dirs = [writer.place / folder / name for name in directory_names(config.log_dirs)]
         values = broker_properties(
             node_id,
-            writer.addresses[node_id],
+            listeners[node_id],
             quorum,
             log_dirs=log_dirs,
             metadata_log_dir=None
@@ -252,8 +299,29 @@ def _write(run: Path, header: RunHeader, writer: _Writer) -> _Contents:
             else log_dirs[config.log_dirs.index(config.metadata_log_dir)],
             rack=config.rack_of(node_id),
         )
-        writer.put(f"{folder}/{PROPERTIES_NAME}", properties_text(settings | values).encode())
-    return contents
+        writer.put_properties(folder, of_all | values)
+    return contents, security.note()
+
+
+def _listener_addresses(
+    header: RunHeader, addresses: Mapping[int, Address], names: Sequence[str]
+) -> dict[int, dict[str, Address]]:
+    """The addresses of each broker by listener: its own, then those behind all nodes.
+
+    Errors:  UserError where the ports end.
+    """
+    first = min(port for _, port in addresses.values())
+    count, brokers = len(addresses), len(header.brokers)
+    _check_ports(first, count + (len(names) - 1) * brokers, "the nodes and their listeners")
+    return {
+        node_id: {
+            name: addresses[node_id]
+            if not number
+            else (LOOPBACK, first + count + (number - 1) * brokers + index)
+            for number, name in enumerate(names)
+        }
+        for index, node_id in enumerate(header.brokers)
+    }
 
 
 class _Writer:
@@ -273,6 +341,12 @@ class _Writer:
         path = self.new / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+    def put_properties(self, folder: str, values: Mapping[str, str]) -> None:
+        """Write the file of a node, which may have passwords in it."""
+        name = f"{folder}/{PROPERTIES_NAME}"
+        self.put(name, properties_text(values).encode())
+        (self.new / name).chmod(0o600)
 
     def controller(self, source: Path) -> None:
         """Write the metadata log and the snapshots of a controller."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from minicluster.actors.cluster.run_folder import HIDDEN
 from minicluster.actors.export.conversion import Address
 from minicluster.actors.nodes.config import (
     BROKER_RACK,
@@ -15,7 +16,7 @@ from minicluster.actors.nodes.config import (
     ClusterConfig,
 )
 from minicluster.configs.definitions import broker_configs
-from minicluster.security.protocols import CONTROLLER_LISTENER, LISTENER
+from minicluster.security.protocols import CONTROLLER_LISTENER
 from minicluster.values import dataclass
 
 _FIELDS = (DURATIONS, COUNTS, SWITCHES)
@@ -34,8 +35,8 @@ class QuorumAddresses:
 
 
 def run_settings(config: ClusterConfig, given: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of a run that Kafka has as well, as its files have them."""
-    settings = dict(config.static)
+    """The settings of a run that Kafka has as well, as its files have them; no passwords."""
+    settings = {name: value for name, value in config.static.items() if value != HIDDEN}
     settings.pop(BROKER_RACK, None)
     for name in given:
         field = next((fields[name] for fields in _FIELDS if name in fields), None)
@@ -47,7 +48,7 @@ def run_settings(config: ClusterConfig, given: Mapping[str, Any]) -> dict[str, s
 
 def broker_properties(
     broker_id: int,
-    address: Address,
+    listeners: Mapping[str, Address],
     quorum: QuorumAddresses,
     *,
     log_dirs: Sequence[Path],
@@ -55,12 +56,12 @@ def broker_properties(
     rack: str | None,
 ) -> dict[str, str]:
     """The properties of a broker."""
-    listener = _listener(LISTENER, address)
+    places = ",".join(_listener(name, address) for name, address in listeners.items())
     values = {
         "process.roles": "broker",
         "node.id": str(broker_id),
-        "listeners": listener,
-        "advertised.listeners": listener,
+        "listeners": places,
+        "advertised.listeners": places,
         "log.dirs": ",".join(map(str, log_dirs)),
     }
     if metadata_log_dir is not None:
@@ -83,10 +84,7 @@ def controller_properties(
 
 
 def _of_quorum(quorum: QuorumAddresses) -> dict[str, str]:
-    values = {
-        "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
-    }
+    values = {"controller.listener.names": CONTROLLER_LISTENER}
     places = {node_id: f"{host}:{port}" for node_id, (host, port) in quorum.controllers.items()}
     if quorum.is_dynamic:
         values["controller.quorum.bootstrap.servers"] = ",".join(places.values())

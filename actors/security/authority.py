@@ -72,14 +72,19 @@ class Authority:
             self._issue(common_name).configure_cert(context)
         return context
 
-    def write(self, folder: Path, common_name: str | None = None) -> CertificateFiles:
-        """Write the authority's certificate, and a client's with its key, as PEM files."""
+    def write(
+        self, folder: Path, common_name: str | None = None, names: Sequence[str] = ()
+    ) -> CertificateFiles:
+        """Write the authority's certificate, and a client's with its key, as PEM files.
+
+        Shapes:  names: what the certificate is for, if it is a server's.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         authority = folder / "ca.pem"
         self._root.cert_pem.write_to_path(str(authority))
         if common_name is None:
             return CertificateFiles(authority)
-        issued = self._issue(common_name)
+        issued = self._issue(common_name, names)
         name = quote(common_name, safe="")
         certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
         certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
@@ -90,9 +95,12 @@ class Authority:
             secret.chmod(0o600)
         return CertificateFiles(authority, certificate, key, chain)
 
-    def _issue(self, common_name: str) -> trustme.LeafCert:
+    def _issue(self, common_name: str, names: Sequence[str] = ()) -> trustme.LeafCert:
         return self._root.issue_cert(
-            common_name=common_name, organization_name="minicluster", organization_unit_name="tests"
+            *names,
+            common_name=common_name,
+            organization_name="minicluster",
+            organization_unit_name="tests",
         )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from minicluster.cli.options import path_type
+from minicluster.cli.options import path_type, user_and_password
 from minicluster.cli.terminal import complain, print_line
 from minicluster.errors import counted
 
@@ -29,7 +30,14 @@ from minicluster.errors import counted
     show_default=True,
     help="The port of the first broker; the other nodes follow, the controllers last.",
 )
-def export_command(run: Path, target: Path, port: int) -> int:
+@click.option(
+    "--sasl",
+    "users",
+    multiple=True,
+    metavar="USER:PASSWORD",
+    help="A user who logs in by PLAIN; several: again. A run has no passwords.",
+)
+def export_command(run: Path, target: Path, port: int, users: Sequence[str]) -> int:
     """Write RUN (a run folder) as folders from which Apache Kafka's own nodes start.
 
     The metadata log, the brokers' logs with their checkpoints, and a server.properties for each
@@ -37,7 +45,8 @@ def export_command(run: Path, target: Path, port: int) -> int:
     """
     from minicluster.actors.export.kafka_folder import export_run
 
-    exported = export_run(run, target, port=port, now_ms=int(time.time() * 1000))
+    now_ms, passwords = int(time.time() * 1000), dict(map(user_and_password, users))
+    exported = export_run(run, target, port=port, now_ms=now_ms, users=passwords)
     nodes = ", ".join(
         (
             counted(len(exported.controllers), "controller"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from minicluster.errors import UserError
 from minicluster.log.format.limits import MAX_BATCH_BYTES, MAX_DECOMPRESSED_BYTES, ReadLimits
 
 TEXT, JSON = "text", "json"
@@ -50,6 +51,17 @@ class Size(click.ParamType):  # type: ignore[type-arg]
         if match is None:
             self.fail(f"{value!r} is not a size; write 8MiB or 20000000", param, ctx)
         return int(match[1]) << {"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[match[2]]
+
+
+def user_and_password(text: str) -> tuple[str, str]:
+    """The value of an option --sasl.
+
+    Errors:  UserError for one that is no USER:PASSWORD; it does not show the password.
+    """
+    name, colon, password = text.partition(":")
+    if not (name and colon and password):
+        raise UserError(f"--sasl: {name!r} is not USER:PASSWORD, such as alice:secret")
+    return name, password
 
 
 def limits_option(command: Callable[..., int]) -> Callable[..., int]:

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 from rich.markup import escape
 
-from minicluster.cli.options import path_type, runs_option
+from minicluster.cli.options import path_type, runs_option, user_and_password
 from minicluster.cli.terminal import complain, print_line, progress
 from minicluster.errors import UserError
 from minicluster.own_command import command_line
@@ -171,7 +171,7 @@ def serve_command(
         listen=ListenAddress(
             host=host, port=port, advertised=advertise, listeners=_protocol(users, tls)
         ),
-        users=dict(map(_user, users)),
+        users=dict(map(user_and_password, users)),
         super_users=super_users,
         tls=tls,
         topics=tuple(_topic(text, scenario.brokers) for text in topics),
@@ -240,13 +240,6 @@ def _config(text: str) -> tuple[str, str]:
 def _protocol(users: Sequence[str], tls: Path | None) -> str:
     with_sasl = "SASL_PLAINTEXT" if tls is None else "SASL_SSL"
     return with_sasl if users else "PLAINTEXT" if tls is None else "SSL"
-
-
-def _user(text: str) -> tuple[str, str]:
-    name, colon, password = text.partition(":")
-    if not (name and colon and password):
-        raise UserError(f"--sasl: {name!r} is not USER:PASSWORD, such as alice:secret")
-    return name, password
 
 
 def _topic(text: str, brokers: int) -> Step:

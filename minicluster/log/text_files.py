@@ -77,9 +77,15 @@ def read_properties(path: Path) -> dict[str, str] | None:
 
 
 def properties_text(values: Mapping[str, str]) -> str:
-    """``key=value`` lines, with backslashes as Java reads them."""
-    escaped = ((key, value.replace("\\", "\\\\")) for key, value in values.items())
-    return "".join(f"{key}={value}\n" for key, value in escaped)
+    """``key=value`` lines in ASCII, as Java reads them (java.util.Properties.load)."""
+    return "".join(f"{key}={_of_java(value)}\n" for key, value in values.items())
+
+
+def _of_java(value: str) -> str:
+    utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
+    units = (int.from_bytes(utf_16[at : at + 2], "big") for at in range(0, len(utf_16), 2))
+    text = "".join(chr(unit) if 32 <= unit < 127 else f"\\u{unit:04x}" for unit in units)
+    return f"\\{text}" if text.startswith(" ") else text
 
 
 def meta_properties_text(*, node_id: int, cluster_id: str, directory_id: UUID) -> str:
