@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, Literal
 
-from minicluster.actors.recording.exchange import Exchange
+from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.actors.runtime import chance
 from minicluster.errors import UserError
 from minicluster.values import dataclass
@@ -26,14 +26,14 @@ RECORDED_MAX = 1_000  # requests of one condition
 class Packet:
     """A request or a response in flight."""
 
-    __slots__ = ("body", "complete", "epoch", "exchange", "is_own", "is_response", "link")
+    __slots__ = ("body", "complete", "epoch", "exchange", "is_response", "link", "substitute")
 
     def __init__(self, exchange: Exchange, body: Any, is_response: bool) -> None:
         self.exchange = exchange
         self.body = body
         self.is_response = is_response
         self.complete: Callable[[Any], Any] | None = None  # the response to what is left of it
-        self.is_own = True  # False: a response that is not the node's
+        self.substitute: Substitute | None = None  # which a response is, in place of its node's
         self.epoch = 0
         self.link: Link | None = None
 

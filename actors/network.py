@@ -28,6 +28,7 @@ from uuid import UUID
 from minicluster.actors.answers.answer import Answer, Passed
 from minicluster.actors.answers.answers import Answers
 from minicluster.actors.answers.places import Place
+from minicluster.actors.exchange import End, Exchange, Substitute
 from minicluster.actors.links import (
     DRAWS_PER_PACKET,
     DUPLICATE_LATENCY,
@@ -39,7 +40,6 @@ from minicluster.actors.links import (
     Links,
     Packet,
 )
-from minicluster.actors.recording.exchange import End, Exchange, Substitute
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime import chance
 from minicluster.actors.runtime.runtime import ClusterActor, Runtime
@@ -51,12 +51,15 @@ from minicluster.security.principals import Requester
 class Completion:
     """The end of an exchange for its caller: the response, or the failure."""
 
-    __slots__ = ("exchange", "failure", "response")
+    __slots__ = ("exchange", "failure", "is_misled", "response")
 
-    def __init__(self, exchange: Exchange, response: Any, failure: str | None) -> None:
+    def __init__(
+        self, exchange: Exchange, response: Any, failure: str | None, *, is_misled: bool = False
+    ) -> None:
         self.exchange = exchange
         self.response = response
         self.failure = failure  # timeout, disconnected, reset, no_response
+        self.is_misled = is_misled  # by a response that no node gave
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,14 +201,14 @@ class Network:
             caller,
             context,
             correlation_id,
-            home.incarnation if home is not None else None,
             client_id,
             connection,
             crosses_socket,
-            self.rt.now_ms,
             program,
             requester,
+            self.rt.now_ms,
         )
+        row = self.recorder.request(exchange, None if home is None else home.incarnation)
         target = self.endpoints.get(dst)
         if target is not None:
             target.exchanges[number] = exchange
@@ -213,7 +216,7 @@ class Network:
             at_ms = exchange.sent_ms + timeout_ms
             exchange.timer = self.rt.schedule(at_ms, self._timed_out, exchange)
         fate = self._travel(Packet(exchange, body, False))
-        self.recorder.request(exchange, fate)
+        self.recorder.sent(row, fate)
         return exchange
 
     def expire(self, exchange: Exchange, at_ms: int) -> None:
@@ -231,11 +234,8 @@ class Network:
 
     def handling(self, packet: Packet) -> None:
         """Record that the receiver takes the request out of its inbox."""
-        exchange = packet.exchange
-        sequence = self.recorder.event("handle", exchange)
-        if exchange.handle_seq is None:
-            exchange.handle_seq = sequence
-            exchange.handled_ms = self.rt.now_ms
+        packet.exchange.is_handled = True
+        self.recorder.handled(packet.exchange)
 
     def respond(self, packet: Packet, body: Any) -> None:
         """Send the response to a request."""
@@ -249,10 +249,8 @@ class Network:
             fate = self._travel(Packet(exchange, body, True))
         elif answer.of_node:
             body = answer.response
-        if exchange.resp_seq is None and exchange.is_of_client and home is not None:
-            exchange.topic_ids = {} if home.topic_ids is None else home.topic_ids()
-        self.recorder.response(exchange, body, fate)
-        exchange.topic_ids = {}  # an old image is not kept alive
+        self.recorder.response(exchange, body, fate, None if home is None else home.topic_ids)
+        exchange.is_responded = True
         if answer is not None:
             self._substitute(exchange, answer)
 
@@ -289,14 +287,15 @@ class Network:
             packet.exchange.change = answer.change
             if answer.request is not packet.body:
                 packet.body = answer.request
-                self.recorder.changed(packet.exchange, answer.request)
+                packet.exchange.request = answer.request
+                self.recorder.changed(packet.exchange)
         elif answer is not None:
             self._substitute(packet.exchange, answer)
         return isinstance(answer, Substitute)
 
     def _substitute(self, exchange: Exchange, substitute: Substitute) -> None:
         """Let a client have what an answer gives it in place of what its node says."""
-        exchange.answer = substitute
+        exchange.is_answered = True
         self.recorder.answer(exchange, substitute)
         if substitute.end is End.CLOSE:
             self._later(self._disconnected, exchange)
@@ -304,7 +303,7 @@ class Network:
             self._later(self._reset, exchange)
         elif substitute.end is None:
             response = Packet(exchange, substitute.response, True)
-            response.is_own = substitute.of_node
+            response.substitute = substitute
             if substitute.later_ms:
                 self.rt.post(self.rt.now_ms + substitute.later_ms, self._travel_late, response)
             else:
@@ -486,12 +485,12 @@ class Network:
             if not exchange.open or self._parked(packet, link):
                 return
         elif packet.epoch != link.epoch or (link.conditions and _is_cut(link, exchange.api)):
-            self.recorder.event("lost", exchange, "on the way")
+            self.recorder.lost(exchange)
             self._lost(packet)
             return
         if packet.is_response:
             if exchange.open:
-                self._close(exchange, packet.body, None, is_own=packet.is_own)
+                self._close(exchange, packet.body, None, packet.substitute)
             return
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None and exchange.open and exchange.id not in endpoint.exchanges:
@@ -510,23 +509,26 @@ class Network:
         actor.deliver(packet)
 
     def _close(
-        self, exchange: Exchange, response: Any, failure: str | None, *, is_own: bool = True
+        self,
+        exchange: Exchange,
+        response: Any,
+        failure: str | None,
+        substitute: Substitute | None = None,
     ) -> None:
-        """End an exchange with a response, its node's own or another, or with a failure."""
-        exchange.completed_ms = self.rt.now_ms
+        """End an exchange with a response, its node's own or a substitute, or with a failure."""
         endpoint = self.endpoints.get(exchange.dst)
         if endpoint is not None:
             endpoint.exchanges.pop(exchange.id, None)
         self._unreset.pop(exchange.id, None)
         caller, exchange.caller = exchange.caller, None
-        number = self.recorder.event("closed", exchange, failure)
-        exchange.received_seq = number if failure is None and is_own else None
-        exchange.open = False  # from here on its rows are whole
+        self.recorder.closed(exchange, failure, is_own=substitute is None or substitute.of_node)
+        exchange.open = False
         if exchange.timer is not None:
             exchange.timer.cancel()  # else it would keep the exchange for as long as it waits
             exchange.timer = None
         if caller is not None:
-            caller.deliver(Completion(exchange, response, failure))
+            is_misled = substitute is not None and substitute.misleads
+            caller.deliver(Completion(exchange, response, failure, is_misled=is_misled))
 
     def _timed_out(self, exchange: Exchange) -> None:
         if exchange.open:  # most are closed
@@ -551,7 +553,7 @@ class Network:
         """Fail an exchange as disconnected, once no ``cut`` stops the packet that tells it."""
         if not exchange.open:
             return
-        if exchange.over_tcp and exchange.resp_seq is not None and exchange.answer is None:
+        if exchange.over_tcp and exchange.is_responded and not exchange.is_answered:
             return  # its response is on its way, and comes before the end of the connection
         if self.blocked(exchange.dst, exchange.src, exchange.api):
             self._unreset[exchange.id] = self._disconnected, exchange

@@ -18,7 +18,8 @@ ZNODES = "znodes"  # the log of ZooKeeper, beside the tables, where a run lacks 
 COMMON: Mapping[str, str] = {"run_id": "str", "vt": "int", "seq": "int"}
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    # One row per request, written at its response or when it is given up.
+    # One row per request, written when it has ended: its sender waits no more, and the receiver has
+    # responded. One that has not ended is as it was when the run was saved.
     "rpc": {
         "id": "int",
         "api": "str",

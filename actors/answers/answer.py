@@ -15,7 +15,7 @@ from minicluster.actors.answers.places import (
     kept,
     places,
 )
-from minicluster.actors.recording.exchange import End, Exchange, Substitute
+from minicluster.actors.exchange import End, Exchange, Substitute
 from minicluster.values import dataclass
 
 

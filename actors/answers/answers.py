@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from minicluster.actors.answers.answer import Answer, Passed, Receiver
-from minicluster.actors.recording.exchange import OWN_CLIENT, End, Exchange, Substitute
+from minicluster.actors.exchange import OWN_CLIENT, End, Exchange, Substitute
 from minicluster.protocol import messages as m
 
 

@@ -23,7 +23,7 @@ from minicluster.actors.answers.places import (
     places,
     with_errors,
 )
-from minicluster.actors.recording.exchange import Exchange, Substitute
+from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.protocol import ErrorCode
 from minicluster.protocol import messages as m
 from minicluster.protocol.error_responses import error_items, error_response

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from minicluster.actors.answers.answer import Answer, Passed, Receiver, Requests, apis_of
-from minicluster.actors.recording.exchange import End, Exchange, Substitute
+from minicluster.actors.exchange import End, Exchange, Substitute
 from minicluster.errors import UserError, counted
 from minicluster.protocol import ProtocolError, encode
 from minicluster.protocol.api_keys import BY_NAME

@@ -297,7 +297,7 @@ class Client(ClusterActor):
         records = (operation, *operation.batch)
         if operation.invoke_seq == 0:
             for each in records:
-                each.invoke_seq = self.recorder.event("invoke", each.id, value_text(each.value))
+                each.invoke_seq = self.recorder.number()
         leader = operation.to
         if leader is None:
             leader = self.directory.leader(operation.topic, operation.partition)
@@ -379,8 +379,7 @@ class Client(ClusterActor):
                 each.offset = offset
             if producer is not None:
                 producer.sequence += 1 + len(operation.batch)
-            answer = outcome.exchange.answer
-            self._end(operation, "ok", None, is_misled=answer is not None and answer.misleads)
+            self._end(operation, "ok", None, is_misled=outcome.is_misled)
         elif error in _NOT_DONE:
             self._again(operation, error.name)
         elif producer is not None and error.retriable:
@@ -410,7 +409,7 @@ class Client(ClusterActor):
         self, operation: ProduceOperation, kind: str, error: str | None, *, is_misled: bool
     ) -> None:
         """Record the outcome; an offset that no broker has given is not in the history."""
-        sequence = self.recorder.event("complete", operation.id, kind, error)
+        sequence = self.recorder.number()
         self.recorder.trace(
             "history",
             {

@@ -284,7 +284,6 @@ class Cluster:
         """Create the state that the nodes share."""
         self.rt = self._new_runtime()
         self.recorder = Recorder(self.run_id, self.rt)
-        self.rt.at_close.append(self.recorder.close)
         self.log = ClusterLog(self.rt.now)
         of_threads = self.rt.mode == "threaded"
         self.network = (ThreadedNetwork if of_threads else Network)(

@@ -24,6 +24,7 @@ from minicluster.actors.nodes.quorum_controller import QuorumController
 from minicluster.actors.nodes.replica_manager import REPLICA_APIS, ReplicaManager
 from minicluster.actors.nodes.shell import NodeContext
 from minicluster.actors.recording.replica_log import records_of, replica_rows
+from minicluster.actors.recording.tables import PIECE_ROWS
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.broker.kafka_apis import APIS as BROKER_APIS
 from minicluster.protocol.messages import FetchRequest
@@ -32,8 +33,6 @@ from minicluster.protocol.uuids import METADATA_TOPIC_ID
 from minicluster.replica.log_manager import ReplicaStore
 from minicluster.security.protocols import LISTENER
 from minicluster.trace import EXIT
-
-RELIEVED_EVERY = 1_000  # rows of a log
 
 
 def start_process(cluster: Cluster, node_id: int) -> None:
@@ -232,8 +231,8 @@ def record_logs(cluster: Cluster, node_id: int, at: str) -> None:
         with recorder.own_problems.noted(f"the record of the logs of {node_id}", "replica_log"):
             for count, row in enumerate(replica_rows(disk, incarnation, at), 1):
                 recorder.trace("replica_log", row)
-                if count % RELIEVED_EVERY == 0:
-                    recorder.relieve()
+                if count % PIECE_ROWS == 0:
+                    recorder.tables.relieve_table("replica_log")
 
 
 def _exited(cluster: Cluster, node_id: int, halted: str) -> None:

@@ -45,7 +45,7 @@ def findings_about_clients(cluster: Cluster) -> list[Finding]:
         rules += ABOUT_PROGRAMS
     read = {table for rule in rules for table in BY_ID[rule].tables}
     known = recorder.problems
-    rows_of = _rows if recorder.shelf.is_empty else _packed
+    rows_of = _rows if recorder.tables.are_in_memory else _packed
     tables = {table: rows_of(cluster, table) for table in trace.TABLES if table in read}
     if recorder.problems != known:  # the brokers' logs are too long to be listed, or are damaged
         return []

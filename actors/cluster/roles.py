@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.scenario_view import ScenarioView
 from minicluster.actors.cluster.views import ClientNode, Node
-from minicluster.actors.recording.exchange import is_client
+from minicluster.actors.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions.arguments import NODES, HasId, Nodes, Selector
 from minicluster.scenario.checks.limits import shown

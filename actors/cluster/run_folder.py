@@ -21,7 +21,6 @@ from minicluster.actors.recording.replica_log import (
     replica_rows,
 )
 from minicluster.actors.recording.run_place import put_in_place
-from minicluster.actors.recording.trace_files import END_ROWS
 from minicluster.configs.definitions import broker_configs
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
 from minicluster.log.directory import METADATA_DIRECTORY, write_controller_directory
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OnPart = Callable[[str], None]
+END_ROWS = 1_000  # of the end of a run, for which no actor waits, at a time
 
 SCENARIO_NAME = "scenario.yaml"
 
@@ -81,7 +81,7 @@ def _running_actors(cluster: Cluster) -> tuple[str, ...]:
 def _write_files(cluster: Cluster, path: Path, *, brokers: bool, on_part: OnPart) -> dict[str, Any]:
     """Write everything but the header, and return the header."""
     on_part("the metadata log")
-    trace_hash = cluster.trace_hash if cluster.recorder.hashed else None
+    trace_hash = cluster.trace_hash if cluster.recorder.tables.hashed else None
     end = {table: tables_at_end(cluster, table) for table in AT_END}
     if cluster.programs is not None:
         common = cluster.recorder.at_end()

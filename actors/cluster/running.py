@@ -16,8 +16,6 @@ from minicluster.actors.cluster.incarnations import start_process
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.recording.live_checks import (
     LogChecks,
-    ThreadedLogChecks,
-    ThreadedZnodeChecks,
     ZnodeChecks,
 )
 from minicluster.actors.recording.metadata_sink import CommitFollower, MetadataSink
@@ -67,16 +65,14 @@ class RunningCluster(ClusterRoles):
     def _start_nodes(self) -> None:
         followers: list[CommitFollower] = [self.committed]
         if self.online:
-            kind = ThreadedLogChecks if self.rt.mode == "threaded" else LogChecks
             problems = self.recorder.own_problems
-            checks = kind(self.rt, self.run_id, rules=self.rules, problems=problems)
+            checks = LogChecks(self.rt, self.run_id, rules=self.rules, problems=problems)
             if self.adopted is not None:
                 checks.begin_after(self.adopted.end)
             followers.append(checks)
             self.recorder.follower = self.live_checks = checks
         elif self.znodes_judged:
-            of_mode = ThreadedZnodeChecks if self.rt.mode == "threaded" else ZnodeChecks
-            of_znodes = of_mode(
+            of_znodes = ZnodeChecks(
                 self.rt, self.run_id, self.protocol, problems=self.recorder.own_problems
             )
             self.zookeeper_log.follower = of_znodes.on_line

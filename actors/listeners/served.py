@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.listeners.carrier import Carried, Carrier
 from minicluster.actors.listeners.client_nodes import ClientNodes
 from minicluster.actors.listeners.connection import (
@@ -38,7 +39,6 @@ from minicluster.actors.listeners.security import ListenerSecurity
 from minicluster.actors.listeners.senders import sending_node
 from minicluster.actors.listeners.tls import TlsConnection
 from minicluster.actors.network import Completion, Network
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.errors import MiniclusterError
 from minicluster.security.principals import KafkaPrincipal, Requester, java_host
 from minicluster.security.sasl import SaslAuthenticator
@@ -110,7 +110,7 @@ class ServedConnection:
         self._arrived: dict[int, Completion] = {}  # of these, by the exchange's id
         self._encodes = False  # a large response is encoded elsewhere
         self._ends: Callable[[], None] | None = None  # once no response is on its way
-        self._last_left: Exchange | None = None
+        self._last_left = 0  # the id of an exchange
         self.outside: int | None = None  # the node of another process that has connected
         self.client: int | None = None  # the node of the client, by its latest request
         self.is_open = True
@@ -168,8 +168,8 @@ class ServedConnection:
 
     def _left(self, exchange: Exchange) -> None:
         in_progress = self.exchanges[-1] if self.exchanges else None
-        if self.is_open and exchange is in_progress and exchange is not self._last_left:
-            self._last_left = exchange
+        if self.is_open and exchange is in_progress and exchange.id != self._last_left:
+            self._last_left = exchange.id
             self._perform(self.machine.on_left())
 
     def _responded(self, completion: Completion) -> None:

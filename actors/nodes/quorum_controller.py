@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster import effects as fx
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion
 from minicluster.actors.nodes.authorization import access_of, screened
@@ -28,7 +29,6 @@ from minicluster.actors.nodes.quorum_shell import (
     static_configs,
 )
 from minicluster.actors.nodes.shell import NodeContext
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.runtime import chance
 from minicluster.broker.api_state import KafkaApisConfig
@@ -210,7 +210,8 @@ class QuorumController(QuorumShell):
     def on_packet(self, packet: Packet) -> None:
         exchange, body = packet.exchange, packet.body
         if not isinstance(body, EnvelopeRequest):
-            exchange.broker_epoch = getattr(body, "broker_epoch", None)
+            if (epoch := getattr(body, "broker_epoch", None)) is not None:
+                self.recorder.found(exchange, broker_epoch=epoch)
             # A request that a broker of this cluster forwards has the client's own as its context.
             forwarding = isinstance(exchange.context, Packet)
             origin = exchange.context.exchange if forwarding else exchange
@@ -422,11 +423,12 @@ class QuorumController(QuorumShell):
         self.log.info("request.refused", reason=refusal.reason.value, message=refusal.message)
 
     def _controller_respond(self, respond: ControllerRespond) -> None:
-        exchange = respond.token.exchange
-        if exchange.resp_seq is None:
-            exchange.records_written = respond.records_written
-            exchange.high_watermark = respond.high_watermark
-            exchange.registered_epoch = respond.registered_epoch
+        self.recorder.found(
+            respond.token.exchange,
+            records_written=respond.records_written,
+            high_watermark=respond.high_watermark,
+            registered_epoch=respond.registered_epoch,
+        )
         self.respond(respond.token, respond.response)
 
     def _respond_of_quorum(self, respond: fx.Respond) -> None:

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from minicluster import effects as fx
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.links import Packet
 from minicluster.actors.network import Completion, Network
 from minicluster.actors.nodes.authorization import access_of
 from minicluster.actors.nodes.clock import NodeClock
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.disk import Disk
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import ClusterActor
 from minicluster.faults import Faults

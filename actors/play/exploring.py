@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.cluster.apps import open_programs
@@ -336,7 +337,7 @@ def _requests(cluster: RunningCluster) -> Iterator[str]:
     """The requests of programs, a line each, by which two plays of a seed are compared."""
     names = cluster.client_nodes.known
     assert cluster.programs is not None
-    for row in cluster.recorder.table("rpc"):
+    for row in sorted(cluster.recorder.table("rpc"), key=itemgetter("seq")):
         if row["src"] in cluster.programs.by_node:
             request = json.dumps(row["request"], default=str)
             at = f"{row['vt'] / 1_000:.3f}s"

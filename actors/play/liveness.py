@@ -114,8 +114,7 @@ def _lost_requests_end_ms(cluster: Cluster) -> int:
     ends_ms += [
         request.sent_ms + cluster.config.request_timeout_ms
         for request in network.open_requests(("Fetch",))
-        if request.src in cluster.broker_ids
-        and (request.handle_seq is None or request.resp_seq is not None)
+        if request.src in cluster.broker_ids and (not request.is_handled or request.is_responded)
     ]
     return max(ends_ms, default=0)
 

@@ -44,9 +44,9 @@ def observations_of(cluster: RunningCluster) -> frozenset[Observation]:
     """Everything that a run went through, as far as it is still in memory."""
     observed: set[Observation] = set()
     for row in cluster.recorder.in_memory("refusal"):
-        observed.add(("refusals", str(row["reason"])))
-    observed |= _replicas(cluster.recorder.in_memory("partition_event"))
-    observed |= _voters(cluster.recorder.in_memory("raft_event"))
+        observed.add(("refusals", str(row.values["reason"])))
+    observed |= _replicas(r.values for r in cluster.recorder.in_memory("partition_event"))
+    observed |= _voters(r.values for r in cluster.recorder.in_memory("raft_event"))
     for exchange in cluster.recorder.exchanges:
         for code in _errors(exchange.response):
             observed.add(("errors", f"{exchange.api} {ErrorCode.name_of(code)}"))

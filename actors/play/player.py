@@ -142,7 +142,7 @@ def play_once(
              PlayStopped for a Ctrl-C.
     """
     cluster = cluster_of(scenario)
-    cluster.recorder.hashed = hashed
+    cluster.recorder.tables.hashed = hashed
     player = _Player(scenario, cluster, on_step or (lambda done, text, now_ms: None))
     failure = None
     try:

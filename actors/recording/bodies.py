@@ -27,20 +27,26 @@ class OmittedRecords:
 
 def without_records(message: Any) -> Any:
     """The same message, its record batches replaced by their sizes."""
-    if type(message) is ProduceRequest:
+    if message.__class__ is ProduceRequest:
         topics = tuple(
             replace(topic, partition_data=_stripped(topic.partition_data))
             for topic in message.topic_data
         )
         return replace(message, topic_data=topics)
-    if type(message) is FetchResponse and any(
-        data.records for topic in message.responses for data in topic.partitions
-    ):
+    if message.__class__ is FetchResponse and _has_records(message):
         responses = tuple(
             replace(topic, partitions=_stripped(topic.partitions)) for topic in message.responses
         )
         return replace(message, responses=responses)
     return message
+
+
+def _has_records(response: FetchResponse) -> bool:
+    for topic in response.responses:
+        for data in topic.partitions:
+            if data.records:
+                return True
+    return False
 
 
 def _stripped(partitions: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -49,18 +55,6 @@ def _stripped(partitions: tuple[Any, ...]) -> tuple[Any, ...]:
         if data.records is not None
         else data
         for data in partitions
-    )
-
-
-def bytes_of_producer(message: Any) -> int:
-    """The bytes that a client's Produce holds; batches from inside the process count as none."""
-    if type(message) is not ProduceRequest:
-        return 0
-    return sum(
-        len(data.records)
-        for topic in message.topic_data
-        for data in topic.partition_data
-        if isinstance(data.records, bytes)
     )
 
 

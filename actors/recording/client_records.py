@@ -1,8 +1,8 @@
 """The trace rows of what Kafka's clients were returned (``client_record``), response by response.
 
 They are made as the response leaves: from the response itself, and from what was taken of a
-Produce as it was sent (``sent_batches``). The online checks take one row for each batch, without
-its values.
+Produce as it was sent (``sent_batches``). The live rules take one row for each batch, without its
+values, where the trace has as many rows as it keeps.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.group_records import Row, group_rows, record_row
-from minicluster.actors.recording.sent_batches import SentBatch
+from minicluster.actors.recording.rpc_rows import RpcRow
+from minicluster.actors.recording.sent_batches import Sent, SentBatch
 from minicluster.actors.recording.values import value_text
 from minicluster.clients.reader import visible_batches
 from minicluster.log.batch import RecordBatch
@@ -32,26 +32,34 @@ from minicluster.protocol.uuids import ZERO_UUID, format_uuid
 from minicluster.replica.requests import fetch
 
 JUDGED_AT_THE_END = frozenset({OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest})
-"""Requests whose rows no live rule takes: those of a large response are made some at a time."""
+"""Requests whose rows no live rule takes."""
 LATEST = -1  # ListOffsets: the timestamp that means the end of the partition
 
 Entry = tuple[int, str | None, RecordBatch]  # offset, value, batch
 Entries = Callable[[Any], Iterator[Entry]]
+SentEntries = Callable[[Iterable[SentBatch]], Iterator[tuple[int, str | None, SentBatch]]]
 
 
-def client_rows(exchange: Exchange, response: Any, *, of_batches: bool = False) -> Iterator[Row]:
+def client_rows(
+    of: RpcRow,
+    sent: Sent,
+    response: Any,
+    topic_ids: Mapping[str, UUID],
+    *,
+    of_batches: bool = False,
+) -> Iterator[Row]:
     """The rows of one response: records that were acknowledged or read, and high watermarks.
 
     A topic that is named has the id that the broker had under the name when it responded: later
     topics may have the name as well.
 
-    Shapes:  response: with its records, which the exchange does not keep; of_batches: of each
-             batch its last record alone, without the value, so that nothing is decompressed. What
-             only now the exchange has is taken now, the rows are made as they are read.
+    Shapes:  sent: by a Produce. response: with its records. topic_ids: by name, as its broker had
+             them. of_batches: of each batch its last record alone, without the value, so that
+             nothing is decompressed. Without ``received_seq``, which is not known yet.
     """
-    request = exchange.request
+    request = of.request
     if isinstance(request, ProduceRequest):
-        rows = _sent(exchange, response, of_batches=of_batches)
+        rows = _sent(request, sent, response, _last_of_each if of_batches else _of_each)
     elif isinstance(request, FetchRequest):
         rows = _fetched(request, response, _last_records if of_batches else _records)
     elif isinstance(request, ListOffsetsRequest):
@@ -59,15 +67,14 @@ def client_rows(exchange: Exchange, response: Any, *, of_batches: bool = False) 
     else:
         rows = group_rows(request, response)
     of_the_exchange = {
-        "rpc": exchange.id,
-        "client_id": exchange.client_id,
-        "connection": exchange.connection,
-        "broker": exchange.dst,
-        "resp_seq": exchange.resp_seq,
-        "send_seq": exchange.send_seq,
-        "received_seq": exchange.received_seq,
+        "rpc": of.id,
+        "client_id": of.client_id,
+        "connection": of.connection,
+        "broker": of.dst,
+        "resp_seq": of.resp_seq,
+        "send_seq": of.seq,
     }
-    return _completed(rows, of_the_exchange, exchange.topic_ids)
+    return _completed(rows, of_the_exchange, topic_ids)
 
 
 def _completed(
@@ -80,18 +87,18 @@ def _completed(
         yield {**of_the_exchange, **row}
 
 
-def _sent(exchange: Exchange, response: Any, *, of_batches: bool) -> Iterator[Row]:
+def _sent(
+    request: ProduceRequest, sent: Sent, response: Any, entries: SentEntries
+) -> Iterator[Row]:
     """Records that were acknowledged; the offset of a duplicate may be unknown (-1)."""
-    sent, acks = exchange.sent or {}, exchange.request.acks
     for topic in response.responses:
         for partition in topic.partition_responses:
             place = topic.name, topic.topic_id, partition.index
             if partition.error_code != ErrorCode.NONE or partition.base_offset < 0:
                 continue
-            entries = _last_of_each if of_batches else _of_each
             for index, value, batch in entries(sent.get(place, ())):
                 yield record_row("send", *place, partition.base_offset + index, value) | {
-                    "acks": acks,
+                    "acks": request.acks,
                     "producer_id": batch.producer_id,
                     "producer_epoch": batch.producer_epoch,
                 }

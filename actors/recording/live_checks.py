@@ -6,10 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.problems import Problems
 from minicluster.actors.runtime.runtime import Runtime
-from minicluster.actors.runtime.threaded import one_at_a_time
 from minicluster.errors import MiniclusterError
 from minicluster.log.batch import RecordBatch
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
@@ -56,23 +54,27 @@ class LiveChecks:
 
     def __init__(self, rt: Runtime, problems: Problems) -> None:
         self._rt, self._problems = rt, problems
+        self._lock = threading.Lock()  # actors on threads report to it
         self._interrupted = False
         self._told_at_the_end: list[Finding] = []
         self.crashed = False
 
     def _judged(self, judge: Callable[..., list[Finding]], *events: Any) -> None:
         """Let a method of the judge take events; the first finding interrupts the test's thread."""
-        if self.crashed:
-            return
-        try:
-            findings = judge(*events)
-        except Exception as error:
-            # Judge nothing more: what the checks know is no longer what has happened.
-            self.crashed = True
-            self._problems.add(LIVE_CHECKS, error)
-            return
-        if not findings:
-            return
+        with self._lock:
+            if self.crashed:
+                return
+            try:
+                findings = judge(*events)
+            except Exception as error:
+                # Judge nothing more: what the checks know is no longer what has happened.
+                self.crashed = True
+                self._problems.add(LIVE_CHECKS, error)
+                return
+            if findings:
+                self._tell(findings)
+
+    def _tell(self, findings: list[Finding]) -> None:
         later = [finding for finding in findings if finding.rule in TOLD_AT_THE_END]
         self._told_at_the_end += later[: TOLD_AT_THE_END_MAX - len(self._told_at_the_end)]
         if len(later) < len(findings) and not self._interrupted:
@@ -91,13 +93,8 @@ class LiveChecks:
     def on_raft_event(self, row: Mapping[str, Any]) -> None:
         """Judge what the quorum counts as committed; on ZooKeeper there is no quorum."""
 
-    def on_response(
-        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """Judge what a client receives; on ZooKeeper that is judged when the run is over.
-
-        Shapes:  rows: of the response, with values; none once the trace has as many as it keeps.
-        """
+    def on_response(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Judge what a client receives; on ZooKeeper that is judged when the run is over."""
 
     def judged_at_end(self, findings: list[Finding]) -> None:
         """The run has ended: what was found is raised where the test is, lost records first.
@@ -134,37 +131,9 @@ class LogChecks(LiveChecks):
         """Judge what the quorum counts as committed."""
         self._judged(self.judge.on_raft_event, row)
 
-    def on_response(
-        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """Judge what a client receives.
-
-        Shapes:  rows: of the response, with values; none once the trace has as many as it keeps.
-        """
-        self._judged(self._on_response, exchange, response, rows)
-
-    def _on_response(
-        self, exchange: Exchange, response: Any, rows: Sequence[Mapping[str, Any]]
-    ) -> list[Finding]:
-        from minicluster.actors.recording.client_records import JUDGED_AT_THE_END, client_rows
-
-        if type(exchange.request) in JUDGED_AT_THE_END:
-            return []
-        return self.judge.on_response(rows or client_rows(exchange, response, of_batches=True))
-
-
-class ThreadedLogChecks(LogChecks):
-    """The same, where actors on threads report to it: each call is one step."""
-
-    def __init__(self, rt: Runtime, run: str, *, rules: Rules, problems: Problems) -> None:
-        super().__init__(rt, run, rules=rules, problems=problems)
-        self.lock = threading.RLock()
-
-    begin_after = one_at_a_time(LogChecks.begin_after)
-    on_committed = one_at_a_time(LogChecks.on_committed)
-    on_partition_event = one_at_a_time(LogChecks.on_partition_event)
-    on_raft_event = one_at_a_time(LogChecks.on_raft_event)
-    on_response = one_at_a_time(LogChecks.on_response)
+    def on_response(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Judge what a client receives."""
+        self._judged(self.judge.on_response, rows)
 
 
 class ZnodeChecks(LiveChecks):
@@ -183,16 +152,3 @@ class ZnodeChecks(LiveChecks):
     def on_line(self, line: Mapping[str, Any]) -> None:
         """Judge a line of the log."""
         self._judged(self.judge.on_line, line)
-
-
-class ThreadedZnodeChecks(ZnodeChecks):
-    """The same, where actors on threads report to it: each call is one step."""
-
-    def __init__(
-        self, rt: Runtime, run: str, protocol: InterBrokerProtocol, *, problems: Problems
-    ) -> None:
-        super().__init__(rt, run, protocol, problems=problems)
-        self.lock = threading.RLock()
-
-    on_line = one_at_a_time(ZnodeChecks.on_line)
-    on_partition_event = one_at_a_time(ZnodeChecks.on_partition_event)

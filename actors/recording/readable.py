@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
+from minicluster.actors.exchange import OWN_CLIENT
+from minicluster.actors.recording.rpc_rows import RpcRow
 from minicluster.errors import printable
 from minicluster.protocol import Struct
 from minicluster.protocol.topics import INTERNAL_TOPICS
@@ -27,11 +28,10 @@ _OMITTED = frozenset(
 )
 # Periodic events, and the first of each connection or voter, which are not shown: they would crowd
 # out all others.
-_ALWAYS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat", "ApiVersions", "UpdateRaftVoter")
+STEADY_APIS = ("Fetch", "FetchSnapshot", "BrokerHeartbeat", "ApiVersions", "UpdateRaftVoter")
 _BEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat")  # shown if they tell news
-_STEADY = ("ack", "append", "fetch", "flush", "hw")
-_OF_A_SEND = ("invoke", "complete")  # the client's own row tells of both
-_UNTOLD = ("publish", "replica_log")  # every image; every record that an ended process held
+STEADY_KINDS = ("ack", "append", "fetch", "flush", "hw")  # of replicas and of the quorum
+UNTOLD_TABLES = ("publish", "replica_log")  # every image; every record that an ended process held
 _OUTCOMES = {"ok": "acknowledged", "fail": "failed", "info": "outcome unknown"}
 _SAME_AS = {"maximal_isr": "isr", "hw_old": "hw_new"}  # left out where both are the same
 _SUBJECT = frozenset(
@@ -39,28 +39,11 @@ _SUBJECT = frozenset(
 )
 
 
-def is_answered_produce(event: Event) -> bool:
-    """True for a Produce that has had its response, which is told in a row of its own."""
-    first = event[3] if len(event) > 3 else None
-    if not isinstance(first, Exchange) or first.api != "Produce" or event[2] != "request":
-        return False
-    return first.resp_seq is not None or not first.open
-
-
-def is_reported(event: Event) -> bool:
-    """True for an event that a failure report shows: of a produce one row."""
-    first = event[3] if len(event) > 3 else None
-    if event[2] in _OF_A_SEND:
-        return False
-    if first.__class__ is Exchange:
-        if first.api == "Produce" and first.src == OWN_CLIENT and event[2] != "request":
-            return False  # as for those above
-        if first.api in _BEATS and not _tells_news(event):
-            return False
-        return first.api not in _ALWAYS and event[2] != "handle" and event[4:] != (None,)
-    if first.__class__ is dict or isinstance(first, Mapping):
-        return event[2] not in _UNTOLD and first.get("kind") not in _STEADY
-    return True
+def is_told_of(row: RpcRow, kind: str, details: Sequence[Any]) -> bool:
+    """True for an event of an exchange, of no steady API, that a failure report shows."""
+    if row.api == "Produce":
+        return row.src != OWN_CLIENT  # whose own row tells of it
+    return row.api not in _BEATS or _tells_news(kind, details)
 
 
 def is_send(event: Event) -> bool:
@@ -68,14 +51,13 @@ def is_send(event: Event) -> bool:
     return event[2] == "history" and bool(event[3]["f"] == "send")
 
 
-def _tells_news(event: Event) -> bool:
+def _tells_news(kind: str, details: Sequence[Any]) -> bool:
     """A heartbeat's response has an error or an assignment for its member, or the client got
     another one.
     """
-    kind: str = event[2]
     if kind != "response":
         return kind == "answer"
-    body = event[4][0]
+    body = details[0]
     return bool(body.error_code) or getattr(body, "assignment", None) is not None
 
 
@@ -154,22 +136,20 @@ def _several(events: Sequence[Event]) -> str:
 
 
 def _detail(part: Any) -> str:
-    if isinstance(part, Exchange):
-        return f"{part.api}#{part.id} {_sender(part)}>{part.dst}"
-    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[0], "api_key"):
-        return compact(part[0])
+    if hasattr(part, "api_key"):
+        return compact(part)
     if isinstance(part, Mapping):
         return " ".join(_send(part) if part.get("f") == "send" else _row(part))
     return "" if part is None or _is_uuid(part) else str(part)
 
 
-def _sender(exchange: Exchange) -> str:
+def sender(row: RpcRow) -> str:
     """The node that sent a request; an app by its name, another client by its ``client.id``."""
-    if exchange.src > OWN_CLIENT:
-        return str(exchange.src)
-    if exchange.program is not None:
-        return printable(exchange.program)
-    return printable(exchange.client_id) or "client"
+    if row.src > OWN_CLIENT:
+        return str(row.src)
+    if row.program is not None:
+        return printable(row.program)
+    return printable(row.client_id or "") or "client"
 
 
 def _is_uuid(part: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.recording.columns import arrow_columns, column, text_column
-from minicluster.actors.recording.shelf import GROUP_ROWS
+from minicluster.actors.recording.trace_files import GROUP_ROWS
 from minicluster.actors.recording.values import value_text, value_texts
 from minicluster.log.batch import RecordBatch
 from minicluster.log.log import Log

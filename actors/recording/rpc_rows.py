@@ -1,4 +1,4 @@
-"""The row of a request and its response in the trace table ``rpc``."""
+"""The rows of the trace table ``rpc``: a request and its response, with the times of both."""
 
 from __future__ import annotations
 
@@ -6,60 +6,114 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from minicluster.actors.recording.exchange import Exchange
+from msgspec import Struct
+
+from minicluster.actors.exchange import Exchange, Substitute
 from minicluster.protocol import ErrorCode
-from minicluster.protocol.json_form import to_json, to_json_text
+from minicluster.protocol.json_form import to_json
+from minicluster.protocol.messages import ProduceRequest
 from minicluster.security.principals import Requester
 
 
-def rpc_row(run_id: str, exchange: Exchange, *, as_text: bool = False) -> dict[str, Any]:
-    """The row of an exchange as it is now: what has not happened yet is null.
+class RpcRow(Struct, array_like=True, gc=False):
+    """What is recorded of an exchange: filled in until it has ended, and not changed from then on.
 
-    Shapes:  as_text: its messages as the text of their JSON form, for a column.
+    Shapes:  request and response: with sizes in place of record batches. weight: of both, in bytes.
+    Units:   *_ms virtual milliseconds; *_seq event numbers.
     """
-    has_response = exchange.response is not None
-    message_json = _message_text if as_text else _message_json
-    return {
-        "run_id": run_id,
-        "vt": exchange.sent_ms,
-        "seq": exchange.send_seq,
-        "id": exchange.id,
-        "api": exchange.api,
-        "version": exchange.version,
-        "src": exchange.src,
-        "dst": exchange.dst,
-        "src_incarnation": exchange.src_incarnation,
-        "client_id": exchange.client_id if exchange.is_of_client else None,
-        "connection": exchange.connection,
-        **_of_requester(exchange.requester),
-        "send_seq": exchange.send_seq,
-        "handle_seq": exchange.handle_seq,
-        "resp_seq": exchange.resp_seq,
-        "sent_ms": exchange.sent_ms,
-        "handled_ms": exchange.handled_ms,
-        "completed_ms": exchange.completed_ms,
-        "request": message_json(exchange.request, exchange.version),
-        "response": message_json(exchange.response, exchange.version) if has_response else None,
-        "error": _error_name(exchange.response) if has_response else None,
-        "records_written": list(exchange.records_written),
-        "high_watermark": exchange.high_watermark,
-        "broker_epoch": exchange.broker_epoch,
-        "registered_epoch": exchange.registered_epoch,
-        "answer": _answer_json(exchange),
-    }
+
+    seq: int  # when it was sent
+    vt: int
+    id: int
+    api: str
+    version: int
+    src: int
+    dst: int
+    src_incarnation: str | None
+    client_id: str | None  # None: of a node
+    connection: int | None
+    program: str | None
+    requester: Requester | None
+    request: Any
+    handle_seq: int | None = None
+    handled_ms: int | None = None
+    resp_seq: int | None = None
+    response: Any = None
+    received_seq: int | None = None  # when the caller got its node's response
+    completed_ms: int | None = None  # when the caller stopped waiting
+    records_written: tuple[int, ...] = ()
+    high_watermark: int | None = None
+    broker_epoch: int | None = None
+    registered_epoch: int | None = None
+    answer: Substitute | None = None  # what the client got in place of what its node said
+    weight: int = 0
+
+    @classmethod
+    def of(cls, exchange: Exchange, seq: int, incarnation: str | None) -> RpcRow:
+        """The row of an exchange that begins."""
+        return cls(
+            seq,
+            exchange.sent_ms,
+            exchange.id,
+            exchange.api,
+            exchange.version,
+            exchange.src,
+            exchange.dst,
+            incarnation,
+            exchange.client_id if exchange.is_of_client else None,
+            exchange.connection,
+            exchange.program,
+            exchange.requester,
+            exchange.request,
+        )
+
+    @property
+    def has_no_response(self) -> bool:
+        """A Produce with acks=0, which is not responded to."""
+        return self.request.__class__ is ProduceRequest and self.request.acks == 0
+
+    def row(self, table: str) -> dict[str, Any]:
+        """The columns; messages in their JSON form."""
+        has_response = self.response is not None
+        return {
+            "vt": self.vt,
+            "seq": self.seq,
+            "id": self.id,
+            "api": self.api,
+            "version": self.version,
+            "src": self.src,
+            "dst": self.dst,
+            "src_incarnation": self.src_incarnation,
+            "client_id": self.client_id,
+            "connection": self.connection,
+            **_of_requester(self.requester),
+            "send_seq": self.seq,
+            "handle_seq": self.handle_seq,
+            "resp_seq": self.resp_seq,
+            "sent_ms": self.vt,
+            "handled_ms": self.handled_ms,
+            "completed_ms": self.completed_ms,
+            "request": _message_json(self.request, self.version),
+            "response": _message_json(self.response, self.version) if has_response else None,
+            "error": _error_name(self.response) if has_response else None,
+            "records_written": list(self.records_written),
+            "high_watermark": self.high_watermark,
+            "broker_epoch": self.broker_epoch,
+            "registered_epoch": self.registered_epoch,
+            "answer": _answer_json(self.answer, self.version),
+        }
 
 
-def request_rows(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
+def request_rows(rows: Iterable[RpcRow]) -> Iterator[dict[str, Any]]:
     """Who asked whom for what, and the error of the response; without the messages."""
-    for exchange in list(exchanges):
-        response = exchange.response
+    for row in rows:
         yield {
-            "id": exchange.id,
-            "api": exchange.api,
-            "src": exchange.src,
-            "dst": exchange.dst,
-            "sent_ms": exchange.sent_ms,
-            "error": None if response is None else _error_name(response),
+            "id": row.id,
+            "api": row.api,
+            "src": row.src,
+            "dst": row.dst,
+            "sent_ms": row.vt,
+            "error": None if row.response is None else _error_name(row.response),
         }
 
 
@@ -73,9 +127,8 @@ def _of_requester(requester: Requester | None) -> dict[str, Any]:
     }
 
 
-def _answer_json(exchange: Exchange) -> dict[str, Any] | None:
+def _answer_json(substitute: Substitute | None, version: int) -> dict[str, Any] | None:
     """The response that a client got in place of its node's; None: no other."""
-    substitute = exchange.answer
     if substitute is None:
         return None
     response = substitute.response
@@ -84,7 +137,7 @@ def _answer_json(exchange: Exchange) -> dict[str, Any] | None:
         "what": substitute.description,
         "when": substitute.when,
         "misleads": substitute.misleads,
-        "response": None if response is None else _message_json(response, exchange.version),
+        "response": None if response is None else _message_json(response, version),
     }
 
 
@@ -102,12 +155,6 @@ def _message_json(message: Any, version: int) -> Any:
     if not hasattr(message, "valid_versions"):
         return {"text": str(message)}
     return to_json(_without_secrets(message), version, records="size")
-
-
-def _message_text(message: Any, version: int) -> Any:
-    if not hasattr(message, "valid_versions"):
-        return _message_json(message, version)
-    return to_json_text(_without_secrets(message), version, records="size")
 
 
 _SECRETS = ("hmac", "salted_password", "auth_bytes")

@@ -73,8 +73,8 @@ def _partition(partition: Partition) -> str:
 
 def _notes(cluster: RunningCluster, number: int, since: int) -> Iterator[str]:
     """The notes that a step left where it changed nothing."""
-    rows = reversed(list(cluster.recorder.rows["fault"]))
-    new = [row for sequence, _, _, row in takewhile(lambda event: event[0] > since, rows)]
+    faults = reversed(list(cluster.recorder.in_memory("fault")))
+    new = [fault.values for fault in takewhile(lambda fault: fault.seq > since, faults)]
     for row in reversed(new):
         if row.get("step") == number and row.get("phase") == "note":
             listed = _listed(row["targets"], cluster.client_nodes.known)

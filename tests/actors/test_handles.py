@@ -164,7 +164,7 @@ def test_a_partition_of_the_network_takes_its_groups_as_yaml_has_them_or_one_by_
     links = []
     for given in (([1, 2], [3]), ()):
         cluster.partition(*given, **({} if given else {"groups": [[1, 2], [3]]}))
-        links.append([row["targets"] for *_, row in inside(cluster).recorder.rows["fault"]][-1])
+        links.append([*inside(cluster).recorder.in_memory("fault")][-1].values["targets"])
         cluster.heal()
     assert links[0] == links[1] and {1, 3} <= {node for link in links[0] for node in link}
     with pytest.raises(UserError, match=r"partition: give groups=\[…\] or each group"):

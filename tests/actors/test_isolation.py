@@ -20,12 +20,12 @@ import pytest
 from minicluster import MiniCluster
 from minicluster.actors.cluster.cluster import Cluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.links import Link, Packet
 from minicluster.actors.network import Network
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.actors.nodes.coordinators import Coordinators
 from minicluster.actors.nodes.quorum_shell import QuorumPlan
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.metadata_sink import Inlet
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.runtime import Runtime

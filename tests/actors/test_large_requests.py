@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.network import Completion
-from minicluster.actors.recording import recorder
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import (
     FindCoordinatorRequest,
     OffsetCommitRequest,
@@ -77,19 +75,11 @@ def _commit(partitions: int, offset: int) -> OffsetCommitRequest:
     return kind(group_id="g", topics=(topic,))
 
 
-def test_the_rows_of_many_offsets_are_made_some_at_a_time(
-    cluster: MiniCluster, group: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All of them where somebody reads them, and in the order of the responses."""
-    monkeypatch.setattr(recorder, "CLIENT_ROWS_AT_ONCE", 3)
-    of_cluster = inside(cluster).recorder
-    made = [of_cluster._client_rows_made]
+def test_each_of_many_offsets_has_its_row(cluster: MiniCluster, group: Client) -> None:
     for partitions, offset in ((PARTITIONS, 5), (1, 6)):
         group.send(_commit(partitions, offset), 8)
         assert not group.ended().response.topics[0].partitions[0].error_code
-        made.append(of_cluster._client_rows_made)
-    assert max(after - before for before, after in pairwise(made)) < PARTITIONS
-    rows = [row for row in of_cluster.table("client_record") if row["f"] == "commit"]
+    rows = [r for r in inside(cluster).recorder.table("client_record") if r["f"] == "commit"]
     assert [(row["part"], row["offset"]) for row in rows] == [
         *((n, 5) for n in range(PARTITIONS)),
         (0, 6),

@@ -6,23 +6,23 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.protocol.messages import FetchRequest
 from minicluster.replica.requests.read_from_log import RACK_AWARE
 
 CONFIG = {"broker.rack": "a,b,c", "replica.selector.class": RACK_AWARE}
 
 
-def fetch(cluster: MiniCluster, topic_id: Any, leader: int, rack: str) -> Exchange:
+def fetch(cluster: MiniCluster, topic_id: Any, leader: int, rack: str) -> Any:
     topic = FetchRequest.FetchTopic(
         topic_id=topic_id,
         partitions=(FetchRequest.FetchPartition(partition_max_bytes=1 << 20),),
     )
     request = FetchRequest(max_bytes=1 << 20, rack_id=rack, topics=(topic,))
-    network = inside(cluster).network
-    exchange = network.request(src=-1, dst=leader, body=request, version=18, caller=None)
+    running = inside(cluster)
+    sent = running.network.request(src=-1, dst=leader, body=request, version=18, caller=None)
     cluster.run_for("100ms")
-    return exchange
+    [row] = [row for row in running.recorder.exchanges if row.id == sent.id]
+    return row.response
 
 
 def test_each_broker_has_its_rack_and_consumers_read_nearby() -> None:
@@ -36,6 +36,6 @@ def test_each_broker_has_its_rack_and_consumers_read_nearby() -> None:
         assert topic is not None and leader is not None
         found = {}
         for broker, rack in racks.items():
-            response: Any = fetch(cluster, topic.id, leader, rack or "").response
+            response = fetch(cluster, topic.id, leader, rack or "")
             found[broker] = response.responses[0].partitions[0].preferred_read_replica
         assert found == {broker: -1 if broker == leader else broker for broker in racks}

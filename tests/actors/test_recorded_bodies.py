@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.recording.bodies import bytes_about
-from minicluster.actors.recording.exchange import Exchange
 from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.log import Record, RecordBatch, Records
 from minicluster.protocol import messages as m
-from minicluster.protocol.messages import FetchResponse, ProduceRequest
+from minicluster.protocol.messages import FetchRequest, FetchResponse, ProduceRequest
 
 VERSION = 9
 
@@ -31,51 +31,24 @@ def fetched(size: int) -> FetchResponse:
     return kind(responses=(kind.FetchableTopicResponse(topic="orders", partitions=(data,)),))
 
 
-def recorded(fold_at_bytes: int) -> Recorder:
-    """A recorder after 50 produces and fetches of a kilobyte."""
+def test_no_row_keeps_record_batches() -> None:
+    """Their sizes are there, and neither a producer's bytes nor batches of a log."""
     recorder = Recorder("run", SimulatedRuntime())
-    recorder.fold_at_bytes = fold_at_bytes
-    for number in range(50):
-        body = produce(batch(1000).encoded)
-        exchange = Exchange(number, "Produce", VERSION, -2, 1, body, None, None, number, None)
-        recorder.request(exchange, "")
-        exchange = Exchange(number, "Fetch", VERSION, -2, 1, None, None, None, number, None)
-        exchange.request, exchange.response = produce(b""), fetched(1000)
-        recorder.event("response", exchange, (exchange.response, VERSION), "")
-    return recorder
-
-
-def held(recorder: Recorder) -> int:
-    """The bytes of records in all messages that the recorder refers to."""
-    messages = [e.request for e in recorder.exchanges]
-    messages += [event[4][0] for event in (*recorder._events, *recorder._recent)]
-    values = [
-        data.records
-        for message in messages
-        if isinstance(message, ProduceRequest)
-        for topic in message.topic_data
-        for data in topic.partition_data
-    ]
-    return sum(len(value) for value in {id(v): v for v in values if isinstance(v, bytes)}.values())
-
-
-def test_the_bytes_of_producers_are_bounded() -> None:
-    assert held(recorded(fold_at_bytes=1 << 30)) > 50_000
-    assert held(recorded(fold_at_bytes=5000)) < 6500
-
-
-def test_a_bounded_record_has_the_same_rows() -> None:
-    whole, bounded = recorded(fold_at_bytes=1 << 30), recorded(fold_at_bytes=5000)
-    assert whole.trace_hash == bounded.trace_hash
-    assert list(whole.table("rpc")) == list(bounded.table("rpc"))
-    [first, *_] = bounded.table("rpc")
+    sent = [("Produce", produce(batch(1000).encoded), object()), ("Fetch", None, fetched(1000))]
+    for number, (api, request, response) in enumerate(sent):
+        exchange = Exchange(number, api, VERSION, -2, 1, request or FetchRequest())
+        recorder.request(exchange, None)
+        recorder.response(exchange, response, "", None)
     size = batch(1000).size
+    produced, read = recorder.exchanges
+    [data] = produced.request.topic_data[0].partition_data
+    assert repr(data.records) == f"<{size} bytes>"
+    [part] = read.response.responses[0].partitions
+    assert repr(part.records) == f"<{size} bytes>"
+    [first, _] = recorder.table("rpc")
     assert first["request"]["topicData"][0]["partitionData"] == [
         {"index": 0, "recordsSizeInBytes": size}
     ]
-    assert f"records=<{size} bytes>" in "".join(
-        repr(event[4][0]) for event in bounded._recent if event[2] == "request"
-    )
 
 
 def test_a_message_weighs_about_what_it_takes() -> None:

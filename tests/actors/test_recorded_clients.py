@@ -1,7 +1,7 @@
 """Clients of an ordinary load: the recorder keeps small values of their requests, not the bodies.
 
-A run shows the first 50,000 rows of its clients. Beyond them, and beyond 16 MiB that producers have
-sent, a Produce may still wait for its followers: its response arrives when its body is long gone.
+A run shows the first 50,000 rows of its clients. Beyond them a Produce may still wait for its
+followers: its response arrives when its body is long gone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pytest
 
 from minicluster import MiniCluster, trace
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import OWN_CLIENT, Exchange
 from minicluster.actors.network import Completion
-from minicluster.actors.recording.exchange import OWN_CLIENT, Exchange
 from minicluster.actors.recording.live_checks import LogChecks
-from minicluster.actors.recording.recorder import FOLD_AT_BYTES, Recorder
+from minicluster.actors.recording.recorder import Recorder
 from minicluster.actors.runtime.simulated import SimulatedRuntime
 from minicluster.log import Record, RecordBatch
 from minicluster.log.records import Records
@@ -76,7 +76,7 @@ def encoded(values: list[bytes]) -> bytes:
 
 
 def test_an_ordinary_producer_of_large_records_passes_both_limits(tmp_path: Path) -> None:
-    """The client's rows reach their limit; then 20 MB of records follow while a Produce waits."""
+    """The client's rows reach their limit; then records follow while a Produce waits."""
     with MiniCluster(seed=3, controllers=1) as cluster:
         orders = cluster.create_topic("orders", partitions=2, min_isr=2)
         cluster.wait_until(lambda: orders[0].high_watermark == orders[1].high_watermark == 0)
@@ -87,7 +87,7 @@ def test_an_ordinary_producer_of_large_records_passes_both_limits(tmp_path: Path
         cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
         producer.send([b"w" * LARGE])
         sent = 0
-        while sent <= FOLD_AT_BYTES + 50 * LARGE:
+        while sent <= 50 * LARGE:
             producer.send_and_wait([b"x" * LARGE], part=1, acks=1)
             sent += LARGE
         before = len(producer.responses)
@@ -110,80 +110,57 @@ def test_an_ordinary_producer_of_large_records_passes_both_limits(tmp_path: Path
         assert header["client_responses_left_out"] == left_out
 
 
-def test_a_produce_that_waits_while_its_body_is_dropped_has_its_rows() -> None:
-    """Each request's body is dropped at once; the rows are the same as where none is."""
-    rows = []
-    for fold_at_bytes in (1, 1 << 30):
-        with MiniCluster(seed=3, controllers=1) as cluster:
-            inside(cluster).recorder.fold_at_bytes = fold_at_bytes
-            inside(cluster).recorder.fold_events = 1_000_000
-            orders = cluster.create_topic("orders", min_isr=2)
-            cluster.wait_until(lambda: orders[0].high_watermark == 0)  # noqa: B023
-            producer = Producer(cluster, "orders")
-            cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
-            waits = producer.send([b"first", b"second"])
-            producer.send_and_wait([b"third"], acks=1)
-            assert waits.open
-            cluster.release()
-            cluster.wait_until(lambda: not waits.open, within="30s")  # noqa: B023
-            rows.append([*inside(cluster).recorder.table("client_record")])
-    assert [(row["offset"], row["value"]) for row in rows[0]] == [
+def test_a_produce_that_waits_for_its_followers_has_its_rows() -> None:
+    """They come in the order in which their requests end, with when they were received."""
+    with MiniCluster(seed=3, controllers=1) as cluster:
+        orders = cluster.create_topic("orders", min_isr=2)
+        cluster.wait_until(lambda: orders[0].high_watermark == 0)
+        producer = Producer(cluster, "orders")
+        cluster.hold(cluster.brokers, cluster.brokers, api="Fetch")
+        waits = producer.send([b"first", b"second"])
+        producer.send_and_wait([b"third"], acks=1)
+        assert waits.open
+        cluster.release()
+        cluster.wait_until(lambda: not waits.open, within="30s")
+        rows = [*inside(cluster).recorder.table("client_record")]
+    assert [(row["offset"], row["value"]) for row in rows] == [
         (2, "third"),
         (0, "first"),
         (1, "second"),
     ]
-    assert rows[0] == rows[1]
+    assert all(row["received_seq"] > row["resp_seq"] == row["seq"] for row in rows)
 
 
-def test_no_exchange_keeps_the_records_of_a_produce() -> None:
+def test_no_row_keeps_the_records_of_a_produce() -> None:
     recorder = Recorder("run", SimulatedRuntime())
     body = produce("orders", 0, encoded([b"x" * LARGE, b"y" * 10]))
-    exchange = Exchange(1, "Produce", VERSION, -2, 1, body, None, None, 1, None, "app-1", 7)
-    recorder.request(exchange, "")
-    kept = exchange.request.topic_data[0].partition_data[0].records
+    row = recorder.request(of_client(1, "Produce", body), None)
+    kept = row.request.topic_data[0].partition_data[0].records
     assert not isinstance(kept, bytes | Records) and len(kept) == len(
         encoded([b"x" * LARGE, b"y" * 10])
     )
-    assert exchange.sent is not None
-    [[batch]] = exchange.sent.values()
+    [[batch]] = recorder._sent[1].values()
     assert batch.count == 2 and batch.values is not None
     assert [len(value or "") < 200 for value in batch.values] == [True, True]
 
 
-def test_a_response_that_was_folded_before_its_rows_were_made_has_them() -> None:
-    """On threads another actor folds between the two."""
-    runtime = SimulatedRuntime()
-    recorder = Recorder("run", runtime)
-    recorder.follower = _Folding(recorder)
-    for number in range(2):
-        body = produce("orders", 0, encoded([b"first"]))
-        exchange = Exchange(number, "Produce", VERSION, -2, 1, body, None, None, 1, None, "a", 7)
-        recorder.request(exchange, "")
-        kind = ProduceResponse
-        data = kind.PartitionProduceResponse(index=0, base_offset=5 + number)
-        topic = kind.TopicProduceResponse(name="orders", partition_responses=(data,))
-        recorder.response(exchange, kind(responses=(topic,)), "")
-    rows = [(row["offset"], row["value"]) for row in recorder.table("client_record")]
-    assert rows == [(5, "first"), (6, "first")]
-    assert recorder.follower.seen == [[5], [6]]
+def test_a_client_that_got_its_response_before_that_was_recorded_has_received_it() -> None:
+    """On threads a response arrives as it is sent."""
+    recorder = Recorder("run", SimulatedRuntime())
+    exchange = of_client(1, "Produce", produce("orders", 0, encoded([b"first"])))
+    recorder.request(exchange, None)
+    recorder.closed(exchange, None, is_own=True)
+    kind = ProduceResponse
+    data = kind.PartitionProduceResponse(index=0, base_offset=5)
+    topic = kind.TopicProduceResponse(name="orders", partition_responses=(data,))
+    recorder.response(exchange, kind(responses=(topic,)), "", None)
+    [row] = recorder.table("client_record")
+    assert (row["offset"], row["value"], row["received_seq"]) == (5, "first", 2)
+    assert [row["completed_ms"] for row in recorder.table("rpc")] == [0]
 
 
-class _Folding:
-    """A follower by whose time all events have been folded."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self.seen: list[list[int]] = []
-
-    def on_partition_event(self, row: Any) -> None:
-        raise AssertionError
-
-    def on_raft_event(self, row: Any) -> None:
-        raise AssertionError
-
-    def on_response(self, exchange: Exchange, response: Any, rows: Any) -> None:
-        assert self.recorder.trace_hash
-        self.seen.append([row["offset"] for row in rows])
+def of_client(number: int, api: str, body: Any) -> Exchange:
+    return Exchange(number, api, VERSION, -2, 1, body, client_id="app-1", connection=7)
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_024, 1_025, LARGE])
@@ -201,14 +178,13 @@ def test_a_fetch_is_recorded_when_its_response_leaves() -> None:
     recorder = Recorder("run", SimulatedRuntime())
     from minicluster.protocol.messages import FetchRequest
 
-    exchange = Exchange(1, "Fetch", 12, -2, 1, FetchRequest(), None, None, 1, None, "app-1", 7)
-    recorder.request(exchange, "")
+    exchange = of_client(1, "Fetch", FetchRequest())
+    recorder.request(exchange, None)
     batch = RecordBatch.of([Record(0, 0, None, b"first")], leader_epoch=0)
     data = FetchResponse.PartitionData(
         partition_index=0, high_watermark=1, records=Records((batch,))
     )
     topic = FetchResponse.FetchableTopicResponse(topic="orders", partitions=(data,))
-    recorder.response(exchange, FetchResponse(responses=(topic,)), "")
-    assert recorder.trace_hash  # folds
+    recorder.response(exchange, FetchResponse(responses=(topic,)), "", None)
     found = [(row["f"], row["value"]) for row in recorder.table("client_record")]
     assert found == [("fetch", None), ("read", "first")]

@@ -68,7 +68,7 @@ def test_a_request_that_was_recorded_comes_again_under_the_old_broker_epoch() ->
         cluster.replay(2)
         cluster.run_for("1s")
         refused = list(inside(cluster).recorder.in_memory("refusal"))[before:]
-        assert {(row["api"], row["reason"]) for row in refused} == {
+        assert {(row.values["api"], row.values["reason"]) for row in refused} == {
             ("BrokerHeartbeat", "broker epoch mismatch")
         }
         assert [one.response for one in stale] == responses

@@ -10,14 +10,15 @@ figures.
 from __future__ import annotations
 
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import thread_time
 from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.network import Completion
 from minicluster.actors.recording.columns import load_arrow
 from minicluster.actors.runtime.turns import Turns
@@ -43,9 +44,9 @@ def watched_steps() -> Iterator[list[Step]]:
         message = inbox.waiting[0] if inbox.waiting else None
         exchange = getattr(message, "exchange", None)
         what = "" if exchange is None else f" {exchange.api}"
-        begun = time.thread_time()  # without the thread that folds for the recorder
+        begun = thread_time()
         take_step(turns, inbox)
-        taken = time.thread_time() - begun
+        taken = thread_time() - begun
         steps.append((taken, f"{inbox.owner.name} {type(message).__name__}{what}"))
 
     Turns._step = timed  # type: ignore[method-assign]
@@ -66,6 +67,9 @@ class Bench:
     def deliver(self, completion: Completion, /) -> None:
         """Take a response."""
         self.completion = completion
+
+    def left(self, exchange: Exchange, /) -> None:
+        """Take that a node is done with a request."""
 
     def request(self, body: Any, version: int, dst: int = 1) -> Any:
         """Send a request and wait for its response."""
@@ -473,8 +477,8 @@ def metadata() -> None:
     ):
         bench = Bench(cluster, steps)
         show = bench.show
-        recorder = inside(cluster).recorder  # no row moves to disk: what the nodes do by themselves
-        recorder.rows_in_memory, recorder.bytes_in_memory = 10**9, 10**12
+        tables = inside(cluster).recorder.tables  # none is written: what the nodes do by themselves
+        tables.rows_in_memory, tables.bytes_in_memory = 10**9, 10**12
         for of in ("replica-manager-1", "publisher-1", "broker-1"):
             names = iter(f"{of}-{n}" for n in range(99))
             show(

@@ -164,9 +164,8 @@ def held():
 
 cluster = started(1)
 from minicluster.actors.cluster.mini_cluster import inside
-recorder = inside(cluster).recorder
-recorder.rows_in_memory = recorder.piece_rows = int(sys.argv[1])
-recorder.fold_at, recorder.fold_events = 1_000, 500
+tables = inside(cluster).recorder.tables
+tables.rows_in_memory = tables.piece_rows = int(sys.argv[1])
 cluster.produce("orders", rate=10)
 cluster.run_for("60s")
 before = held()

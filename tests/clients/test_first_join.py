@@ -43,7 +43,9 @@ def test_no_group_waits_for_an_empty_log(runtime: RuntimeName, protocol: str) ->
         for member in members:
             message = member.poll(LIMIT_S)
             assert message is not None and message.error() is None
-        exchanges = [each for each in inside(cluster).recorder.exchanges if each.is_of_client]
+        exchanges = [
+            each for each in inside(cluster).recorder.exchanges if each.client_id is not None
+        ]
         errors = Counter(
             (each.api, each.dst, ErrorCode(each.response.error_code))
             for each in exchanges

@@ -6,8 +6,8 @@ from typing import Any
 
 from minicluster import MiniCluster
 from minicluster.actors.cluster.mini_cluster import inside
+from minicluster.actors.exchange import Exchange
 from minicluster.actors.network import Completion
-from minicluster.actors.recording.exchange import Exchange
 
 CLIENT = -9
 WITHIN_MS = 30_000

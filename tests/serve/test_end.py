@@ -41,8 +41,8 @@ def test_a_trace_that_reached_its_bound_is_no_failure_of_the_command() -> None:
         with MiniCluster(seed=11) as cluster:
             recorder = inside(cluster).recorder
             assert serving._unseen(inside(cluster)) == (None, None)
-            recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 500, 64, 64
-            recorder.shelf.group_rows, recorder.shelf.bytes_max = 64, 150_000
+            recorder.tables.rows_in_memory, recorder.tables.piece_rows = 64, 64
+            recorder.tables.bytes_on_disk = 150_000
             cluster.produce(cluster.create_topic("orders", min_isr=1), rate=20)
             cluster.run_for("20s")
             assert any("a trace takes at most" in line for line in serving._lacks(recorder))

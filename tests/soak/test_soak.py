@@ -31,6 +31,7 @@ from minicluster.actors.serve.serving import TRACE_BYTES
 from minicluster.clients.produce import produce_request
 from minicluster.log import Record
 from minicluster.protocol.messages import FetchRequest
+from minicluster.trace import TABLES
 from tests.soak.table import Sample, Table, resident_bytes
 
 RECORDS_PER_S = 1_000
@@ -267,15 +268,15 @@ def test_a_day_of_simulated_load_takes_no_more_memory_than_its_first_hours() -> 
         table = Table()
         for row in range(1, 25):
             cluster.run_for(f"{HOURS * 3600 / 24:.0f}s")
-            shelf = running.recorder.shelf
+            tables = running.recorder.tables
             table.add(
                 Sample(
                     at_s=cluster.now_ms / 1000,
                     records=client.acknowledged,
                     memory=resident_bytes(),
                     stored=stored_in(running),
-                    trace=shelf.bytes,
-                    dropped=sum(lost.rows for lost in tuple(shelf.dropped.values())),
+                    trace=tables.bytes,
+                    dropped=sum(tables[name].dropped for name in TABLES),
                 )
             )
             assert row and client.failed == 0

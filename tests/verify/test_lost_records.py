@@ -20,7 +20,7 @@ from minicluster.actors.cluster.mini_cluster import inside
 from minicluster.actors.play.campaign import outcome_of
 from minicluster.actors.play.player import play
 from minicluster.actors.recording.live_checks import InvariantViolated
-from minicluster.actors.recording.shelf import Shelf
+from minicluster.actors.recording.tables import Tables
 from minicluster.errors import counted
 from minicluster.scenario import Scenario, load_scenario
 from minicluster.verify import LiveJudge, Report, Verdict, verify
@@ -248,11 +248,11 @@ def test_a_long_run_is_judged_packed_and_says_the_same(monkeypatch: pytest.Monke
     findings = []
     with MiniCluster(seed=7, faults=["S32"], online=False) as cluster:
         recorder = inside(cluster).recorder
-        recorder.fold_at, recorder.rows_in_memory, recorder.piece_rows = 200, 20, 10
+        recorder.tables.rows_in_memory, recorder.tables.piece_rows = 20, 10
         killed_leader(cluster)
-        assert recorder.shelf.count("partition_event") and recorder.shelf.count("history")
+        assert all(recorder.tables[name].files for name in ("partition_event", "history"))
         for packed in (True, False):
-            monkeypatch.setattr(Shelf, "is_empty", not packed)
+            monkeypatch.setattr(Tables, "are_in_memory", not packed)
             findings.append(findings_about_clients(inside(cluster)))
     assert len([finding for finding in findings[0] if finding.rule == "F1"]) == LOST
     assert findings[0] == findings[1]

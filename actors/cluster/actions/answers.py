@@ -14,8 +14,8 @@ from minicluster.actors.answers.error_answer import ErrorAnswer
 from minicluster.actors.answers.interception import Interception, name_of
 from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.exchange import End, Exchange
 from minicluster.actors.links import Condition
-from minicluster.actors.recording.exchange import End, Exchange
 from minicluster.actors.runtime import chance
 from minicluster.durations import format_duration
 from minicluster.errors import UserError

@@ -18,8 +18,8 @@ from minicluster.actors.cluster.actions.answers import delay_responses, lift_ans
 from minicluster.actors.cluster.actions.performing import NothingActedOn, ms, performs
 from minicluster.actors.cluster.roles import ClusterRoles
 from minicluster.actors.cluster.views import ClientNode
+from minicluster.actors.exchange import is_client
 from minicluster.actors.links import Condition, Kind
-from minicluster.actors.recording.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.scenario.actions import network as declared
 from minicluster.scenario.actions.arguments import Apis, Duration, Nodes

@@ -13,10 +13,10 @@ from minicluster.actors.cluster.actions.performing import ms, performs
 from minicluster.actors.cluster.incarnations import end_process, record_logs, start_process
 from minicluster.actors.cluster.process import Process
 from minicluster.actors.cluster.roles import ClusterRoles
+from minicluster.actors.exchange import is_client
 from minicluster.actors.links import Condition
 from minicluster.actors.nodes.broker import BeginShutdown
 from minicluster.actors.nodes.metadata_publisher import SetDelay
-from minicluster.actors.recording.exchange import is_client
 from minicluster.errors import UserError
 from minicluster.log.directory import METADATA_DIRECTORY
 from minicluster.scenario.actions import apps as of_apps
