@@ -79,7 +79,7 @@ def verify(
             origins = [here.origin(path) for path, _ in named]
             judged = _in_spark(started, named, origins, chosen(rules), own, limits, on_progress)
         else:
-            judged = _in_this_process(sources, every, own, on_progress)
+            judged = _in_this_process(sources, every, own, limits, on_progress)
         return report_of(judged, every, sources)
 
 
@@ -119,18 +119,25 @@ def _in_this_process(
     sources: Sequence[Source],
     rules: Sequence[Rule],
     own: OwnRules | None,
+    limits: ReadLimits,
     on_progress: OnProgress | None,
 ) -> list[Judged]:
     """Judge one run after the other; rules in SQL cannot be judged here, and are unknown."""
+    from minicluster.verify.log_rows import Item
     from minicluster.verify.spark.progress import Progress
-    from minicluster.verify.whole import judge_whole
+    from minicluster.verify.whole import judge_item, judge_whole
 
     judged: list[Judged] = []
     for number, source in enumerate(sources):
         if on_progress is not None:
             done = number / len(sources)
             on_progress(Progress(f"judging {source.name}", number, len(sources), done))
-        judged_run = judge_whole(source.content(), rules, () if own is None else own.histories)
+        histories = () if own is None else own.histories
+        if source.held is not None:
+            judged_run = judge_whole(source.held, rules, histories)
+        else:
+            item = Item(str(source.path), source.name)
+            judged_run = judge_item(item, rules, histories, limits)
         in_sql = () if own is None else own.in_sql
         crashes = {
             rule.id: "a rule in SQL needs Spark, and the engine is 'process'" for rule in in_sql

@@ -6,11 +6,15 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
 from minicluster.log.committed_log import Start
+from minicluster.log.format.limits import ReadLimits
 from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.rules import Rules
 from minicluster.trace import TABLES
+from minicluster.verify.evidence.file_systems import at_hand
+from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.evidence.run import Problem, Run, without_contents
 from minicluster.verify.evidence.run_header import RunHeader
 from minicluster.verify.histories.timeline import Timeline
@@ -18,6 +22,7 @@ from minicluster.verify.histories.traced_run import History, Rows, TracedRun
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs, images_of
+from minicluster.verify.log_rows import IN_ORDER, Item, Rejected, StreamedRun, rows_of
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import HISTORIES
@@ -34,6 +39,42 @@ def judge_whole(run: Run, rules: Sequence[Rule], own_histories: Sequence[History
     tables, problems = read_trace(run)
     run = replace(run, problems=(*run.problems, *problems))
     judge = judge_run(run, rules, tables, own_histories)
+    run = replace(run, problems=(*run.problems, *judge.problems))
+    return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
+
+
+def judge_item(
+    item: Item, rules: Sequence[Rule], own_histories: Sequence[History], limits: ReadLimits
+) -> Judged:
+    """Judge what is at a path, a log without holding what has been folded of it.
+
+    Errors:  UserError for a path that holds nothing to judge.
+    """
+    rows = sorted(rows_of(item, limits), key=IN_ORDER)
+    try:
+        streamed = StreamedRun(item.name, iter(rows), limits)
+    except Rejected as error:
+        read_run(Path(item.path), item.name, limits)  # raises what the scan has met
+        raise UserError(str(error)) from None
+    return judge_rows_of(streamed, rules, own_histories)
+
+
+def judge_rows_of(
+    streamed: StreamedRun, rules: Sequence[Rule], own_histories: Sequence[History] = ()
+) -> Judged:
+    """Judge a log as its rows come, or the run that they name, which is read now.
+
+    Shapes:  own_histories: of a user's rules.
+    Errors:  UserError for a path that is not a run.
+    """
+    if (folder := streamed.folder) is not None:
+        with at_hand(Path(folder.path), folder.origin) as path:
+            run = read_run(path, folder.name, streamed.limits)
+            return judge_whole(run, rules, own_histories)
+    run, judge = streamed.run, Judge(streamed.run.name, rules)
+    promises = promises_of(None)
+    fold_logs(LogFold(judge, promises, images=images_of(judge, run)), streamed)
+    judge_histories(TracedRun(run, {}, Timeline(), promises), judge, own_histories)
     run = replace(run, problems=(*run.problems, *judge.problems))
     return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
 

@@ -22,10 +22,10 @@ from minicluster.actors.play.player import play
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.scenario import load_scenario
 from minicluster.verify import register, verify
+from minicluster.verify.log_rows import Item
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark import session
 from minicluster.verify.spark.judging_worker import Task, judge_rows
-from minicluster.verify.spark.log_rows import Item
 from tests.bench.fixed_work import fixed_work
 from tests.verify.examples.requests import c6_near
 from tests.verify.in_pipeline import scanned

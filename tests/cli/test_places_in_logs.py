@@ -146,8 +146,8 @@ def test_views_are_read_only(query: str) -> None:
 
 
 def test_why_a_broker_was_fenced_and_until_when(tmp_path: Path) -> None:
+    from minicluster.verify.log_rows import Item
     from minicluster.verify.shown.frames import rows_here
-    from minicluster.verify.spark.log_rows import Item
 
     log = LogBuilder().brokers(1)
     log.op(log.registration(1, shutdown=1)).fence(1)

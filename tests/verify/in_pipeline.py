@@ -13,12 +13,12 @@ import pytest
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.judged import Judged
+from minicluster.verify.log_rows import Item
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.verify.spark import pipeline
 from minicluster.verify.spark.judging_worker import Task, judge_rows
-from minicluster.verify.spark.log_rows import ORDER, SCHEMA, Item
-from minicluster.verify.spark.log_source import LogReader, LogSource, options_of
+from minicluster.verify.spark.log_source import ORDER, SCHEMA, LogReader, LogSource, options_of
 
 BATCH_ROWS = 700  # so that batches begin and end anywhere
 

@@ -31,7 +31,7 @@ def _in_this_process(
     """What ``verify`` has Spark do, by its driver over whole runs."""
     sources = sources_of(named, limits)
     every = rules if own is None else (*rules, *own.rules)
-    return verifying._in_this_process(sources, every, own, on_progress)
+    return verifying._in_this_process(sources, every, own, limits, on_progress)
 
 
 @contextmanager

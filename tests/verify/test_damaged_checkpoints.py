@@ -132,8 +132,8 @@ def test_alone_it_is_one_line(
 @each_damage
 def test_its_records_are_no_rows_of_a_view(kind: Damage, beside: Beside) -> None:
     """Neither is one without header or footer taken for a whole one."""
+    from minicluster.verify.log_rows import Item
     from minicluster.verify.shown.frames import rows_here
-    from minicluster.verify.spark.log_rows import Item
 
     folder, file = beside(kind)
 
@@ -144,9 +144,9 @@ def test_its_records_are_no_rows_of_a_view(kind: Damage, beside: Beside) -> None
 
 @each_damage
 def test_states_of_a_log_that_begins_with_it_are_unknown(kind: Damage, beginning: Beside) -> None:
+    from minicluster.verify.log_rows import Item
     from minicluster.verify.shown.frames import rows_here
     from minicluster.verify.shown.worker import CannotBeShown
-    from minicluster.verify.spark.log_rows import Item
 
     folder, file = beginning(kind)
 

@@ -15,10 +15,10 @@ from minicluster.errors import UserError
 from minicluster.verify import Verdict
 from minicluster.verify.evidence.file_systems import below, local_copy, opened, target_in, uri_of
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.log_rows import Item
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.data_source import KraftDataSource
 from minicluster.verify.spark.judging_worker import Task
-from minicluster.verify.spark.log_rows import Item
 from tests.verify.buckets import put_bucket
 from tests.verify.examples.requests import c6_near
 from tests.verify.handwritten.log import change, cluster

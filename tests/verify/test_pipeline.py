@@ -18,10 +18,10 @@ from minicluster.errors import UserError
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.judged import Judged
+from minicluster.verify.log_rows import Item
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.judging_worker import Task, judge_rows
-from minicluster.verify.spark.log_rows import Item
 from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_by_workers, rows_here, scanned

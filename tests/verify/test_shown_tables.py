@@ -11,10 +11,10 @@ import pytest
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.protocol import records as r
 from minicluster.verify.evidence.reading import read_run
+from minicluster.verify.log_rows import Item
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.shown.frames import rows_here
 from minicluster.verify.shown.worker import CLIENT_OPERATIONS, RECORDS, CannotBeShown
-from minicluster.verify.spark.log_rows import Item
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case
 from tests.verify.handwritten.log import (
     OTHER_TOPIC,

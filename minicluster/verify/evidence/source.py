@@ -22,7 +22,7 @@ class Source:
     def __init__(self, path: Path, name: str, limits: ReadLimits, *, is_long: bool) -> None:
         self.name = name
         self.is_too_long = is_long
-        self._path = path
+        self.path = path
         self._limits = limits
         self._is_read = is_long
         self._run: Run | None = None
@@ -33,15 +33,13 @@ class Source:
         Errors:  UserError for a path that is not a run.
         """
         if not self._is_read:
-            self._run = read_run(self._path, self.name, self._limits)
+            self._run = read_run(self.path, self.name, self._limits)
             self._is_read = True
 
-    def content(self) -> Run:
-        """The run, however long it is; kept only if it is held.
-
-        Errors:  UserError for a path that is not a run.
-        """
-        return self._run or read_run(self._path, self.name, self._limits)
+    @property
+    def held(self) -> Run | None:
+        """The run with its contents, where it has been read."""
+        return self._run
 
     def read(self) -> Run | None:
         """The run with its contents; None if it is too long, or gone by now."""

@@ -14,7 +14,6 @@ import datetime
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +27,10 @@ from minicluster.own_folders import temporary_folder
 from minicluster.verify.evidence.file_systems import is_uri
 from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.evidence.run_header import DamagedHeader, read_header
+from minicluster.verify.log_rows import IN_ORDER, Item, rows_of
 from minicluster.verify.shown.declared import BY_NAME, SHOWN_VIEWS, ShownView
 from minicluster.verify.shown.worker import schema_of, show_rows
-from minicluster.verify.spark.log_rows import Item, by_run, rows_of, sql_of
+from minicluster.verify.spark.log_source import by_run, sql_of
 from minicluster.verify.spark.travel import Fetched
 
 if TYPE_CHECKING:
@@ -211,10 +211,7 @@ def rows_here(table: str, items: Sequence[Item], limits: ReadLimits) -> Iterator
 
     Errors:  as ``show_rows``.
     """
-    runs = (
-        (item.name, iter(sorted(rows_of(item, limits), key=attrgetter("place", "log"))))
-        for item in items
-    )
+    runs = ((item.name, iter(sorted(rows_of(item, limits), key=IN_ORDER))) for item in items)
     return show_rows(table, limits, runs)
 
 

@@ -32,12 +32,12 @@ from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import TracedRun
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import HeldLogs, LogFold, Logs, fold_logs
+from minicluster.verify.log_rows import Rejected, StreamedRun
+from minicluster.verify.log_rows import Row as LogRow
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
 from minicluster.verify.shown import operations
 from minicluster.verify.shown.states import STATE_TABLES, Moments, Row, ShownStates, columns_of
-from minicluster.verify.spark.log_rows import Rejected, StreamedRun
-from minicluster.verify.spark.log_rows import Row as LogRow
 from minicluster.verify.spark.rows import ARROW_TYPES, COLUMNS, Rows
 from minicluster.verify.whole import read_trace
 from minicluster.zookeeper.log.columns import COLUMNS as ZNODE_COLUMNS

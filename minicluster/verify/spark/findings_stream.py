@@ -23,7 +23,7 @@ from minicluster.verify.evidence.reading import named_paths
 from minicluster.verify.live import LiveJudge
 from minicluster.verify.model import Finding
 from minicluster.verify.spark.judging_worker import FINDING, RESULT
-from minicluster.verify.spark.log_rows import sql_of
+from minicluster.verify.spark.log_source import sql_of
 from minicluster.verify.spark.travel import ship_package
 
 if TYPE_CHECKING:

@@ -1,15 +1,14 @@
 """The worker's side: the rules over the runs whose rows a task gets, one after the other.
 
-A log is folded as its batches come, so that memory is bounded by the cluster that it describes. A
-run is read whole from its folder and judged by the driver of one process (``whole``): its histories
-look back at all of its trace.
+They are judged as in one process (``whole``): a log as its batches come, a run with its trace read
+whole from its folder.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,20 +18,17 @@ import pyarrow as pa
 from minicluster.errors import UserError
 from minicluster.log.format.limits import ReadLimits
 from minicluster.values import dataclass
-from minicluster.verify.evidence.file_systems import at_hand
-from minicluster.verify.evidence.reading import header_of, read_run
-from minicluster.verify.evidence.run import Extent, Problem, Run, without_contents
-from minicluster.verify.histories.timeline import Timeline
-from minicluster.verify.histories.traced_run import History, TracedRun
+from minicluster.verify.evidence.reading import header_of
+from minicluster.verify.evidence.run import Extent, Problem, Run
+from minicluster.verify.histories.traced_run import History
 from minicluster.verify.judged import Judged
-from minicluster.verify.judging import Judge, Tally
-from minicluster.verify.log_fold import LogFold, fold_logs, images_of
+from minicluster.verify.judging import Tally
+from minicluster.verify.log_rows import Rejected, StreamedRun
 from minicluster.verify.model import Evidence
 from minicluster.verify.own_rules import OwnRules
-from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.rule import Rule
-from minicluster.verify.spark.log_rows import Rejected, Row, StreamedRun, by_run
-from minicluster.verify.whole import judge_histories, judge_whole
+from minicluster.verify.spark.log_source import by_run
+from minicluster.verify.whole import judge_rows_of
 
 RESULT = pa.schema(
     {
@@ -105,35 +101,12 @@ def judge_rows(
     rules = task.every_rule
     for name, rows in by_run(batches):
         try:
-            judged = _judged(name, rows, rules, task.own_histories, limits)
+            judged = judge_rows_of(StreamedRun(name, rows, limits), rules, task.own_histories)
         except (Rejected, UserError) as error:
             result: Iterable[Mapping[str, Any]] = [{"kind": "rejected", "message": str(error)}]
         else:
             result = _rows_of(judged)
         yield pa.RecordBatch.from_pylist([{"run": name, **row} for row in result], RESULT)
-
-
-def _judged(
-    name: str,
-    rows: Iterator[Row],
-    rules: tuple[Rule, ...],
-    own_histories: tuple[History, ...],
-    limits: ReadLimits,
-) -> Judged:
-    """One run.
-
-    Errors:  Rejected, UserError.
-    """
-    streamed = StreamedRun(name, rows, limits)
-    if (folder := streamed.folder) is not None:
-        with at_hand(Path(folder.path), folder.origin) as path:
-            return judge_whole(read_run(path, name, limits), rules, own_histories)
-    run, judge = streamed.run, Judge(name, rules)
-    promises = promises_of(None)
-    fold_logs(LogFold(judge, promises, images=images_of(judge, run)), streamed)
-    judge_histories(TracedRun(run, {}, Timeline(), promises), judge, own_histories)
-    run = replace(run, problems=(*run.problems, *judge.problems))
-    return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
 
 
 def _rows_of(judged: Judged) -> Iterator[Mapping[str, Any]]:

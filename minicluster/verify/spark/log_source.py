@@ -9,8 +9,10 @@ Source:  pyspark.sql.datasource.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,13 +20,40 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from minicluster.log.format.limits import DEFAULT_LIMITS, ReadLimits
 from minicluster.values import dataclass
+from minicluster.verify.log_rows import Item, Row, rows_of
 from minicluster.verify.spark.data_source import KraftStream, Piece, batches_of
-from minicluster.verify.spark.log_rows import SCHEMA, Item, Row, arrow_batches, rows_of, sql_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "kraft-logs"
+SCHEMA = pa.schema(
+    {
+        "run": pa.string(),
+        "place": pa.int64(),
+        "log": pa.int32(),
+        "kind": pa.string(),
+        "about": pa.string(),
+        "content": pa.binary(),
+    }
+)
+ORDER = ("run", "place", "log")
+_BATCH_BYTES = 1 << 20
+_SQL = {
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+    pa.list_(pa.int32()): "array<int>",
+    pa.list_(pa.int64()): "array<bigint>",
+    pa.list_(pa.string()): "array<string>",
+}
+
+
+def sql_of(schema: pa.Schema) -> str:
+    """An Arrow schema as SQL has it."""
+    return ", ".join(f"`{column.name}` {_SQL[column.type]}" for column in schema)
 
 
 @dataclass(frozen=True)
@@ -93,3 +122,33 @@ class LogStream(KraftStream):
             Row("", batch.base_offset, 0, "batch", None, batch.encoded)
             for batch in batches_of(partition, self._limits)
         )
+
+
+def arrow_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows as Spark takes them, about a megabyte at a time."""
+    some: list[Row] = []
+    size = 0
+    for row in rows:
+        some.append(row)
+        size += len(row.content or b"") + 100
+        if size >= _BATCH_BYTES:
+            yield _arrow(some)
+            some, size = [], 0
+    if some:
+        yield _arrow(some)
+
+
+def _arrow(rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def by_run(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Iterator[Row]]]:
+    """Sorted rows as a task gets them, run by run."""
+    rows = (
+        Row(*cells)
+        for batch in batches
+        for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+    return groupby(rows, key=attrgetter("run"))

@@ -27,6 +27,7 @@ from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.evidence.run import Run
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Tally
+from minicluster.verify.log_rows import Item
 from minicluster.verify.model import Finding
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.rules.rule import Rule
@@ -38,8 +39,7 @@ from minicluster.verify.spark.judging_worker import (
     judge_rows,
     run_of,
 )
-from minicluster.verify.spark.log_rows import ORDER, Item, sql_of
-from minicluster.verify.spark.log_source import FORMAT, LogSource, options_of
+from minicluster.verify.spark.log_source import FORMAT, ORDER, LogSource, options_of, sql_of
 from minicluster.verify.spark.progress import OnProgress, Watch
 from minicluster.verify.spark.travel import ship_package
 from minicluster.verify.spark.workers import WorkerDied, worker_died, workers_of

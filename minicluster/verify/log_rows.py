@@ -1,4 +1,7 @@
-"""Runs and logs as the rows that Spark scans, exchanges by run, sorts, and folds.
+"""Runs and logs as rows: what is scanned, put in order by run and place, and folded.
+
+Spark scans them in many tasks and exchanges them by run (``spark.log_source``); one process sorts
+those of one log. So a log is read once, and held as Kafka wrote it at most.
 
 =========== ===================================== ==========================================
 kind        content                               about
@@ -12,22 +15,20 @@ rejected                                          why there is nothing to judge
 batch       one batch of one controller's log
 =========== ===================================== ==========================================
 
-All but batches have the place -1, so whoever takes the rows of a run in order knows what its logs
-have to do with each other, and what is damaged, before the first batch comes. Content is Kafka's
-bytes, ``about`` is JSON. A run is one row: its histories look back at all of it, so whoever judges
-it reads the folder.
+The place of a batch is its offset, that of all else -1: whoever takes the rows of a run in order
+knows what its logs have to do with each other, and what is damaged, before the first batch comes.
+Content is Kafka's bytes, ``about`` is JSON. A run is one row: its histories look back at all of it,
+so whoever judges it reads the folder.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from minicluster.errors import UserError
 from minicluster.log.batch import RecordBatch
@@ -46,37 +47,12 @@ from minicluster.verify.evidence.run import Problem
 from minicluster.verify.log_fold import Step, placed
 from minicluster.verify.model import Evidence
 
-SCHEMA = pa.schema(
-    {
-        "run": pa.string(),
-        "place": pa.int64(),  # of a batch its offset, of anything else -1
-        "log": pa.int32(),  # which of the run's logs
-        "kind": pa.string(),
-        "about": pa.string(),
-        "content": pa.binary(),
-    }
-)
-ORDER = ("run", "place", "log")
-_BATCH_BYTES = 1 << 20
-_SQL = {
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.bool_(): "boolean",
-    pa.list_(pa.int32()): "array<int>",
-    pa.list_(pa.int64()): "array<bigint>",
-    pa.list_(pa.string()): "array<string>",
-}
-
-
-def sql_of(schema: pa.Schema) -> str:
-    """An Arrow schema as SQL has it."""
-    return ", ".join(f"`{column.name}` {_SQL[column.type]}" for column in schema)
-
 
 class Row(NamedTuple):
-    """One row of the scan."""
+    """One row of the scan.
+
+    Shapes:  log: which of the run's logs, -1: all of it.
+    """
 
     run: str
     place: int
@@ -84,6 +60,10 @@ class Row(NamedTuple):
     kind: str
     about: str | None = None
     content: bytes | None = None
+
+
+IN_ORDER = attrgetter("place", "log")
+"""The order of the rows of a run."""
 
 
 @dataclass(frozen=True)
@@ -155,36 +135,6 @@ def _rows_of_log(item: Item, number: int, files: MetadataFiles, *, alone: bool) 
         yield _row(item, "snapshot", number, content, file=str(file), why=why)
 
 
-def arrow_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Rows as Spark takes them, about a megabyte at a time."""
-    some: list[Row] = []
-    size = 0
-    for row in rows:
-        some.append(row)
-        size += len(row.content or b"") + 100
-        if size >= _BATCH_BYTES:
-            yield _arrow(some)
-            some, size = [], 0
-    if some:
-        yield _arrow(some)
-
-
-def _arrow(rows: Sequence[Row]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def by_run(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Iterator[Row]]]:
-    """Sorted rows as a task gets them, run by run."""
-    rows = (
-        Row(*cells)
-        for batch in batches
-        for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    )
-    return groupby(rows, key=attrgetter("run"))
-
-
 # --- the rows of a run, in order ------------------------------------------------------------------
 
 
@@ -196,12 +146,12 @@ class StreamedRun:
     """The logs of one run, as their rows come.
 
     Shapes:  run: what is known of it before the first batch. folder: the place of a run that is to
-             be read whole; its logs do not come as rows.
+             be read whole; its logs do not come as rows. limits: of reading.
     Errors:  Rejected.
     """
 
     def __init__(self, name: str, rows: Iterator[Row], limits: ReadLimits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._contents: dict[Path, Row] = {}
         self.folder: Item | None = None
         located: dict[str, Any] = {}
@@ -263,7 +213,7 @@ class StreamedRun:
             for row in group:
                 if row.log not in nodes:
                     continue  # its log is damaged further on, so nothing of it counts
-                budget = DecompressionBudget(self._limits.decompressed_bytes)
+                budget = DecompressionBudget(self.limits.decompressed_bytes)
                 batch = RecordBatch.decode(row.content or b"", lenient=True, budget=budget)
                 if row.log == of and left:
                     committed, left = batch, left - 1
