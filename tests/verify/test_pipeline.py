@@ -15,6 +15,7 @@ import pytest
 from pyspark import cloudpickle
 
 from minicluster.errors import UserError
+from minicluster.log.errors import NotALog
 from minicluster.log.format.limits import DEFAULT_LIMITS
 from minicluster.verify.evidence.reading import named_paths, read_run
 from minicluster.verify.judged import Judged
@@ -22,6 +23,7 @@ from minicluster.verify.log_rows import Item
 from minicluster.verify.own_rules import load_rules
 from minicluster.verify.rules.every import RULES
 from minicluster.verify.spark.judging_worker import Task, judge_rows
+from minicluster.verify.whole import judge_item
 from tests.verify.damage import Damage
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, by_name
 from tests.verify.in_pipeline import judged_by_workers, rows_here, scanned
@@ -61,6 +63,17 @@ def logs_by_hand(folder: Path) -> list[Path]:
 
 def test_logs_are_judged_as_in_one_process(tmp_path: Path) -> None:
     check([*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)])
+
+
+def test_one_process_folds_logs_that_it_does_not_hold(tmp_path: Path) -> None:
+    paths = [*(KAFKA_LOGS / name for name in RUNS), *logs_by_hand(tmp_path)]
+    for path, name in named_paths(paths):
+        judged = judge_item(Item(str(path), name), RULES, (), DEFAULT_LIMITS)
+        assert said(judged) == said(judge_path(path, name, RULES)), name
+    (tmp_path / "text.log").write_text("no log" * 100)
+
+    with pytest.raises(NotALog, match=r"text.log: not a Kafka log"):
+        judge_item(Item(str(tmp_path / "text.log"), "text"), RULES, (), DEFAULT_LIMITS)
 
 
 def test_runs_are_judged_as_in_one_process(tmp_path: Path) -> None:
