@@ -145,6 +145,11 @@ class ReplicaManager(Shell):
         self._controller_id: int | None = None
 
     @property
+    def made_coordinators(self) -> Coordinators | None:
+        """The coordinators, if there was a need for them."""
+        return self._coordinators
+
+    @property
     def coordinators(self) -> Coordinators:
         """The coordinators, made at the first need.
 

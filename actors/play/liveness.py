@@ -12,6 +12,7 @@ from minicluster.actors.cluster.time_bounds import time_bounds
 from minicluster.actors.nodes.config import ClusterConfig
 from minicluster.broker.lifecycle import BrokerState
 from minicluster.configs.without_effect import CONTROLLER_SOCKET_TIMEOUT_MS
+from minicluster.coordinator.group.offsets.committed import OffsetKey
 from minicluster.replica.partition.partition import Partition
 from minicluster.rules import UncleanRecovery
 from minicluster.values import dataclass
@@ -161,9 +162,26 @@ def unfinished(cluster: Cluster) -> list[str]:
                 if config.read_committed:
                     end = partition.last_stable_offset
                 at = reached.get((topic, index), 0)
-                if at < end:
+                if at < end and not _hangs(cluster, (config.group, topic, index)):
                     stuck.append(f"group {config.group} is at {at} of {end} in {topic}-{index}")
     return stuck
+
+
+def _hangs(cluster: Cluster, key: OffsetKey) -> bool:
+    """A group's offset waits for a transaction that no coordinator knows.
+
+    The records of the transaction were lost with the log of its coordinator, so no marker will end
+    it. In Kafka an administrator ends it (KIP-664).
+    """
+    waited_for, known = set[int](), set[int]()
+    for process in cluster.processes.values():
+        coordinators = None if process.replicas is None else process.replicas.made_coordinators
+        if coordinators is not None:
+            for shard in coordinators.groups.state.runtime.shards:
+                waited_for |= shard.offsets.pending_producers(key)
+            transactions = coordinators.transactions.state.transactions()
+            known |= {transaction.metadata.producer_id for transaction in transactions}
+    return bool(waited_for - known)
 
 
 def no_leader(cluster: Cluster) -> list[str]:

@@ -202,6 +202,11 @@ class Offsets:
         """An open transaction has an offset for this partition."""
         return key[0] in self._open and key[1:] in self._open[key[0]]
 
+    def pending_producers(self, key: OffsetKey) -> set[int]:
+        """The producers whose open transactions have an offset for this partition."""
+        pending = self._pending
+        return {producer_id for producer_id in pending if pending[producer_id].get(key) is not None}
+
     def has_pending(self, group_id: str) -> bool:
         """An open transaction has an offset of this group."""
         return group_id in self._open
