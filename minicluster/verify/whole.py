@@ -21,7 +21,7 @@ from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import History, Rows, TracedRun
 from minicluster.verify.judged import Judged
 from minicluster.verify.judging import Judge
-from minicluster.verify.log_fold import HeldLogs, LogFold, fold_logs, images_of
+from minicluster.verify.log_fold import HeldLogs, LogFold, Logs, fold_logs, images_of
 from minicluster.verify.log_rows import IN_ORDER, Item, Rejected, StreamedRun, rows_of
 from minicluster.verify.model import Evidence
 from minicluster.verify.promises import promises_of
@@ -38,9 +38,7 @@ def judge_whole(run: Run, rules: Sequence[Rule], own_histories: Sequence[History
     """
     tables, problems = read_trace(run)
     run = replace(run, problems=(*run.problems, *problems))
-    judge = judge_run(run, rules, tables, own_histories)
-    run = replace(run, problems=(*run.problems, *judge.problems))
-    return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
+    return _judged(run, judge_run(run, rules, tables, own_histories))
 
 
 def judge_item(
@@ -71,10 +69,11 @@ def judge_rows_of(
         with at_hand(Path(folder.path), folder.origin) as path:
             run = read_run(path, folder.name, streamed.limits)
             return judge_whole(run, rules, own_histories)
-    run, judge = streamed.run, Judge(streamed.run.name, rules)
-    promises = promises_of(None)
-    fold_logs(LogFold(judge, promises, images=images_of(judge, run)), streamed)
-    judge_histories(TracedRun(run, {}, Timeline(), promises), judge, own_histories)
+    run = streamed.run
+    return _judged(run, judge_run(run, rules, {}, own_histories, logs=streamed))
+
+
+def _judged(run: Run, judge: Judge) -> Judged:
     run = replace(run, problems=(*run.problems, *judge.problems))
     return Judged(run=without_contents(run), tallies=judge.tallies, crashes=judge.crashes)
 
@@ -135,25 +134,22 @@ def judge_run(
     tables: Tables,
     own_histories: Sequence[History] = (),
     cleaned: Collection[tuple[str, int]] = (),
+    logs: Logs | None = None,
 ) -> Judge:
     """Judge a run by its committed log, and by its trace if it has one.
 
-    Shapes:  tables: the rows of the trace by table. cleaned: as in ``judge_in_memory``.
+    Shapes:  tables: the rows of the trace by table. cleaned: as in ``judge_in_memory``. logs: where
+             its batches come from, if the run does not hold them.
     """
     judge = Judge(run.name, rules)
     timeline = Timeline() if run.is_run else None
     promises = promises_of(run.rules)
     fold = LogFold(judge, promises, timeline=timeline, images=images_of(judge, run))
     if not run.on_zookeeper:
-        fold_logs(fold, HeldLogs(run))
+        fold_logs(fold, logs or HeldLogs(run))
     traced = TracedRun(run, tables, timeline or Timeline(), promises, cleaned, fold.images)
-    judge_histories(traced, judge, own_histories)
-    return judge
-
-
-def judge_histories(traced: TracedRun, judge: Judge, own_histories: Sequence[History] = ()) -> None:
-    """Give the steps of all histories to a judge, of a plain log those that need no trace."""
     for history in (*HISTORIES, *own_histories):
-        if traced.evidence.is_run or not history.needs_trace:
+        if run.is_run or not history.needs_trace:
             history(traced, judge)
     judge.problems += traced.problems
+    return judge

@@ -153,6 +153,7 @@ class Tables:
         self._limits = limits
         self._forms = {is_on_zookeeper(path) for path, _ in self._named}
         self._known: set[str] = set()
+        self._logs: DataFrame | None = None
         for path, _ in self._named:
             locate(path, partly=True, limits=limits)
         self._at_once = at_once and sum(_bytes_of(path) for path, _ in self._named) <= SMALL_BYTES
@@ -197,13 +198,16 @@ class Tables:
         from minicluster.verify.spark.pipeline import items_of, logs_of
 
         limits = self._limits
-        items = items_of(self._named, limits, self._origins)
+        if (
+            self._logs is None
+        ):  # one scan is planned for all tables, since Spark starts Python for it
+            items = items_of(self._named, limits, self._origins)
+            self._logs = logs_of(self._spark, items, limits)
 
         def show(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return show_rows(table, limits, by_run(rows))
 
-        schema = sql_of(schema_of(table))
-        return logs_of(self._spark, items, limits).mapInArrow(show, schema)
+        return self._logs.mapInArrow(show, sql_of(schema_of(table)))
 
 
 def rows_here(table: str, items: Sequence[Item], limits: ReadLimits) -> Iterator[pa.RecordBatch]:
