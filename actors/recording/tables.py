@@ -231,11 +231,10 @@ class Tables:
         """Write one piece, and a part of those that are too many beside it."""
         with self._lock:
             for _ in range(1 + more // BURST):
-                piece = table.oldest(self.piece_rows, PIECE_BYTES)
-                if piece:
+                if piece := table.oldest(self.piece_rows, PIECE_BYTES):
                     self._write(table, piece)
-                del table.kept[: len(piece)]  # in place: another thread may be about to append
-                self.weight -= sum(entry.weight for entry in piece)
+                    del table.kept[: len(piece)]  # in place: another thread may be about to append
+                    self.weight -= sum(entry.weight for entry in piece)
 
     def _write(self, table: Table, piece: Sequence[Entry]) -> None:
         """Write rows. Where the disk takes none (it is full) they are lost."""
@@ -323,9 +322,9 @@ class Tables:
 
 
 def _parsed(table: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a file as one in memory is."""
+    """A row of a file as one in memory is, where machines give follower_leos as text."""
     for column, kind in trace.TABLES[table].items():
-        if kind == "json" and row[column] is not None:
+        if kind == "json" and column != "follower_leos" and row[column] is not None:
             row[column] = json.loads(row[column])
     return row
 
