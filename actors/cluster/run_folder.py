@@ -14,12 +14,7 @@ from minicluster.actors.nodes.disk import Disk
 from minicluster.actors.nodes.replica_manager import ReplicaManager
 from minicluster.actors.recording.columns import arrow_table
 from minicluster.actors.recording.producer_logs import batch_rows, decision_rows
-from minicluster.actors.recording.replica_log import (
-    Pieces,
-    records_of,
-    replica_columns,
-    replica_rows,
-)
+from minicluster.actors.recording.replica_log import records_of, replica_rows
 from minicluster.actors.recording.run_place import put_in_place
 from minicluster.configs.definitions import broker_configs
 from minicluster.log.checkpoint import Snapshot, encode_snapshot
@@ -223,33 +218,29 @@ def rows_at_end(cluster: Cluster, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _logs_of(cluster: Cluster, broker_id: int) -> tuple[Disk, str | None, str]:
-    process = cluster.processes.get(broker_id)
-    incarnation = None if process is None else str(process.incarnation)
-    return cluster.disks[broker_id], incarnation, "end"
-
-
 def tables_at_end(cluster: Cluster, table: str) -> Iterator[pa.Table]:
     """The rows of one of the tables ``AT_END`` as columns, as they are read from the disks."""
     recorder = cluster.recorder
-    common, pieces = recorder.at_end(), Pieces()
     if table == "replica_log":
         records = sum(records_of(cluster.disks[broker_id]) for broker_id in cluster.broker_ids)
         if not recorder.lists_logs(records, "the brokers' logs at the end"):
             return
+    common = recorder.at_end()
     for broker_id in cluster.broker_ids:
         with recorder.own_problems.noted(f"the rows of the logs of {broker_id}", table):
-            if table == "replica_log":
-                at_end = common, pieces
-                yield from replica_columns(*_logs_of(cluster, broker_id), *at_end)
-            else:
-                rows = AT_END[table](cluster, broker_id)
-                while piece := [common | row for row in islice(rows, END_ROWS)]:
-                    yield arrow_table(table, piece)
+            rows = AT_END[table](cluster, broker_id)
+            while piece := [common | row for row in islice(rows, END_ROWS)]:
+                yield arrow_table(table, piece)
+
+
+def _replica_rows(cluster: Cluster, broker_id: int) -> Iterator[dict[str, Any]]:
+    process = cluster.processes.get(broker_id)
+    incarnation = None if process is None else str(process.incarnation)
+    return replica_rows(cluster.disks[broker_id], incarnation, "end")
 
 
 AT_END: Mapping[str, Callable[[Cluster, int], Iterator[dict[str, Any]]]] = {
-    "replica_log": lambda cluster, broker_id: replica_rows(*_logs_of(cluster, broker_id)),
+    "replica_log": _replica_rows,
     "log_batch": lambda cluster, broker_id: batch_rows(cluster.disks[broker_id]),
     "transaction_decision": lambda cluster, broker_id: decision_rows(cluster.disks[broker_id]),
 }

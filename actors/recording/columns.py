@@ -39,17 +39,6 @@ def arrow_table(table: str, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema_of(table))
 
 
-def arrow_columns(table: str, count: int, shared: Row, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Rows that share most of their values, from the columns of those in which they differ."""
-    import pyarrow as pa
-
-    arrays = [
-        columns[name] if name in columns else repeated(kind, shared.get(name), count)
-        for name, kind in kinds_of(table).items()
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema_of(table))
-
-
 def kinds_of(table: str) -> Mapping[str, str]:
     """The kind of each column of a table."""
     return {**trace.COMMON, **trace.TABLES[table]}
@@ -71,20 +60,6 @@ def column(kind: str, values: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array(_cells(kind, values), type=arrow_type(kind))
-
-
-def repeated(kind: str, value: Any, count: int) -> pa.Array:
-    """A column of one value."""
-    import pyarrow as pa
-
-    return pa.repeat(column(kind, [value])[0], count)
-
-
-def text_column(encoded: Sequence[bytes]) -> pa.Array:
-    """A column of texts, from their bytes in UTF-8: no text is made of each."""
-    import pyarrow as pa
-
-    return pa.array(encoded, type=pa.binary()).cast(pa.string())
 
 
 def arrow_type(kind: str) -> pa.DataType:
