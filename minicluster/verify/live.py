@@ -1,14 +1,14 @@
 """The driver over a running cluster: events as they come, findings as they are found.
 
-It runs the histories and rules of the other drivers. A rule that needs to know what comes later,
-such as the log of the last leader, is not here: it is judged when the run is over, ``at_end``. It
-loads neither Spark nor Arrow, and its memory does not grow with the run (each history says its
-bound).
+It runs the folds, histories and rules of the other drivers. A rule that needs to know what comes
+later, such as the log of the last leader, is not here: it is judged when the run is over, at_end.
+It loads neither Spark nor Arrow, and its memory does not grow with the run (each history, and the
+driver of each kind of folds, says its bound).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.log.batch import RecordBatch
@@ -16,85 +16,37 @@ from minicluster.metadata.inter_broker_protocol import InterBrokerProtocol
 from minicluster.protocol import records as r
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.rules import Rules
-from minicluster.verify.histories import (
-    batches,
-    brokers,
-    clients,
-    committed_log,
-    held_logs,
-    live_clients,
-    memberships,
-    partitions,
-    quorum,
-    replicas,
-    topics,
-    znodes,
-)
-from minicluster.verify.histories.held_logs import HeldLogs
-from minicluster.verify.histories.live_clients import LiveClients
 from minicluster.verify.histories.quorum import QuorumHistory
-from minicluster.verify.histories.replicas import Place, Replicas
+from minicluster.verify.histories.timeline import CommittedStates
 from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import LogFold
-from minicluster.verify.model import Finding
+from minicluster.verify.model import FROM_ELR, Finding
 from minicluster.verify.partition.driver import GONE_MAX, Partitions
+from minicluster.verify.partition.event import Place
 from minicluster.verify.partition.setting import Setting
+from minicluster.verify.partition.topic_names import SERVED
 from minicluster.verify.promises import promises_of
 from minicluster.verify.rules.every import ON_ZOOKEEPER, RULES
 from minicluster.verify.rules.rule import Rule
 from minicluster.zookeeper.log.reader import Line
 
 Row = Mapping[str, Any]
-LIVE = (batches, brokers, clients, committed_log, held_logs, live_clients, memberships, partitions,
-        quorum, replicas, topics, znodes)  # fmt: skip
-LIVE_ON_ZOOKEEPER = (held_logs, replicas, znodes)
-_AT_END = "the log of the last leader, as it is when the run has ended"
-_LATER_EVENTS = "events that come after what they decide about"
-LATER: Mapping[type, str] = {
-    batches.CopiedBatch: "the logs of all controllers, on their disks",
-    clients.AcknowledgedRecord: _AT_END,
-    quorum.AppendedCopy: _LATER_EVENTS,
-    quorum.CommitInEpoch: _LATER_EVENTS,
-    quorum.FetchResponseEpoch: "the requests of the quorum, which no live judge is given",
-    replicas.Truncated: "losses, of which later events tell",
-    replicas.WrittenByLeader: _LATER_EVENTS,
-}
-"""Steps of rules of which only a part is judged live, and what those need to know."""
 LIVE_RULES = tuple(rule for rule in RULES if not rule.at_end)
 COMMITTED = -1  # the committed log belongs to no single controller
 
 
 def is_judged_live(rule: Rule, *, on_zookeeper: bool = False) -> bool:
-    """The rule, or a part of it, is judged while a cluster runs."""
-    if rule.at_end or (on_zookeeper and rule not in ON_ZOOKEEPER):
-        return False
-    modules = {module.__name__ for module in (LIVE_ON_ZOOKEEPER if on_zookeeper else LIVE)}
-    types = [step_type for step_type, _ in rule.parts if step_type not in LATER]
-    return any(step_type is None or step_type.__module__ in modules for step_type in types)
+    """The rule is judged while a cluster runs."""
+    return not rule.at_end and (not on_zookeeper or rule in ON_ZOOKEEPER)
 
 
-class LiveReplicas:
-    """The histories of replicas, which need no metadata log.
+class _Elections(CommittedStates):
+    """Tells the partitions what is committed of them."""
 
-    Shapes:  in_log: whether the metadata log has a partition, as far as it is known.
-    """
-
-    def __init__(self, judge: Judge, in_log: Callable[[Place], bool]) -> None:
-        self._logs = HeldLogs(judge, in_log)
-        self._replicas = Replicas(judge, in_log)
-        self._partitions = Partitions(judge, Setting(), gone_max=GONE_MAX)
-        self.kept_by = self._logs.kept_by
-
-    def on_partition_event(self, row: Row) -> None:
-        """An event of a replica."""
-        self._logs.on_partition_event(row)
-        self._replicas.on_partition_event(row)
-        self._partitions.on_event(row)
-
-    def end(self) -> None:
-        """The run has ended: what waited for the next event is judged without it."""
-        self._partitions.at_end()
+    def __init__(self, partitions: Partitions) -> None:
+        super().__init__()
+        self.take_partition = partitions.on_commit  # type: ignore[method-assign]
 
 
 class LiveJudge:
@@ -111,12 +63,11 @@ class LiveJudge:
         promises = promises_of(rules)
         self.findings: list[Finding] = []
         self.judge = Judge(run, LIVE_RULES)
-        self._log = LogFold(self.judge, promises)
+        setting = Setting(self._has_partition, promises.new_incarnation_leaves_from)
+        self._partitions = Partitions(self.judge, setting, gone_max=GONE_MAX)
+        self._log = LogFold(self.judge, promises, timeline=_Elections(self._partitions))
         self._log.begin(COMMITTED, begins_well=begins_well)
-        self._replicas = LiveReplicas(self.judge, self._has_partition)
         self._quorum = QuorumHistory(self.judge)
-        log, kept_by = self._log.committed, self._replicas.kept_by
-        self._clients = LiveClients(self.judge, log, promises, kept_by=kept_by)
 
     @property
     def looked_at(self) -> Mapping[str, int]:
@@ -140,13 +91,11 @@ class LiveJudge:
         """
         self._log.commit(batch)
         self._log.copy(COMMITTED, batch)
-        self._clients.on_commit()
         return self._new()
 
     def on_partition_event(self, row: Row) -> list[Finding]:
         """An event of a replica, a row of ``partition_event``."""
-        self._replicas.on_partition_event(row)  # first: clients' rules ask what a leader's log has
-        self._clients.on_partition_event(row)
+        self._partitions.on_event(row)
         return self._new()
 
     def on_raft_event(self, row: Row) -> list[Finding]:
@@ -156,12 +105,14 @@ class LiveJudge:
 
     def on_response(self, rows: Iterable[Row]) -> list[Finding]:
         """A response to a client leaves: its rows of ``client_record``."""
-        self._clients.on_response(rows)
+        for row in rows:
+            if row["f"] in SERVED:
+                self._partitions.on_response(row, row["topic_id"])
         return self._new()
 
     def end(self, now_ms: int = 0) -> list[Finding]:
         """The run has ended at a time."""
-        self._replicas.end()
+        self._partitions.at_end()
         return self._new()
 
     def _has_partition(self, place: Place) -> bool:
@@ -198,7 +149,8 @@ class LiveZnodeJudge:
         self._log = ZnodeLog(
             self.judge, protocol, members_checked=members_checked, left_out=left_out
         )
-        self._replicas = LiveReplicas(self.judge, in_log=lambda place: False)
+        setting = Setting(lambda place: False, FROM_ELR, on_zookeeper=True)
+        self._partitions = Partitions(self.judge, setting, gone_max=GONE_MAX)
 
     @property
     def looked_at(self) -> Mapping[str, int]:
@@ -211,13 +163,13 @@ class LiveZnodeJudge:
 
     def on_partition_event(self, row: Row) -> list[Finding]:
         """An event of a replica, a row of ``partition_event``."""
-        self._replicas.on_partition_event(row)
+        self._partitions.on_event(row)
         return self._new(self.judge.take_new())
 
     def end(self, now_ms: int) -> list[Finding]:
         """The log has ended at a time."""
         findings = self._log.end(now_ms)
-        self._replicas.end()
+        self._partitions.at_end()
         return self._new(findings + self.judge.take_new())
 
     def _new(self, findings: list[Finding]) -> list[Finding]:

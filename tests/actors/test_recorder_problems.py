@@ -30,9 +30,9 @@ from minicluster.metadata.shared_folds import SharedFolds
 from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.histories.live_clients import LiveClients
 from minicluster.verify.histories.quorum import QuorumHistory
 from minicluster.verify.model import Evidence, Finding, Verdict
+from minicluster.verify.partition.driver import Partitions
 from minicluster.zookeeper.server.effects import LogTransaction
 from minicluster.zookeeper.server.operations import Code, SetData
 from minicluster.zookeeper.server.tree import Change
@@ -76,9 +76,9 @@ def story() -> Scenario:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        (LiveClients, "on_response"),
-        (LiveClients, "on_partition_event"),
-        (LiveClients, "on_commit"),
+        (Partitions, "on_response"),
+        (Partitions, "on_event"),
+        (Partitions, "on_commit"),
         (QuorumHistory, "on_raft_event"),
     ],
 )

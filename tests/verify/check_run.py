@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
 from minicluster.log.batch import RecordBatch
@@ -17,8 +19,8 @@ from minicluster.verify.histories import (
     partitions,
     topics,
 )
-from minicluster.verify.histories.clients import TopicNames
-from minicluster.verify.live import LATER, LiveJudge, LiveZnodeJudge
+from minicluster.verify.live import LiveJudge, LiveZnodeJudge
+from minicluster.verify.partition.topic_names import TopicNames
 from minicluster.verify.rules.every import RULES
 from tests.verify.handwritten.run import RunBuilder
 
@@ -28,19 +30,29 @@ _OF_LOGS = {
 OF_LOGS = tuple(
     rule.id
     for rule in RULES
-    if any(kind and kind.__module__ in _OF_LOGS and kind not in LATER for kind, _ in rule.parts)
+    if not rule.at_end
+    and any(kind is not None and kind.__module__ in _OF_LOGS for kind, _ in rule.parts)
 )
 """The rules that are judged of a log alone, live as well."""
 OF_EACH_LOG = ("E01", "E02", "E03")
 """Of several controllers each log is judged afterwards, and live the committed one."""
 
+LIVE_IN_PART = frozenset({"C5", "D1", "E06", "E29", "E38", "F18"})
+"""Rules of which requests, disks or files show a part, which is judged when the run is over."""
 
-def check_run(run: Run) -> LiveJudge:
-    """Judge a run's committed log, from its snapshot if it begins with one."""
+
+def judge_of(run: Run) -> LiveJudge:
+    """A judge for a run's committed log, from its snapshot if it begins with one."""
     node = run.nodes[0] if len(run.nodes) == 1 else None
     live = LiveJudge(run.name, rules=run.rules, begins_well=node is None or node.begins_well)
     if run.start is not None:
         live.load(run.start.records, run.start.end_offset)
+    return live
+
+
+def check_run(run: Run) -> LiveJudge:
+    """Judge a run's committed log."""
+    live = judge_of(run)
     for batch in run.committed:
         live.commit(batch)
     return live
@@ -49,7 +61,10 @@ def check_run(run: Run) -> LiveJudge:
 def play_rows(
     run: RunBuilder, live: LiveJudge, batches: Sequence[RecordBatch] | None = None
 ) -> LiveJudge:
-    """Give a judge a hand-written run: its log, or other batches, and then its events."""
+    """Give a judge a hand-written run: its log, or other batches, and its events.
+
+    Where the trace shows when the log was committed, it is given to the judge then; else first.
+    """
     events: dict[str, Callable[..., object]] = {
         "partition_event": live.on_partition_event,
         "raft_event": live.on_raft_event,
@@ -57,14 +72,24 @@ def play_rows(
     }
     names = TopicNames(run.rows["partition_event"])
     rows = [(row["seq"], table, row) for table in events for row in run.rows[table]]
-    for batch in run.log.batches if batches is None else batches:
-        live.commit(batch)
+    marks = [row["offset"] for row in run.rows["raft_event"] if row["kind"] == "hw"]
+    uncommitted = deque(run.log.batches if batches is None else batches)
+
+    def commit(end: float) -> None:
+        while uncommitted and uncommitted[0].base_offset < end:
+            live.commit(uncommitted.popleft())
+
+    if not marks:
+        commit(inf)
     for _, table, row in sorted(rows, key=lambda one: one[0]):
+        if table == "raft_event" and row["kind"] == "hw":
+            commit(row["offset"] or 0)
         if table == "client_record":
             row = row | {"topic_id": names.id_in(row)}
         elif table == "partition_event" and row["leo"] is None:  # the run is not about it
             row = row | {"leo": 0}
         events[table](row)
+    commit(inf)
     live.end()
     return live
 

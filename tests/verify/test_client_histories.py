@@ -12,6 +12,7 @@ from minicluster.verify.judging import Tally
 from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_whole
 from tests.verify.examples import clients as cases
+from tests.verify.examples import served
 from tests.verify.examples.groups import f10_bad
 from tests.verify.handwritten.clients import client, leads, sent
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder, plain_run
@@ -67,17 +68,17 @@ def test_a_name_that_two_topics_had_is_the_one_that_the_broker_had_by_then(tmp_p
         again = plain_run()
         again.partition("become_leader", topic_id=OTHER, broker=broker, leo=0)
         for table in ("partition_event", "client_record"):
-            later = ({**row, "seq": row["seq"] + 1} for row in cases.f6_bad().rows[table])
+            later = ({**row, "seq": row["seq"] + 1} for row in served.f6_bad().rows[table])
             again.rows[table] += later
         return again
 
     def found(run: RunBuilder, name: str) -> int:
         return len(tally_of("F6", run, tmp_path / name).findings)
 
-    assert found(cases.f6_bad(), "one") == 1
+    assert found(served.f6_bad(), "one") == 1
     assert found(after_another(1), "the later one of broker 1") == 1
     assert found(after_another(2), "another broker is behind") == 1
-    of_none = cases.f6_bad()
+    of_none = served.f6_bad()
     for row in of_none.rows["partition_event"]:
         row["broker"] = 2
     assert found(of_none, "none") == 0

@@ -11,7 +11,7 @@ from minicluster.verify.rules.every import BY_ID
 from minicluster.verify.whole import judge_in_memory
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 from tests.verify.examples.groups import h1_bad, h2_bad
-from tests.verify.examples.transactions import h3_bad, h5_bad
+from tests.verify.examples.transactions import h3_bad
 from tests.verify.handwritten.run import TOPIC_ID, RunBuilder
 
 ABOUT_CLIENTS_BAD, ABOUT_CLIENTS_NEAR = (
@@ -43,7 +43,7 @@ def test_a_near_miss_passes(rule: str, case: Case) -> None:
     assert rule not in {finding.rule for finding in judge.take_new()}
 
 
-@pytest.mark.parametrize("case", [h1_bad, h2_bad, h3_bad, h5_bad], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [h1_bad, h2_bad, h3_bad], ids=lambda case: case.name)
 def test_a_partition_whose_log_was_cleaned_promises_nothing(case: Case) -> None:
     assert rules_of(case(), (TOPIC_ID, 1)) != set()
     assert rules_of(case(), (TOPIC_ID, 0)) == set()

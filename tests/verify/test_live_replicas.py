@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from minicluster.verify.judging import Judge
-from minicluster.verify.live import LiveReplicas
+from minicluster.verify.model import FROM_ELR
+from minicluster.verify.partition.driver import GONE_MAX, Partitions
+from minicluster.verify.partition.setting import Setting
 from minicluster.verify.rules.every import BY_ID
 from tests.verify.examples import replicas
 from tests.verify.examples.by_rule import RUNS_BAD, RUNS_NEAR, Case, each
 
-# B3 and F18 have a live part as well; most of their examples break the others.
-RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14")]
+RULES = [BY_ID[name] for name in ("B2", "B6", "B7", "B8", "B10", "E27", "F8", "F14", "F16")]
 ON_ZOOKEEPER = {
     replicas.b2_near_left_out,
     replicas.b2_near_left_out_with_less,
@@ -28,18 +29,19 @@ class Live:
 
     def __init__(self, *, in_log: bool = True) -> None:
         self.judge = Judge("run", RULES)
-        self.replicas = LiveReplicas(self.judge, lambda place: in_log)
+        setting = Setting(lambda place: in_log, FROM_ELR)
+        self.partitions = Partitions(self.judge, setting, gone_max=GONE_MAX)
 
     def take(self, row: Mapping[str, Any]) -> None:
         event = {name: value for name, value in row.items() if value is not None}
-        self.replicas.on_partition_event(event)
+        self.partitions.on_event(event)
 
 
 def broken_live(case: Case) -> tuple[set[str], Mapping[str, str]]:
     live = Live(in_log=case not in ON_ZOOKEEPER)
     for row in sorted(case().rows["partition_event"], key=lambda row: row["seq"]):
         live.take(row)
-    live.replicas.end()
+    live.partitions.at_end()
     return {finding.rule for finding in live.judge.take_new()}, live.judge.crashes
 
 
@@ -96,7 +98,7 @@ def test_topics_that_come_and_go_cost_no_memory() -> None:
         for row in topic_life(number):
             live.take(row)
         if number in (2_000, 5_999):
-            sizes.append(size_of(live.replicas, set()))
+            sizes.append(size_of(live.partitions, set()))
 
     assert live.judge.tally("E27").looked_at == 6_000
     assert sizes[1] < 1.05 * sizes[0]

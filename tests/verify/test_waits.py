@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minicluster.verify.evidence.reading import read_run
-from minicluster.verify.histories.electable import Commits
+from minicluster.verify.histories.commits import Commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject, Times
 from minicluster.verify.histories.timeline import Timeline
 from minicluster.verify.histories.traced_run import TracedRun

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from minicluster.values import dataclass
-from minicluster.verify.histories.electable import commits
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.replica_logs import ended_logs
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row, TracedRun, history

@@ -1,44 +1,34 @@
-"""What clients were returned, beside the logs and the high watermarks of the replicas.
+"""What clients were acknowledged and read, beside the logs as they are when the run has ended.
 
 ========================  ========================================================================
-takes                     ``client_record`` rows, response by response; ``partition_event`` rows;
-                          afterwards also ``history`` rows of the cluster's own client, and
-                          ``replica_log`` rows
-keeps, by replica         its leader epoch, its high watermark, the highest that clients received in
-                          that epoch
+takes                     ``client_record`` rows, ``history`` rows of the cluster's own client;
+                          ``partition_event`` and ``replica_log`` rows
+keeps, by partition       its last leader, with the log of that
 keeps, by producer id     the epochs that were given out
-keeps, by offset          a digest of the value that clients know there: a window of them while the
-                          cluster runs, all of them afterwards
-yields                    ``ServedRecord``, ``ServedEnd``, ``ValueAtOffset``, ``ProducerSend``;
-                          afterwards only: ``AcknowledgedRecord``
+keeps, by offset          a digest of the value that clients know there
+yields                    ``AcknowledgedRecord``, ``ValueAtOffset``, ``ProducerSend``
 ========================  ========================================================================
-
-A row that names its topic without the id is of the one topic that ever had the name; where several
-had it, of the one that the broker had when it responded. A broker that had none of them, such as
-the coordinator of a group, names none of them.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import field
 from heapq import merge
 from operator import attrgetter, itemgetter
 
 from minicluster.values import dataclass
-from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.replica_logs import last_processes
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.topic_names import topic_names
 
 Place = tuple[str, int]  # topic id as the trace has it, partition
 ALL_REPLICAS = -1  # acks
-READ_COMMITTED = 1  # isolation
-SERVED = ("fetch", "list", "read")
-_OF_REPLICAS = (*SERVED, "send")  # what the broker answers out of its own replicas
 
 
 # --- what clients received ------------------------------------------------------------------------
@@ -60,58 +50,6 @@ class Received:
     def place(self) -> Place:
         """The partition."""
         return self.topic_id, self.row["part"]
-
-
-class TopicNames:
-    """The topics of a run by name, and the name of each."""
-
-    def __init__(self, partition_events: Iterable[Row]) -> None:
-        self._names: dict[str, str | None] = {}  # by topic id
-        self._ids: dict[str, dict[str, None]] = {}  # by name
-        first: dict[tuple[str, str, int, int], int] = {}
-        for row in partition_events:
-            topic_id, name = row["topic_id"], row["topic"]
-            self._names.setdefault(topic_id, name)
-            self._ids.setdefault(name, {})[topic_id] = None
-            first.setdefault((topic_id, name, row["part"], row["broker"]), row["seq"])
-        # Of names that several topics had: by name, partition and broker, one after the other.
-        self._since: dict[tuple[str, int, int], list[tuple[int, str]]] = {}
-        for (topic_id, name, part, broker), seq in first.items():
-            if len(self._ids[name]) > 1:
-                self._since.setdefault((name, part, broker), []).append((seq, topic_id))
-        for topics in self._since.values():
-            topics.sort()
-
-    def ids_of(self, name: str | None) -> list[str]:
-        """The ids of the topics that ever had a name."""
-        return [] if name is None else list(self._ids.get(name, ()))
-
-    def name_of(self, topic_id: str) -> str | None:
-        """The name of a topic."""
-        return self._names.get(topic_id)
-
-    def is_known(self, topic_id: str) -> bool:
-        """Some broker had a replica of the topic."""
-        return topic_id in self._names
-
-    def id_in(self, row: Row) -> str | None:
-        """The topic that a row of a response is of; None: it is of none that is known."""
-        topic_id: str | None = row["topic_id"]
-        if topic_id is not None:
-            return topic_id if topic_id in self._names else None
-        ids = self.ids_of(row["topic"])
-        if len(ids) < 2:
-            return ids[0] if ids else None
-        if row["f"] not in _OF_REPLICAS:
-            return None
-        topics = self._since.get((row["topic"], row["part"], row["broker"]), [])
-        place = bisect_right(topics, row["seq"], key=itemgetter(0))
-        return topics[place - 1][1] if place else None
-
-
-def topic_names(run: TracedRun) -> TopicNames:
-    """Context: the topics of the run by name."""
-    return TopicNames(run.rows("partition_event"))
 
 
 class Excuses:
@@ -178,153 +116,6 @@ def in_response(received: Received) -> tuple[int, bool, int]:
     """The order of rows, also of those of one response."""
     row = received.row
     return row["seq"], row["f"] == "read", -1 if row["offset"] is None else row["offset"]
-
-
-# --- what replicas serve --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedRecord:
-    """A record that a replica has given to a consumer.
-
-    Shapes:  own_high_watermark: of the replica itself; None: it has none yet.
-    Units:   high_watermark, last_stable_offset: as the response has them.
-    """
-
-    broker: int
-    offset: int
-    high_watermark: int | None
-    own_high_watermark: int | None
-    last_stable_offset: int | None
-    read_committed: bool
-    excuse: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedEnd:
-    """What a Fetch or ListOffsets response says of the end of a partition.
-
-    Shapes:  is_fetch: else a ListOffsets. leads: the replica is its broker's leader replica.
-    Units:   returned_before: the highest high watermark that clients received from the replica in
-             its leader epoch.
-    """
-
-    broker: int
-    is_fetch: bool
-    leads: bool
-    high_watermark: int | None
-    own_high_watermark: int | None
-    returned_before: int | None
-    last_stable_offset: int | None
-    excuse: str | None
-
-
-class _Replica:
-    """One replica as its broker's latest events have it."""
-
-    __slots__ = ("high_watermark", "leadership", "leads", "returned")
-
-    def __init__(self) -> None:
-        self.high_watermark: int | None = None
-        self.leads = False
-        self.leadership: tuple[str | None, int | None] | None = None  # incarnation, leader epoch
-        self.returned: int | None = None  # the highest that clients received in this leadership
-
-
-class ServedToClients:
-    """Puts each response beside the state of the replica that it came from.
-
-    Takes the events of replicas and the responses as they come, also while the cluster runs. Its
-    state is of one size for each replica that there is; deleted ones are kept for a while, since
-    responses with their records may be on their way.
-    """
-
-    _DELETED_MAX = 1_000
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._replicas: dict[tuple[str, int, int], _Replica] = {}
-        self._deleted: dict[tuple[str, int, int], None] = {}
-
-    def on_partition_event(self, row: Row) -> None:
-        """An event of a replica."""
-        key, kind = (row["topic_id"], row["part"], row["broker"]), row["kind"]
-        if kind == "delete":
-            self._deleted[key] = None
-            if len(self._deleted) > self._DELETED_MAX:
-                self._forget(next(iter(self._deleted)))
-            return
-        if key in self._deleted:  # it is made once more
-            self._forget(key)
-        replica = self._replicas.get(key)
-        if replica is None:
-            replica = self._replicas[key] = _Replica()
-        high_watermark = row.get("hw_new")
-        if high_watermark is not None:
-            replica.high_watermark = high_watermark
-        if kind == "become_leader" or kind == "become_follower":
-            leadership = (row.get("incarnation"), row["leader_epoch"])
-            replica.leads = kind == "become_leader"
-            if leadership != replica.leadership:
-                replica.leadership, replica.returned = leadership, None
-
-    def _forget(self, key: tuple[str, int, int]) -> None:
-        del self._deleted[key]
-        self._replicas.pop(key, None)
-
-    def on_received(self, response: Received) -> None:
-        """A row of a response to a consumer."""
-        row = response.row
-        if row["f"] not in SERVED:
-            return
-        replica = self._replicas.get((response.topic_id, row["part"], row["broker"])) or _Replica()
-        step: ServedRecord | ServedEnd
-        if row["f"] == "read":
-            step = ServedRecord(
-                broker=row["broker"],
-                offset=row["offset"],
-                high_watermark=row["high_watermark"],
-                own_high_watermark=replica.high_watermark,
-                last_stable_offset=row.get("last_stable_offset"),
-                read_committed=row.get("isolation") == READ_COMMITTED,
-                excuse=response.excuse,
-            )
-        else:
-            step = ServedEnd(
-                broker=row["broker"],
-                is_fetch=row["f"] == "fetch",
-                leads=replica.leads,
-                high_watermark=row["high_watermark"],
-                own_high_watermark=replica.high_watermark,
-                returned_before=replica.returned,
-                last_stable_offset=row.get("last_stable_offset"),
-                excuse=response.excuse,
-            )
-        if response.excuse is None and row["high_watermark"] is not None:
-            replica.returned = max(row["high_watermark"], replica.returned or 0)
-        self._judge.take(step, -1, response.topic or "", row["part"], row["seq"])
-
-
-@history(ServedRecord, ServedEnd, reads=("client_record", "partition_event"))
-def served_to_clients(run: TracedRun, judge: Judge) -> None:
-    """Each response beside the replica that it came from."""
-    served = ServedToClients(judge)
-    for event, response in _beside_events(run):
-        if event is not None:
-            served.on_partition_event(event)
-        if response is not None:
-            served.on_received(response)
-
-
-def _beside_events(run: TracedRun) -> Iterator[tuple[Row | None, Received | None]]:
-    """Responses and the events of replicas by their numbers."""
-    events = iter(run.rows("partition_event"))
-    event = next(events, None)
-    for response in run.context(received):
-        while event is not None and event["seq"] < response.row["seq"]:
-            yield event, None
-            event = next(events, None)
-        yield None, response
 
 
 # --- acknowledged records at the end of the run ---------------------------------------------------
@@ -582,70 +373,30 @@ def beside_last_leaders(run: TracedRun) -> Iterator[tuple[Placed, AcknowledgedRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueAtOffset:
-    """A value that clients know at an offset.
-
-    Shapes:  differs: they know another one there. is_beyond: more has come since the offset may
-             have been seen than is remembered.
-    """
+    """A value that clients know at an offset; differs: they know another one there."""
 
     broker: int | None
     offset: int
     differs: bool
-    is_beyond: bool
     excuse: str | None
-
-
-class ValuesAtOffsets:
-    """Digests of the values that clients know, by partition and offset.
-
-    Shapes:  window: how many digests are kept, the latest ones; None: all of them.
-    """
-
-    def __init__(self, window: int | None = None) -> None:
-        self.window = window
-        self._digests: dict[tuple[str, int, int], int] = {}
-        # The first key of a dictionary from which many were deleted takes long to find.
-        self._in_turn: deque[tuple[str, int, int]] = deque()
-        self._forgotten: dict[Place, int] = {}  # the highest offset whose digest was dropped
-
-    def add(self, topic_id: str, partition: int, offset: int, value: str) -> bool:
-        """A value is known at an offset; True if it is not the first one that was known there."""
-        key, digest = (topic_id, partition, offset), hash(value)
-        known = self._digests.get(key)
-        if known is None:
-            known = self._digests[key] = digest
-            if self.window is not None:
-                self._in_turn.append(key)
-        if self.window is not None and len(self._digests) > self.window:
-            oldest = self._in_turn.popleft()
-            del self._digests[oldest]
-            place = oldest[:2]
-            self._forgotten[place] = max(oldest[2], self._forgotten.get(place, -1))
-        return known != digest
-
-    def is_beyond(self, topic_id: str, partition: int, offset: int) -> bool:
-        """A value may have been known at the offset that is not remembered."""
-        if (topic_id, partition, offset) in self._digests:
-            return False
-        return offset <= self._forgotten.get((topic_id, partition), -1)
 
 
 @history(ValueAtOffset, reads=("client_record", "history", "partition_event", "replica_log"))
 def values_at_offsets(run: TracedRun, judge: Judge) -> None:
     """Each value that clients know at an offset, beside all others there."""
-    values = ValuesAtOffsets()
+    digests: dict[tuple[str, int, int], int] = {}
     differing: set[tuple[str, int, int]] = set()
     for record in _placed_for_good(run):
-        place = record.topic_id, record.partition, record.offset
-        if record.excuse is None and record.value is not None and values.add(*place, record.value):
-            differing.add(place)
+        if record.excuse is None and record.value is not None:
+            place, digest = (record.topic_id, record.partition, record.offset), hash(record.value)
+            if digests.setdefault(place, digest) != digest:
+                differing.add(place)
     for record in _placed_for_good(run):
         if record.value is not None:
             step = ValueAtOffset(
                 broker=record.broker,
                 offset=record.offset,
                 differs=(record.topic_id, record.partition, record.offset) in differing,
-                is_beyond=False,
                 excuse=record.excuse,
             )
             judge.take(step, -1, record.topic or "", record.partition, record.seq)
@@ -685,49 +436,24 @@ class ProducerSend:
     fenced_below: int
 
 
-class ProducerEpochs:
-    """The epochs of producer ids as coordinators gave them out, beside what was acknowledged.
-
-    Takes the rows of responses as they come, also while the cluster runs. An id has at most 2^15
-    epochs, of which those are kept that a request on its way may still be of.
-    """
-
-    _KEPT_MAX = 64
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._given: dict[int, list[tuple[int, int]]] = {}  # producer id -> event, epoch; rising
-
-    def on_init(self, row: Row) -> None:
-        """A producer id got an epoch; every lower one is fenced from now on."""
-        producer_id, epoch = row.get("producer_id"), row.get("producer_epoch")
-        if producer_id is None or epoch is None:
-            return
-        epochs = self._given.setdefault(producer_id, [])
-        if not epochs or epoch > epochs[-1][1]:
-            epochs.append((row["resp_seq"] if row["resp_seq"] is not None else row["seq"], epoch))
-            del epochs[: -self._KEPT_MAX]
-
-    def on_acknowledged(self, row: Row, topic: str | None) -> None:
-        """A record was acknowledged for all in-sync replicas."""
-        sent, epoch = row.get("send_seq"), row.get("producer_epoch")
-        if not is_numbered(row) or sent is None or epoch is None:
-            return
-        epochs = self._given.get(row["producer_id"], ())
-        before = [known for event, known in epochs if event < sent]
-        if before:
-            step = ProducerSend(
-                broker=row["broker"], offset=row["offset"], epoch=epoch, fenced_below=before[-1]
-            )
-            self._judge.take(step, -1, topic or "", row["part"], row["seq"])
-
-
 @history(ProducerSend, reads=("client_record",))
 def producer_sends(run: TracedRun, judge: Judge) -> None:
     """Each acknowledged record of a producer, beside the epochs that were given out before."""
-    epochs = ProducerEpochs(judge)
+    given: dict[int, list[tuple[int, int]]] = {}  # producer id -> event, epoch; rising
     for row in run.rows("client_record"):
-        if row["f"] == "init":
-            epochs.on_init(row)
-        elif row["f"] == "send" and row["acks"] == ALL_REPLICAS:
-            epochs.on_acknowledged(row, row["topic"])
+        producer_id, epoch = row["producer_id"], row["producer_epoch"]
+        if producer_id is None or epoch is None:
+            continue
+        if row["f"] == "init":  # every lower epoch is fenced from now on
+            epochs = given.setdefault(producer_id, [])
+            if not epochs or epoch > epochs[-1][1]:
+                seq = row["seq"] if row["resp_seq"] is None else row["resp_seq"]
+                epochs.append((seq, epoch))
+        elif row["f"] == "send" and row["acks"] == ALL_REPLICAS and is_numbered(row):
+            sent = row["send_seq"]
+            before = [known for event, known in given.get(producer_id, ()) if event < (sent or 0)]
+            if before:
+                step = ProducerSend(
+                    broker=row["broker"], offset=row["offset"], epoch=epoch, fenced_below=before[-1]
+                )
+                judge.take(step, -1, row["topic"] or "", row["part"], row["seq"])

@@ -21,8 +21,10 @@ from bisect import insort
 from collections import defaultdict
 
 from minicluster.protocol.topics import GROUP_METADATA_TOPIC, partition_of
-from minicluster.verify.histories.electable import ALWAYS_LOST, commits, losses
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.traced_run import Row, TracedRun
+from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.truth import ALWAYS_LOST
 
 
 class CoordinatorLosses:

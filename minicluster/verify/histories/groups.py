@@ -39,11 +39,11 @@ from minicluster.verify.histories.clients import (
     last_leaders,
     received,
     returned,
-    topic_names,
 )
 from minicluster.verify.histories.coordinator_losses import group_losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.topic_names import topic_names
 
 NO_OFFSET = -1
 GroupPartition = tuple[str | None, str, int]  # group, topic id, partition

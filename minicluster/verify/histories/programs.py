@@ -35,13 +35,13 @@ from minicluster.verify.histories.clients import (
     acknowledged,
     last_leaders,
     received,
-    topic_names,
 )
-from minicluster.verify.histories.electable import losses
 from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.histories.transactions import COMMIT, producer_batches
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.topic_names import topic_names
 
 GroupPlace = tuple[str, str, int]  # group, topic id, partition
 

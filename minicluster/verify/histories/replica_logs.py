@@ -23,9 +23,9 @@ from collections.abc import Iterator
 
 from minicluster.trace import own_value
 from minicluster.values import dataclass
-from minicluster.verify.histories.electable import Losses, losses
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.driver import Losses, losses
 
 Place = tuple[str, int]  # topic id as the trace has it, partition
 Record = tuple[int | None, str | None]  # leader epoch, what tells its value from others

@@ -123,6 +123,10 @@ class TracedRun:
         """Evidence cannot be used: rules that need it are unknown, and the verdict says why."""
         self.problems.append(problem)
 
+    def provide(self, make: Callable[[TracedRun], T], context: T) -> None:
+        """Give what a function would make of the run, where it was made on the way."""
+        self._contexts[make] = context
+
     def context(self, make: Callable[[TracedRun], T]) -> T:
         """What a function makes of the run, made once for all histories that read it."""
         if make not in self._contexts:

@@ -26,22 +26,23 @@ from typing import Any
 
 from minicluster.values import dataclass
 from minicluster.verify.histories.clients import (
-    READ_COMMITTED,
     Place,
     Received,
     last_leaders,
     received,
     returned,
-    topic_names,
 )
 from minicluster.verify.histories.coordinator_losses import group_losses
-from minicluster.verify.histories.electable import ALWAYS_LOST, losses
 from minicluster.verify.histories.groups import offsets_of_groups
 from minicluster.verify.histories.traced_run import Row, TracedRun, history
 from minicluster.verify.judging import Judge
+from minicluster.verify.partition.driver import losses
+from minicluster.verify.partition.topic_names import topic_names
+from minicluster.verify.partition.truth import ALWAYS_LOST
 
 COMMIT, ABORT = "commit", "abort"
 OFFSETS = "__consumer_offsets"
+READ_COMMITTED = 1  # isolation
 
 
 # --- batches along the logs -----------------------------------------------------------------------

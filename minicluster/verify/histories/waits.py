@@ -26,8 +26,8 @@ from collections.abc import Mapping, Sequence
 from heapq import merge
 
 from minicluster.trace import CLIENT_ROWS_MAX
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.controlled_shutdowns import shutdowns
-from minicluster.verify.histories.electable import commits
 from minicluster.verify.histories.longest_waits import (
     Awaited,
     LongestWaits,

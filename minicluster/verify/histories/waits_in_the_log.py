@@ -15,7 +15,7 @@ from itertools import groupby
 
 from minicluster.metadata.image.directory_id import MIGRATING, UNASSIGNED
 from minicluster.metadata.image.partition import NO_LEADER, RECOVERING
-from minicluster.verify.histories.electable import commits
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
 from minicluster.verify.histories.throttles import CommittedThrottle, Throttles

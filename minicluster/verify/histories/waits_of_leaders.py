@@ -29,7 +29,7 @@ from operator import itemgetter
 from typing import Any
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.histories.electable import commits
+from minicluster.verify.histories.commits import commits
 from minicluster.verify.histories.longest_waits import Awaited, LongestWaits, Subject
 from minicluster.verify.histories.partitions import REMOVE_TOPIC
 from minicluster.verify.histories.traced_run import Row, TracedRun

@@ -1,7 +1,7 @@
 """The driver of a partition's folds: which one gets an event, in which order, until when.
 
 A partition is forgotten some time after its last replica is deleted; while a cluster runs, that is
-all that bounds its folds. They know nothing of each other, nor of other partitions.
+all that bounds its folds. They know the truth of their partition, and nothing of another one.
 """
 
 from __future__ import annotations
@@ -11,31 +11,62 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from minicluster.verify.histories.electable import commits_of_partitions
+from minicluster.verify.histories.commits import commits_of_partitions
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import History, Row, TracedRun
 from minicluster.verify.judging import Judge
-from minicluster.verify.partition import isr
-from minicluster.verify.partition.event import PartitionEvent, Place
+from minicluster.verify.partition import isr, replicas, served, truth
+from minicluster.verify.partition.event import PartitionEvent, Place, Response
 from minicluster.verify.partition.isr import IsrOfPartition
+from minicluster.verify.partition.replicas import ReplicasOfPartition
+from minicluster.verify.partition.served import ServedOfPartition
 from minicluster.verify.partition.setting import Setting, SettingOfRun
+from minicluster.verify.partition.topic_names import SERVED, topic_names
+from minicluster.verify.partition.truth import ALWAYS_LOST, CLEANED, NO_EPOCH, Loss, PartitionTruth
 from minicluster.verify.rules.rule import Rule, Said, rules_in
 
-FOLDS = ((IsrOfPartition, rules_in(isr)),)
+MODULES = (truth, isr, replicas, served)
+OF_TRUTH, OF_ISR, OF_REPLICAS, OF_SERVED = map(rules_in, MODULES)
+
 GONE_MAX = 1_000
-"""Partitions without a replica that are kept while a cluster runs: a broker may bring one back."""
+"""Partitions without a replica that are kept while a cluster runs: a broker may bring one back, and
+responses with their records may be on their way."""
+
+
+Losses = dict[Place, Loss]
 
 
 class Partition:
-    """The folds of one partition, each with its rules, and which brokers have a replica."""
+    """One partition; each method says what its rules say, with the rules that are asked there."""
 
     def __init__(self, setting: Setting) -> None:
-        self.folds = [(fold(setting), rules) for fold, rules in FOLDS]
-        self.replicas: set[int] = set()
+        self.topic = ""
+        self.has_replica: set[int] = set()  # of the brokers
+        self.truth = PartitionTruth(setting)
+        self.isr = IsrOfPartition(setting)
+        self.replicas = ReplicasOfPartition(setting, self.truth)
+        self.served = ServedOfPartition()
+
+    def on_event(self, event: PartitionEvent) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
+        """An event of a replica; the truth comes first, which others read."""
+        yield self.truth.on_event(event), OF_TRUTH
+        yield self.isr.on_event(event), OF_ISR
+        yield self.replicas.on_event(event), OF_REPLICAS
+        yield self.served.on_event(event), OF_SERVED
+
+    def on_commit(self, state: CommittedPartition) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
+        """A record about the partition is committed."""
+        yield self.truth.on_commit(state), OF_TRUTH
+        yield self.isr.on_commit(state), OF_ISR
+
+    def at_end(self) -> Iterator[tuple[Said, tuple[Rule, ...]]]:
+        """There are no more events."""
+        yield self.isr.at_end(), OF_ISR
+        yield self.replicas.at_end(), OF_REPLICAS
 
 
 class Partitions:
-    """The folds of all partitions.
+    """All partitions of a cluster, or of a run.
 
     Shapes:  gone_max: how many without a replica are kept; None: all, as of a run that has ended.
     """
@@ -46,28 +77,49 @@ class Partitions:
         self._gone: dict[Place, None] = {}  # those without a replica, in order
 
     def on_event(self, row: Row) -> None:
-        """An event of a replica."""
+        """An event of a replica, a row of ``partition_event``."""
         event = PartitionEvent(row)
-        partition = self._partition(event.place)
-        for fold, rules in partition.folds:
-            self._hear(fold.on_event(event), rules)
+        place = event.place
+        partition = self._partition(place)
+        partition.topic = event.topic
+        self._hear(partition.on_event(event))
         if event.kind != "delete":
-            partition.replicas.add(event.broker)
-            self._gone.pop(event.place, None)
-            return
-        partition.replicas.discard(event.broker)
-        if not partition.replicas:
-            self._on_gone(event.place)
+            partition.has_replica.add(event.broker)
+            self._gone.pop(place, None)
+        else:
+            partition.has_replica.discard(event.broker)
+            self._note_gone(place, partition)
 
     def on_commit(self, state: CommittedPartition) -> None:
         """A record about a partition is committed."""
-        for fold, rules in self._partition((state.topic_id, state.partition)).folds:
-            self._hear(fold.on_commit(state), rules)
+        place = state.topic_id, state.partition
+        if state.step.leaves_a_state:
+            self._hear(self._partition(place).on_commit(state))
+        elif (
+            place in self._partitions
+        ):  # its topic is deleted, perhaps before anybody had a replica
+            self._note_gone(place, self._partitions[place])
+
+    def on_response(self, row: Row, topic_id: str | None) -> None:
+        """A response to a consumer, a row of ``client_record``."""
+        partition = None if topic_id is None else self._partitions.get((topic_id, row["part"]))
+        if partition is not None:
+            said = partition.served.on_response(Response(row, partition.topic))
+            self._hear(iter([(said, OF_SERVED)]))
 
     def at_end(self) -> None:
         """The run has ended."""
         for partition in self._partitions.values():
-            self._end(partition)
+            self._hear(partition.at_end())
+
+    @property
+    def losses(self) -> Losses:
+        """What each partition has lost, if it has."""
+        return {
+            place: partition.truth.loss
+            for place, partition in self._partitions.items()
+            if partition.truth.loss is not None
+        }
 
     def _partition(self, place: Place) -> Partition:
         partition = self._partitions.get(place)
@@ -75,48 +127,69 @@ class Partitions:
             partition = self._partitions[place] = Partition(self._setting)
         return partition
 
-    def _on_gone(self, place: Place) -> None:
+    def _note_gone(self, place: Place, partition: Partition) -> None:
+        if partition.has_replica:
+            return
         self._gone[place] = None
         if self._gone_max is not None and len(self._gone) > self._gone_max:
             oldest = next(iter(self._gone))
             del self._gone[oldest]
-            self._end(self._partitions.pop(oldest))
+            self._hear(self._partitions.pop(oldest).at_end())
 
-    def _end(self, partition: Partition) -> None:
-        for fold, rules in partition.folds:
-            self._hear(fold.at_end(), rules)
-
-    def _hear(self, said: Said, rules: tuple[Rule, ...]) -> None:
-        try:
-            self._judge.hear(said)
-        except (
-            Exception
-        ) as error:  # evidence that no run writes: the rules of this fold are unknown
-            self._judge.fold_crashed(rules, error)
+    def _hear(self, several: Iterator[tuple[Said, tuple[Rule, ...]]]) -> None:
+        for said, rules in several:
+            try:
+                self._judge.hear(said)
+            except Exception as error:  # evidence that no run writes: these rules are unknown
+                self._judge.fold_crashed(rules, error)
 
 
 def judge_partitions(run: TracedRun, judge: Judge) -> None:
     """Judge the partitions of a run that has ended."""
-    partitions = Partitions(judge, SettingOfRun(run))
-    for what in _in_order(run):
-        if isinstance(what, CommittedPartition):
-            partitions.on_commit(what)
-        else:
-            partitions.on_event(what)
+    partitions = _folded(run, judge)
+    run.provide(losses, _losses(run, partitions))
     partitions.at_end()
 
 
-def _in_order(run: TracedRun) -> Iterator[CommittedPartition | Row]:
-    """Events of replicas and commits of partitions; a replica's comes before a commit by it."""
-    events = ((row["seq"], -1, row) for row in run.rows("partition_event"))
-    both: Iterator[Any] = merge(events, run.context(commits_of_partitions), key=itemgetter(0, 1))
-    for _, _, what in both:
-        yield what
+def losses(run: TracedRun) -> Losses:
+    """Context: by topic id and partition, what a run has lost, or what nobody can know of it."""
+    return _losses(run, _folded(run, Judge("", ())))
+
+
+def _losses(run: TracedRun, partitions: Partitions) -> Losses:
+    nobody_knows = {place: Loss(CLEANED, 0, 0, NO_EPOCH, [ALWAYS_LOST]) for place in run.cleaned}
+    return partitions.losses | nobody_knows
+
+
+def _folded(run: TracedRun, judge: Judge) -> Partitions:
+    partitions = Partitions(judge, SettingOfRun(run))
+    names = run.context(topic_names)
+    for _, rank, what in _in_order(run):
+        if rank == _RESPONSE:
+            partitions.on_response(what, names.id_in(what))
+        elif rank == _EVENT:
+            partitions.on_event(what)
+        else:
+            partitions.on_commit(what)
+    return partitions
+
+
+_RESPONSE, _EVENT, _COMMIT = range(3)
+
+
+def _in_order(run: TracedRun) -> Iterator[tuple[int, int, Any]]:
+    """Responses, events of replicas, commits of partitions: by their events, and in this order."""
+    responses = (
+        (row["seq"], _RESPONSE, row) for row in run.rows("client_record") if row["f"] in SERVED
+    )
+    events = ((row["seq"], _EVENT, row) for row in run.rows("partition_event"))
+    commits = ((seq, _COMMIT, state) for seq, state in commits_of_partitions(run))
+    return merge(responses, events, commits, key=itemgetter(0, 1))
 
 
 HISTORY = History(
     yields=(),
-    reads=("partition_event", "publish", "raft_event"),
+    reads=("client_record", "partition_event", "publish", "raft_event"),
     fold=judge_partitions,
-    rules=tuple(rule for _, rules in FOLDS for rule in rules),
+    rules=(*OF_TRUTH, *OF_ISR, *OF_REPLICAS, *OF_SERVED),
 )

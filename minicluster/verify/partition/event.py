@@ -1,28 +1,42 @@
-"""An event of a replica: a row of ``partition_event``, as the folds of its partition take it."""
+"""What the folds of a partition take: events of its replicas, and what they respond to clients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from minicluster.verify.histories.fetch_states import (
-    NEVER_FETCHED,
-    FetchState,
-    FetchStates,
-    parsed,
-)
+from minicluster.values import dataclass
 from minicluster.verify.histories.timeline import CommittedPartition
 from minicluster.verify.histories.traced_run import Row
 
 Ids = tuple[int, ...]
 Place = tuple[str, int]  # topic id as the trace has it, partition
+_NOWHERE = -1  # log end and leader epoch of a follower that has not fetched
+
+
+@dataclass(frozen=True, slots=True)
+class FetchState:
+    """The last fetch of a follower, as its leader knows it: it may have crashed since.
+
+    Units:   log_end: where the fetch began. leader_epoch: the leader's epoch then. broker_epoch: of
+             the broker that fetched, None where it does not say.
+    """
+
+    log_end: int
+    leader_epoch: int
+    broker_epoch: int | None
+
+
+NEVER_FETCHED = FetchState(_NOWHERE, _NOWHERE, None)
 
 
 class PartitionEvent:
-    """One event; its fields are columns of the table (``minicluster/trace.py``).
+    """An event of a replica; its fields are columns of ``partition_event`` (``trace.py``).
 
     Shapes:  isr, maximal_isr: None where the replica does not lead. hw_new: after the event, if it
-             is known. error: of a rejected proposal.
+             is known. error: of a rejected proposal. A column that a row does not have is None.
     """
 
     __slots__ = (
@@ -48,7 +62,7 @@ class PartitionEvent:
         self.hw_old: int = cell("hw_old")
         self.hw_new: int = cell("hw_new")
         self.leo: int = cell("leo")
-        self.offset: int = cell("offset")
+        self.offset: Any = cell("offset")  # None: an append empties the log first
         self.error: str | None = cell("error")
         self.epochs = _ids(cell("epochs"))
         self._known: str | None = cell("follower_leos")
@@ -59,12 +73,12 @@ class PartitionEvent:
         return self.topic_id, self.part
 
     @property
-    def followers(self) -> FetchStates | None:
+    def followers(self) -> Mapping[int, FetchState] | None:
         """What a leader knows of its followers, by their broker ids; None: not recorded."""
-        return None if self._known is None else parsed(self._known)
+        return None if self._known is None else _parsed(self._known)
 
     def fetch_state(self, member: int) -> FetchState:
-        """The last fetch of a follower, as its leader knows it."""
+        """The last fetch of a follower."""
         return (self.followers or {}).get(member, NEVER_FETCHED)
 
     @property
@@ -79,5 +93,42 @@ class PartitionEvent:
         return leadership == (self.broker, self.leader_epoch)
 
 
+class Response:
+    """What a broker responds to a consumer about a partition; columns of ``client_record``.
+
+    Shapes:  f: fetch, list (its end), or read: one record of a fetch.
+    """
+
+    __slots__ = (
+        "broker", "f", "high_watermark", "last_stable_offset", "offset", "part", "read_committed",
+        "seq", "topic",
+    )  # fmt: skip
+
+    def __init__(self, row: Row, topic: str) -> None:
+        self.seq: int = row["seq"]
+        self.broker: int = row["broker"]
+        self.topic, self.part = topic, row["part"]
+        self.f: str = row["f"]
+        self.offset: int = row["offset"]
+        self.high_watermark: int | None = row["high_watermark"]
+        self.last_stable_offset: int | None = row.get("last_stable_offset")
+        self.read_committed = row.get("isolation") == 1
+
+
 def _ids(numbers: list[int] | None) -> Ids | None:
     return None if numbers is None else tuple(numbers)
+
+
+@lru_cache(maxsize=256)  # a leader repeats them from event to event
+def _parsed(text: str) -> Mapping[int, FetchState]:
+    return {int(broker): _state(*numbers) for broker, numbers in json.loads(text).items()}
+
+
+def _state(
+    log_end: int | None = None, leader_epoch: int | None = None, broker_epoch: int | None = None
+) -> FetchState:
+    return FetchState(
+        _NOWHERE if log_end is None else log_end,
+        _NOWHERE if leader_epoch is None else leader_epoch,
+        broker_epoch,
+    )

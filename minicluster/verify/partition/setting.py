@@ -5,18 +5,39 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Callable
 
 from minicluster.verify.histories.timeline import CommittedBroker
 from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.partition.event import Place
 
 
 class Setting:
-    """Of a cluster that runs nothing is known yet: the rules that ask are judged at the end."""
+    """Of a cluster that runs.
+
+    Shapes:  is_in_log: whether the metadata log has a partition, as far as it is known.
+             new_incarnation_leaves_from: as in ``Promises``. on_zookeeper: no log has partitions.
+             knows_elections: no event of a leader comes before the record that elects it.
+    """
+
+    def __init__(
+        self,
+        is_in_log: Callable[[Place], bool],
+        new_incarnation_leaves_from: int,
+        *,
+        on_zookeeper: bool = False,
+        knows_elections: bool = False,
+    ) -> None:
+        self.is_in_log = is_in_log
+        self.new_incarnation_leaves_from = new_incarnation_leaves_from
+        self.on_zookeeper = on_zookeeper
+        self.knows_elections = knows_elections or on_zookeeper
 
     def image_of(self, node: int, event: int) -> int | None:
         """The offset of the image that a node had published before an event.
 
-        None: it had published none, or one that the log can make no more.
+        None: it had published none, or one that the log can make no more. While a cluster runs
+        nothing is known of it: the rules that ask are judged at the end.
         """
         return None
 
@@ -26,9 +47,15 @@ class Setting:
 
 
 class SettingOfRun(Setting):
-    """Of a whole run: from the fold of its log, and the images that nodes published."""
+    """Of a run that has ended: from the fold of its log, and the images that nodes published."""
 
     def __init__(self, run: TracedRun) -> None:
+        super().__init__(
+            run.timeline.partitions.__contains__,
+            run.promises.new_incarnation_leaves_from,
+            on_zookeeper=run.evidence.on_zookeeper,
+            knows_elections=True,
+        )
         self._first_image, self._timeline = run.first_image, run.timeline
         self._events: dict[int, array[int]] = defaultdict(lambda: array("q"))
         self._offsets: dict[int, array[int]] = defaultdict(lambda: array("q"))

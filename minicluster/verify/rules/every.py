@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories import applied_metadata, electable
+from minicluster.verify.histories import applied_metadata
 from minicluster.verify.histories import clients as clients_history
 from minicluster.verify.histories import failed_directories as failed_directories_history
 from minicluster.verify.histories import groups as groups_history
 from minicluster.verify.histories import header as header_history
-from minicluster.verify.histories import held_logs as held_logs_history
 from minicluster.verify.histories import images as images_history
 from minicluster.verify.histories import programs as programs_history
 from minicluster.verify.histories import quorum as quorum_history
 from minicluster.verify.histories import replica_logs as replica_logs_history
-from minicluster.verify.histories import replicas as replicas_history
 from minicluster.verify.histories import requests as requests_history
 from minicluster.verify.histories import transactions as transactions_history
 from minicluster.verify.histories import users as users_history
@@ -20,8 +18,7 @@ from minicluster.verify.histories import waits as waits_history
 from minicluster.verify.histories import znodes as znodes_history
 from minicluster.verify.histories.traced_run import History, histories_in
 from minicluster.verify.model import Evidence
-from minicluster.verify.partition import driver as partition_driver
-from minicluster.verify.partition import isr
+from minicluster.verify.partition import driver as partition
 from minicluster.verify.rules import (
     brokers,
     clients,
@@ -33,7 +30,6 @@ from minicluster.verify.rules import (
     programs,
     quorum,
     replica_logs,
-    replicas,
     requests,
     time,
     topics,
@@ -50,8 +46,7 @@ MODULES = (
     topics,
     quorum,
     images,
-    isr,
-    replicas,
+    *partition.MODULES,
     replica_logs,
     requests,
     clients,
@@ -66,9 +61,6 @@ MODULES = (
 _HISTORIES = (
     quorum_history,
     images_history,
-    electable,
-    replicas_history,
-    held_logs_history,
     replica_logs_history,
     failed_directories_history,
     requests_history,
@@ -102,6 +94,6 @@ ON_ZOOKEEPER = tuple(
     rule for rule in RULES if rule.evidence is Evidence.ZNODES or rule.id in ALSO_ON_ZOOKEEPER
 )
 HISTORIES: tuple[History, ...] = (
-    partition_driver.HISTORY,
+    partition.HISTORY,
     *(history for module in _HISTORIES for history in histories_in(module)),
 )

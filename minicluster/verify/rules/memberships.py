@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minicluster.verify.histories.brokers import BrokerRecord, RegisteredDirectory, Registration
+from minicluster.verify.histories.failed_directories import LeaderAfterFailure, LogAtEnd
 from minicluster.verify.histories.memberships import (
     Election,
     FencedInside,
@@ -236,4 +237,24 @@ def _each_directory_has_one_broker(directory: RegisteredDirectory) -> Findings:
         yield broken(
             f"broker {directory.broker} registered a log directory of broker {directory.owner}",
             broker=directory.broker,
+        )
+
+
+@no_isr_member_is_in_a_lost_directory.also
+def _nor_does_a_leader_write_to_one(leader: LeaderAfterFailure) -> Findings:
+    """No record shows it: the broker itself leads on."""
+    if leader.is_in_failed_directory:
+        yield broken(
+            f"broker {leader.broker} leads a partition in a directory of its own that has failed",
+            broker=leader.broker,
+        )
+
+
+@no_isr_member_is_in_a_lost_directory.also
+def _nor_is_a_leaders_log_in_one(log: LogAtEnd) -> Findings:
+    """The disks show it."""
+    if log.leads and not log.is_online:
+        yield broken(
+            f"broker {log.broker} leads a partition whose log lies in a directory that has failed",
+            broker=log.broker,
         )

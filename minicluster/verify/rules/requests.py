@@ -22,8 +22,8 @@ from minicluster.verify.histories.requests import (
     Unfencing,
 )
 from minicluster.verify.model import Evidence
+from minicluster.verify.partition.replicas import a_leaders_high_watermark_does_not_decrease
 from minicluster.verify.rules.memberships import no_unclean_election_beside_a_clean_candidate
-from minicluster.verify.rules.replicas import a_leaders_high_watermark_does_not_decrease
 from minicluster.verify.rules.rule import CASE, Findings, broken, ids, rule
 from minicluster.verify.rules.topics import an_operation_is_written_as_a_whole
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minicluster.verify.histories.clients import ProducerSend, ServedEnd, ServedRecord
+from minicluster.verify.histories.clients import ProducerSend
 from minicluster.verify.histories.transactions import (
     COMMIT,
     NumberedRead,
@@ -63,49 +63,6 @@ def read_committed_leaves_no_committed_record_out(read: TransactionalRead) -> Fi
         )
 
 
-@rule("H5", "The last stable offset is at most the high watermark",
-      source="KIP-98; UnifiedLog.lastStableOffset",
-      evidence=Evidence.TRACE, tables=_TABLES,
-      breaks="The high watermark is 5, and a response has last stable offset 6.",
-      keeps="read_uncommitted goes beyond the last stable offset, and a response "
-      "with an error has none (-1).")  # fmt: skip
-def the_last_stable_offset_is_at_most_the_high_watermark(end: ServedEnd) -> Findings:
-    """A response has no last stable offset above its high watermark, and one with read_committed no
-    record at or above its last stable offset."""
-    stable = end.last_stable_offset
-    if not end.is_fetch or stable is None or stable < 0:
-        return
-    if end.excuse is not None:
-        yield exempt(end.excuse)
-        return
-    yield CASE
-    if end.high_watermark is not None and stable > end.high_watermark:
-        yield broken(
-            f"broker {end.broker} returned the last stable offset {stable}, above its high "
-            "watermark",
-            broker=end.broker,
-        )
-
-
-@the_last_stable_offset_is_at_most_the_high_watermark.also
-def _and_bounds_read_committed(record: ServedRecord) -> Findings:
-    stable = record.last_stable_offset
-    if stable is None or stable < 0:
-        return
-    if record.excuse is not None:
-        yield exempt(record.excuse)
-        return
-    if not record.read_committed:
-        return
-    yield CASE
-    if record.offset >= stable:
-        yield broken(
-            f"broker {record.broker} gave a consumer with read_committed the record at offset "
-            f"{record.offset}, at or above the last stable offset",
-            broker=record.broker,
-        )
-
-
 @rule("H6", "Markers are what the coordinator decided",
       source="KIP-98; TransactionMarkerChannelManager",
       at_end=True, evidence=Evidence.TRACE,
@@ -147,7 +104,7 @@ def _not_where_records_were_lost(batch: ProducerBatch) -> Findings:
 
 @rule("H7", "A fenced producer writes nothing",
       source="KIP-98, KIP-360; ProducerAppendInfo.checkProducerEpoch",
-      evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
+      at_end=True, evidence=Evidence.TRACE, tables=(*_TABLES, "log_batch"),
       breaks="A batch of epoch 0 follows one of epoch 1 of the same producer.",
       keeps="A record of epoch 0 was sent before epoch 1 was given out; epochs "
       "rise, and another producer has its own.")  # fmt: skip

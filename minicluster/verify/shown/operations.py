@@ -14,12 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from minicluster.protocol.error_codes import ErrorCode
-from minicluster.verify.histories.clients import (
-    TopicNames,
-    beside_last_leaders,
-    topic_names,
-)
+from minicluster.verify.histories.clients import beside_last_leaders
 from minicluster.verify.histories.traced_run import TracedRun
+from minicluster.verify.partition.topic_names import TopicNames, topic_names
 from minicluster.verify.rules.clients import acknowledged_records_are_not_lost
 from minicluster.verify.rules.rule import Broken, Exempt
 

@@ -9,13 +9,12 @@ from minicluster.protocol import records as r
 from minicluster.protocol.uuids import format_uuid
 from minicluster.verify.rules.clients import (
     acknowledged_records_are_not_lost,
-    clients_read_committed_records_only,
     clients_see_one_value_at_each_offset,
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import client, holds, leads, read, sent
 from tests.verify.handwritten.log import OTHER_TOPIC, TOPIC, partition
-from tests.verify.handwritten.run import EVERYBODY, TOPIC_ID, RunBuilder, plain_run
+from tests.verify.handwritten.run import EVERYBODY, RunBuilder, plain_run
 
 
 @breaks(acknowledged_records_are_not_lost)
@@ -117,36 +116,6 @@ def f1_numbered_near() -> RunBuilder:
     first one."""
     run = client(leads(plain_run()), "send", offset=1, value="b", acks=-1, producer_id=7)
     return holds(leads(run, broker=2, epoch=1), 2, {0: "a", 1: "c"})
-
-
-@breaks(clients_read_committed_records_only)
-def f6_bad() -> RunBuilder:
-    """The high watermark is 2, and a consumer gets the record at 2."""
-    return read(leads(plain_run()), 2, "c", hw=3)
-
-
-@breaks(clients_read_committed_records_only)
-def f6_beyond_the_response() -> RunBuilder:
-    """A consumer gets the record at 1 in a response with high watermark 1."""
-    return read(leads(plain_run()), 1, "b", hw=1)
-
-
-@breaks(clients_read_committed_records_only)
-def f6_raised() -> RunBuilder:
-    """The high watermark is 2, and a response without records returns 3."""
-    run = read(leads(plain_run()), 1, "b")
-    return client(run, "fetch", high_watermark=3)
-
-
-@keeps(clients_read_committed_records_only)
-def f6_near() -> RunBuilder:
-    """A consumer gets the last committed record; follower 2, whose high watermark is 1, gives the
-    one below it."""
-    run = read(leads(plain_run()), 1, "b", topic=None, topic_id=TOPIC_ID)
-    run.partition("become_follower", broker=2, leo=2)
-    run.partition("hw", broker=2, leo=2, hw_old=0, hw_new=1)
-    read(run, 0, "a", hw=1, broker=2)
-    return client(run, "list", high_watermark=2)
 
 
 @breaks(clients_see_one_value_at_each_offset)

@@ -1,4 +1,4 @@
-"""Examples of the rules in `replicas.py`."""
+"""Examples of the rules in `partition/replicas.py`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from minicluster.protocol.uuids import format_uuid
-from minicluster.verify.rules.replicas import (
+from minicluster.verify.partition.replicas import (
     a_leaders_high_watermark_does_not_decrease,
     a_new_replica_begins_empty,
     acks_all_waits_for_the_maximal_isr,
     committed_records_are_not_truncated,
-    electable_replicas_hold_what_is_committed,
     one_writer_per_leader_epoch,
     partition_epochs_never_decrease_on_a_broker,
     the_high_watermark_waits_for_min_isr,
@@ -180,49 +179,6 @@ def b2_near_left_out_with_less() -> RunBuilder:
     advance = _left_out("hw", hw_old=0, hw_new=8).rows["partition_event"]
     run.rows["partition_event"] += [{**row, "seq": 9} for row in advance]
     return run
-
-
-def _commit_8(run: RunBuilder) -> RunBuilder:
-    """The high watermark of orders-0 goes to 8."""
-    return run.partition(
-        "hw", leo=8, hw_old=0, hw_new=8, known={2: (8, 0, 5), 3: (8, 0, 5)}, **EVERYBODY
-    )
-
-
-@breaks(electable_replicas_hold_what_is_committed)
-def b3_bad() -> RunBuilder:
-    """The high watermark is 8; broker 2 is in the ISR, and its log ends at 3."""
-    return _commit_8(plain_run().committed()).partition("become_follower", broker=2, leo=3)
-
-
-@breaks(electable_replicas_hold_what_is_committed)
-def b3_vanished() -> RunBuilder:
-    """The high watermark is 8; broker 2 had 8 records, and has none without a restart or a
-    truncation."""
-    run = _commit_8(plain_run()).partition("become_follower", broker=2, leo=8)
-    return run.partition("become_follower", broker=2, leo=0)
-
-
-@keeps(electable_replicas_hold_what_is_committed)
-def b3_near() -> RunBuilder:
-    """Broker 2 has all 8 committed records; after an unclean election it leads with 3."""
-    run = RunBuilder(recovering())
-    _commit_8(run.committed(cluster().offset))
-    run.partition("append", broker=2, leo=8).committed()
-    return run.partition(
-        "become_leader", broker=2, incarnation="2-2", leo=3, leader_epoch=2, partition_epoch=4
-    )
-
-
-@keeps(electable_replicas_hold_what_is_committed)
-def b3_near_truncated() -> RunBuilder:
-    """Broker 2 truncates to 4 and fetches up to 8 again; it has all of that when it next becomes a
-    follower."""
-    run = plain_run().committed().partition("become_follower", broker=2, leo=0)
-    run.partition("append", broker=2, leo=8).partition("truncate", broker=2, leo=4, offset=4)
-    _commit_8(run)
-    run.partition("append", broker=2, leo=8)
-    return run.partition("become_follower", broker=2, leo=8)
 
 
 def _led_by_2() -> LogBuilder:

@@ -12,7 +12,6 @@ from minicluster.verify.rules.transactions import (
     no_record_is_seen_at_two_offsets,
     read_committed_leaves_no_committed_record_out,
     read_committed_sees_no_aborted_record,
-    the_last_stable_offset_is_at_most_the_high_watermark,
 )
 from tests.verify.examples.example import breaks, keeps
 from tests.verify.handwritten.clients import (
@@ -23,6 +22,7 @@ from tests.verify.handwritten.clients import (
     offset,
     own,
     poll,
+    read_committed,
     reads,
     same_name_before,
 )
@@ -52,27 +52,22 @@ def _batch(
     )
 
 
-def _read_committed(run: RunBuilder, *offsets: int, **more: Any) -> RunBuilder:
-    """A read_committed consumer fetches records."""
-    return reads(run, "m1", *offsets, **{"isolation": 1, "last_stable_offset": 6, **more})
-
-
 @breaks(read_committed_sees_no_aborted_record)
 def h3_bad() -> RunBuilder:
     """A read_committed consumer gets a record whose transaction is aborted."""
-    return _batch(_batch(_read_committed(history(), 0), 0), 1, "abort")
+    return _batch(_batch(read_committed(history(), 0), 0), 1, "abort")
 
 
 @breaks(read_committed_sees_no_aborted_record)
 def h3_open() -> RunBuilder:
     """A read_committed consumer gets a record whose transaction is still open."""
-    return _batch(_read_committed(history(), 0), 0)
+    return _batch(read_committed(history(), 0), 0)
 
 
 @keeps(read_committed_sees_no_aborted_record, read_committed_leaves_no_committed_record_out)
 def h3_near() -> RunBuilder:
     """The aborted record is dropped and the committed one seen; another producer aborts its own."""
-    run = _read_committed(_read_committed(history(), 0, visible=False), 2)
+    run = read_committed(read_committed(history(), 0, visible=False), 2)
     _batch(_batch(_batch(_batch(run, 0), 1, "abort"), 2), 3, "commit")
     return _batch(_batch(run, 4, producer=8), 5, "abort", producer=8)
 
@@ -80,30 +75,7 @@ def h3_near() -> RunBuilder:
 @breaks(read_committed_leaves_no_committed_record_out)
 def h4_bad() -> RunBuilder:
     """A transaction is committed, and a response lists it as aborted."""
-    return _batch(_batch(_read_committed(history(), 0, visible=False), 0), 1, "commit")
-
-
-@breaks(the_last_stable_offset_is_at_most_the_high_watermark)
-def h5_bad() -> RunBuilder:
-    """The high watermark is 5, and a response has last stable offset 6."""
-    return client(history(), "fetch", high_watermark=5, last_stable_offset=6)
-
-
-@breaks(the_last_stable_offset_is_at_most_the_high_watermark)
-def h5_beyond() -> RunBuilder:
-    """The last stable offset is 4, and a read_committed consumer gets the record at 4."""
-    return _read_committed(history(), 4, last_stable_offset=4)
-
-
-@keeps(the_last_stable_offset_is_at_most_the_high_watermark)
-def h5_near() -> RunBuilder:
-    """read_uncommitted goes beyond the last stable offset, and a response with an error has none
-    (-1)."""
-    run = client(history(), "fetch", high_watermark=5, last_stable_offset=5)
-    client(run, "fetch", high_watermark=5, last_stable_offset=-1)
-    return reads(
-        _read_committed(run, 3, last_stable_offset=4), "m2", 4, isolation=0, last_stable_offset=4
-    )
+    return _batch(_batch(read_committed(history(), 0, visible=False), 0), 1, "commit")
 
 
 def _decided(run: RunBuilder, state: str, *, epoch: int = 0, completed: bool = True) -> RunBuilder:

@@ -135,3 +135,8 @@ def reads(run: RunBuilder, member: str, *offsets: int, **more: Any) -> RunBuilde
     for at in offsets:
         poll(run, member, at, **more)
     return run
+
+
+def read_committed(run: RunBuilder, *offsets: int, **more: Any) -> RunBuilder:
+    """A read_committed consumer fetches records."""
+    return reads(run, "m1", *offsets, **{"isolation": 1, "last_stable_offset": 6, **more})

@@ -1,0 +1,154 @@
+"""What the replicas of a partition give to consumers (KIP-98, KIP-207, KIP-392).
+
+subject   a partition: the events of its replicas, and their responses
+keeps     by broker, the high watermark of its replica, and the highest that clients received in
+          its leadership
+"""
+
+from __future__ import annotations
+
+from minicluster.values import dataclass
+from minicluster.verify.model import Evidence
+from minicluster.verify.partition.event import PartitionEvent, Response
+from minicluster.verify.partition.replicas import a_leaders_high_watermark_does_not_decrease
+from minicluster.verify.rules.rule import CASE, Findings, Said, broken, rule
+
+_TABLES = ("client_record", "partition_event", "raft_event")
+READ = "read"
+
+
+@dataclass(slots=True)
+class Serving:
+    """A replica as its broker's latest events have it.
+
+    Shapes:  leadership: incarnation and leader epoch. returned: the highest high watermark that
+             clients received in it.
+    """
+
+    high_watermark: int | None = None
+    leads: bool = False
+    leadership: tuple[str | None, int] | None = None
+    returned: int | None = None
+    is_deleted: bool = False
+
+
+class ServedOfPartition:
+    """What one partition serves."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[int, Serving] = {}
+
+    def on_event(self, event: PartitionEvent) -> Said:
+        """An event of a replica. Once it is deleted, responses may still be on their way."""
+        replica = self.replicas.get(event.broker)
+        if replica is None or (replica.is_deleted and event.kind != "delete"):
+            replica = self.replicas[event.broker] = Serving()
+        if event.kind == "delete":
+            replica.is_deleted = True
+            return
+        if event.hw_new is not None:
+            replica.high_watermark = event.hw_new
+        if event.kind == "become_leader" or event.kind == "become_follower":
+            leadership = event.incarnation, event.leader_epoch
+            replica.leads = event.kind == "become_leader"
+            if leadership != replica.leadership:
+                replica.leadership, replica.returned = leadership, None
+        yield from ()
+
+    def on_response(self, response: Response) -> Said:
+        """A response of a replica."""
+        replica = self.replicas.get(response.broker) or Serving()
+        if response.f == READ:
+            yield from clients_read_committed_records_only(replica, response)
+            yield from the_last_stable_offset_bounds_read_committed(response)
+        else:
+            yield from clients_see_no_higher_high_watermark(replica, response)
+            yield from clients_see_no_high_watermark_decrease(replica, response)
+            if response.f == "fetch":
+                yield from the_last_stable_offset_is_at_most_the_high_watermark(response)
+        if response.high_watermark is not None:
+            replica.returned = max(response.high_watermark, replica.returned or 0)
+
+
+@rule("F6", "Clients read committed records only",
+      source="KIP-392, KIP-207; ReplicaManager.readFromLog, FetchIsolation",
+      evidence=Evidence.TRACE, tables=_TABLES,
+      breaks="The high watermark is 2, and a consumer gets the record at 2.",
+      keeps="A consumer gets the last committed record; follower 2, whose high "
+      "watermark is 1, gives the one below it.")  # fmt: skip
+def clients_read_committed_records_only(replica: Serving, response: Response) -> Findings:
+    """A consumer receives records below the high watermark of the replica that responds, and no
+    higher high watermark than the replica has."""
+    own, returned = replica.high_watermark, response.high_watermark
+    if own is None:
+        return
+    yield CASE
+    if response.offset >= own or (returned is not None and response.offset >= returned):
+        yield broken(
+            f"broker {response.broker} gave a client the record at offset {response.offset}, which "
+            "was not below its high watermark",
+            response,
+        )
+
+
+@clients_read_committed_records_only.also
+def clients_see_no_higher_high_watermark(replica: Serving, response: Response) -> Findings:
+    """A response without records has a high watermark as well."""
+    own, returned = replica.high_watermark, response.high_watermark
+    if own is None:
+        return
+    yield CASE
+    if returned is not None and returned > own:
+        yield broken(
+            f"broker {response.broker} returned the high watermark {returned} to a client, above "
+            "its own",
+            response,
+        )
+
+
+@a_leaders_high_watermark_does_not_decrease.also
+def clients_see_no_high_watermark_decrease(replica: Serving, response: Response) -> Findings:
+    """The high watermarks of a leader in responses, within one leader epoch (F18)."""
+    before, returned = replica.returned, response.high_watermark
+    if replica.leads and before is not None and returned is not None and returned < before:
+        yield broken(
+            f"leader {response.broker} returned the high watermark {returned} to a client after a "
+            "higher one in the same leader epoch",
+            response,
+        )
+
+
+@rule("H5", "The last stable offset is at most the high watermark",
+      source="KIP-98; UnifiedLog.lastStableOffset",
+      evidence=Evidence.TRACE, tables=_TABLES,
+      breaks="The high watermark is 5, and a response has last stable offset 6.",
+      keeps="read_uncommitted goes beyond the last stable offset, and a response "
+      "with an error has none (-1).")  # fmt: skip
+def the_last_stable_offset_is_at_most_the_high_watermark(response: Response) -> Findings:
+    """A response has no last stable offset above its high watermark, and one with read_committed no
+    record at or above its last stable offset."""
+    stable, mark = response.last_stable_offset, response.high_watermark
+    if stable is None or stable < 0:
+        return
+    yield CASE
+    if mark is not None and stable > mark:
+        yield broken(
+            f"broker {response.broker} returned the last stable offset {stable}, above its high "
+            "watermark",
+            response,
+        )
+
+
+@the_last_stable_offset_is_at_most_the_high_watermark.also
+def the_last_stable_offset_bounds_read_committed(response: Response) -> Findings:
+    """The records of a response to a consumer that reads what is committed."""
+    stable = response.last_stable_offset
+    if stable is None or stable < 0 or not response.read_committed:
+        return
+    yield CASE
+    if response.offset >= stable:
+        yield broken(
+            f"broker {response.broker} gave a consumer with read_committed the record at offset "
+            f"{response.offset}, at or above the last stable offset",
+            response,
+        )
