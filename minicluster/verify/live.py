@@ -17,7 +17,7 @@ from minicluster.protocol import records as r
 from minicluster.protocol.uuids import parse_uuid
 from minicluster.rules import Rules
 from minicluster.verify.histories.quorum import QuorumHistory
-from minicluster.verify.histories.timeline import CommittedStates
+from minicluster.verify.histories.timeline import CommittedPartition, CommittedStates
 from minicluster.verify.histories.znodes import ZnodeLog
 from minicluster.verify.judging import Judge
 from minicluster.verify.log_fold import LogFold
@@ -46,7 +46,11 @@ class _Elections(CommittedStates):
 
     def __init__(self, partitions: Partitions) -> None:
         super().__init__()
-        self.take_partition = partitions.on_commit  # type: ignore[method-assign]
+        self._partitions = partitions
+
+    def take_partition(self, state: CommittedPartition) -> None:
+        """A record has changed a partition."""
+        self._partitions.on_commit(state)
 
 
 class LiveJudge:

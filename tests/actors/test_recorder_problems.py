@@ -31,6 +31,7 @@ from minicluster.protocol.records import ConfigRecord, VersionedRecord
 from minicluster.scenario import Scenario, parse_scenario
 from minicluster.verify.evidence.reading import read_run
 from minicluster.verify.histories.quorum import QuorumHistory
+from minicluster.verify.live import LiveJudge
 from minicluster.verify.model import Evidence, Finding, Verdict
 from minicluster.verify.partition.driver import Partitions
 from minicluster.zookeeper.server.effects import LogTransaction
@@ -76,9 +77,9 @@ def story() -> Scenario:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        (Partitions, "on_response"),
+        (LiveJudge, "on_response"),
         (Partitions, "on_event"),
-        (Partitions, "on_commit"),
+        (LiveJudge, "commit"),
         (QuorumHistory, "on_raft_event"),
     ],
 )

@@ -139,6 +139,8 @@ class CommittedStates:
         key = self._text(partition.topic.topic_id), partition.number
         old = self._epochs.get(key, (-1, -1))
         self._epochs[key] = partition.leader_epoch, partition.partition_epoch
+        if not step.leaves_a_state:  # its topic is deleted
+            del self._epochs[key], self._texts[partition.topic.topic_id]
         state = CommittedPartition(
             offset=self.offset,
             position=self.position,
