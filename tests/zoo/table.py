@@ -44,7 +44,7 @@ PLANTS = _plants(
     ("Z09", "tests/zoo/shutdown", "E36"),
     ("Z11", "tests/zoo/amended", "E22"),
     ("Z12", "tests/zoo/amended", "E22"),
-    ("Z14", "tests/zoo/failed_dir", "B3"),
+    ("Z14", "tests/zoo/failed_dir", "E27"),
     ("Z15", "tests/zoo/both_orders", "B6"),
     ("Z17", "tests/zoo/both_orders", "B7"),
     ("Z18", "tests/zoo/stopped_follower", "B8"),

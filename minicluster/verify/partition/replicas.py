@@ -12,10 +12,7 @@ from minicluster.values import dataclass
 from minicluster.verify.model import Evidence
 from minicluster.verify.partition.event import PartitionEvent
 from minicluster.verify.partition.setting import Setting
-from minicluster.verify.partition.truth import (
-    PartitionTruth,
-    no_replica_loses_records_while_it_runs,
-)
+from minicluster.verify.partition.truth import PartitionTruth
 from minicluster.verify.rules.rule import CASE, Findings, Said, broken, exempt, ids, rule
 
 
@@ -74,8 +71,8 @@ class ReplicasOfPartition:
         match event.kind:
             case "become_leader" | "become_follower":
                 yield from a_new_replica_begins_empty(replica, event)
-                if replica.last is not None and replica.last.kind != "delete":
-                    yield from no_replica_loses_records_while_it_runs(event, replica.last)
+                if replica.last is not None and not replica.is_new:
+                    yield from a_replica_begins_with_the_log_that_it_had(replica.last, event)
             case "hw" if event.maximal_isr is not None:
                 yield from the_high_watermark_waits_for_the_maximal_isr(self, event)
                 yield from the_high_watermark_waits_for_min_isr(event)
@@ -236,13 +233,25 @@ def the_high_watermark_waits_for_min_isr(event: PartitionEvent) -> Findings:
       "and begins another at 0.")  # fmt: skip
 def a_new_replica_begins_empty(replica: Replica, event: PartitionEvent) -> Findings:
     """A replica that a broker creates for the first time, or again after deleting it, begins with
-    an empty log."""
+    an empty log, and any other with the log that its process had."""
     if not replica.is_new:
         return
     yield CASE
     if event.leo is not None and event.leo > 0:
         yield broken(
             f"broker {event.broker} created a new replica whose log ends at {event.leo}", event
+        )
+
+
+@a_new_replica_begins_empty.also
+def a_replica_begins_with_the_log_that_it_had(
+    last: PartitionEvent, event: PartitionEvent
+) -> Findings:
+    """A process begins to lead or follow again. Another one may have lost what was not on disk."""
+    if event.leo is not None and last.leo is not None and event.leo < last.leo:
+        yield broken(
+            f"broker {event.broker} lost records without a truncation: its log ends at {event.leo}",
+            event,
         )
 
 

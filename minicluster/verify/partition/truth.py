@@ -343,16 +343,6 @@ def electable_replicas_hold_what_is_committed(
         )
 
 
-@electable_replicas_hold_what_is_committed.also
-def no_replica_loses_records_while_it_runs(event: PartitionEvent, last: PartitionEvent) -> Findings:
-    """A process begins to lead or follow with the log that it had."""
-    if event.leo is not None and last.leo is not None and event.leo < last.leo:
-        yield broken(
-            f"broker {event.broker} lost records without a truncation: its log ends at {event.leo}",
-            event,
-        )
-
-
 @rule("F19", "A leader begins with every committed record",
       source="KIP-966; LeaderCandidateCompleteness of Vanlightly's kip_966_properties.tla",
       evidence=Evidence.TRACE, tables=("partition_event", "raft_event"),

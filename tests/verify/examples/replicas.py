@@ -244,6 +244,17 @@ def e27_bad() -> RunBuilder:
     return plain_run().partition("become_follower", broker=2, leo=4)
 
 
+@breaks(a_new_replica_begins_empty)
+def e27_vanished() -> RunBuilder:
+    """Broker 2 had 8 records, and has none without a restart or a truncation."""
+    run = (
+        plain_run()
+        .partition("become_follower", broker=2, leo=0)
+        .partition("append", broker=2, leo=8)
+    )
+    return run.partition("become_follower", broker=2, leo=0)
+
+
 @keeps(a_new_replica_begins_empty)
 def e27_near() -> RunBuilder:
     """Broker 2 restarts with the 4 records that it had, deletes its replica, and begins another at

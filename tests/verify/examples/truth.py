@@ -26,14 +26,6 @@ def b3_bad() -> RunBuilder:
     return _commit_8(plain_run().committed()).partition("become_follower", broker=2, leo=3)
 
 
-@breaks(electable_replicas_hold_what_is_committed)
-def b3_vanished() -> RunBuilder:
-    """The high watermark is 8; broker 2 had 8 records, and has none without a restart or a
-    truncation."""
-    run = _commit_8(plain_run()).partition("become_follower", broker=2, leo=8)
-    return run.partition("become_follower", broker=2, leo=0)
-
-
 @keeps(electable_replicas_hold_what_is_committed)
 def b3_near() -> RunBuilder:
     """Broker 2 has all 8 committed records; after an unclean election it leads with 3."""
