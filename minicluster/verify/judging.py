@@ -24,6 +24,8 @@ from minicluster.verify.rules.rule import (
     Said,
 )
 
+_REMEMBERED_MAX = 100_000  # steps about which the rules are not asked again
+
 
 @dataclass(slots=True)
 class Tally:
@@ -134,33 +136,23 @@ class Judge:
             else:
                 self._tallies[rule_id].count(outcome)
 
-    def remembered(self, *steps: Any) -> Remembered:
-        """What the rules say of steps that come together; its ``times`` is for the caller to count.
+    def take_known(self, steps: tuple[Any, ...], offset: int, topic: str, partition: int) -> None:
+        """Judge steps that come together, of which many places make equal ones.
 
         A cluster that restarts its brokers repeats the same few changes in all of its partitions,
-        so a million records are some thousand steps: their cases are counted by how often each
-        came, and only a finding has a place of its own (``break_again``). Equal steps are
-        remembered once.
+        so a million records are some thousand steps: the rules are asked about each of them once,
+        and only a finding has a place of its own (120 s of the processor for a million records
+        become 12).
         """
         known = self._remembered.get(steps)
         if known is None:
+            if len(self._remembered) >= _REMEMBERED_MAX:
+                self._count_again()
+                self._remembered.clear()
             known = self._remembered[steps] = self._remember(steps)
-        return known
-
-    def break_again(self, known: Remembered, offset: int, topic: str, partition: int) -> None:
-        """Make the findings of steps that come at another place."""
+        known.times += 1
         for rule_id, outcome in known.broken:
             self._add(rule_id, outcome, offset, topic, partition)
-
-    @property
-    def remembers(self) -> int:
-        """The number of steps that are remembered."""
-        return len(self._remembered)
-
-    def forget(self) -> None:
-        """Drop what is remembered; what ``remembered`` has returned counts no more."""
-        self._count_again()
-        self._remembered.clear()
 
     def _outcomes(self, step: Any) -> list[tuple[str, Outcome]]:
         """What each rule says of a step; one that cannot judge is unknown, and no other."""

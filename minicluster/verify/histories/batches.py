@@ -134,7 +134,7 @@ class ControllerLogs:
         base, epoch = batch.base_offset, batch.leader_epoch
         is_ordinary = base == log.end and epoch == log.epoch and elected is None
         if is_ordinary and log.ordinary is not None and log.ordinary.epoch == epoch:
-            self._take_again(log.ordinary, base)
+            self._judge.take_known((log.ordinary,), base, "", -1)
             return
         step = NextBatch(
             node=node,
@@ -146,15 +146,9 @@ class ControllerLogs:
         )
         if is_ordinary:
             log.ordinary = step
-            self._take_again(step, base)
+            self._judge.take_known((step,), base, "", -1)
         else:
             self._judge.take(step, base)
-
-    def _take_again(self, step: NextBatch, base: int) -> None:
-        """Judge a step of which many batches make the same."""
-        known = self._judge.remembered(step)
-        known.times += 1
-        self._judge.break_again(known, base, "", -1)
 
     def _on_leader(self, epoch: int, base: int, leader: int) -> None:
         """The first disagreement makes findings of what was agreed on before, too."""

@@ -48,9 +48,7 @@ class CommittedLog:
         self._timeline = timeline
         self._memberships = Memberships(self.cluster, judge)
         self.partitions = PartitionHistories(
-            self.cluster,
-            self._memberships.on_step if timeline is None else self._on_step,
-            self._memberships.forget,
+            self.cluster, self._memberships.on_step if timeline is None else self._on_step
         )
         self._topics = TopicHistories(self.cluster, judge)
         self._brokers = BrokerHistories(

@@ -14,10 +14,6 @@ yields                    ``IsrGrowth``, ``Placement``, ``Election``, ``FencedIn
 ========================  ========================================================================
 
 Bounded by the partitions.
-
-What a record's step means beside the brokers is the same for all records with this step, until a
-broker changes; and nearly all records of a log come while none does. So the steps are made, and the
-rules asked about them, once (``_beside``, ``_in_order``), which takes a third off a long log.
 """
 
 from __future__ import annotations
@@ -35,10 +31,7 @@ from minicluster.verify.histories.partitions import (
     Partition,
     PartitionStep,
 )
-from minicluster.verify.judging import Judge, Remembered
-
-_REMEMBERED_MIN = 40_000  # steps about which the rules are not asked again
-_REMEMBERED_PER_PARTITION = 8
+from minicluster.verify.judging import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +145,6 @@ class Memberships:
         self._standing: dict[Partition, _Standing] = {}
         self._fenced_inside: dict[Partition, set[int]] = {}
         self._lost: dict[tuple[int, UUID], int] = {}  # broker, directory -> offset
-        # What the rules say while the brokers stay as they are:
-        self._beside: dict[PartitionStep, Remembered] = {}
-        self._in_order: dict[PartitionStep, Remembered] = {}
         # Of the current operation:
         self._steps: dict[Partition, tuple[PartitionStep, int]] = {}
         self._unclean: list[tuple[Partition, PartitionStep, int, Ids]] = []
@@ -167,12 +157,7 @@ class Memberships:
     def on_step(self, partition: Partition, step: PartitionStep) -> None:
         """Judge a change of a partition beside the brokers as they are right before it."""
         offset = partition.offset
-        known = self._beside.get(step)
-        if known is None:
-            known = self._beside[step] = self._remembered(step, *self._beside_brokers(step))
-        known.times += 1
-        if known.broken:
-            self._break_again(known, partition, offset)
+        self._take_known(partition, offset, step, *self._beside_brokers(step))
         self._steps[partition] = step, offset
         if self._fenced_inside:
             self._fenced_inside.pop(partition, None)
@@ -204,23 +189,6 @@ class Memberships:
                 replica for replica in step.after.replicas if self._cluster.is_active(replica)
             )
             yield Placement(partition=step, active=active)
-
-    def _remembered(self, *steps: object) -> Remembered:
-        """What the rules say of steps, for every partition that makes equal ones."""
-        limit = _REMEMBERED_MIN + _REMEMBERED_PER_PARTITION * len(self._standing)
-        if self._judge.remembers >= limit:
-            self.forget()
-        return self._judge.remembered(*steps)
-
-    def forget(self) -> None:
-        """Drop what is remembered of steps that come no more."""
-        self._brokers_change()
-        self._judge.forget()
-
-    def _brokers_change(self) -> None:
-        """From here on the same records may mean something else."""
-        self._beside.clear()
-        self._in_order.clear()
 
     def on_fenced(self, broker: int) -> None:
         """A broker flips to fenced: it must be in no ISR, whatever follows in this operation."""
@@ -259,7 +227,6 @@ class Memberships:
     def on_changed(self, broker: int) -> None:
         """There was a record of a broker, which has been applied."""
         self._brokers[broker] = self._cluster.offset
-        self._brokers_change()
 
     # --- the end of an operation ------------------------------------------------------------------
 
@@ -270,13 +237,7 @@ class Memberships:
             self._standing.pop(partition, None)
             if step.leaves_a_state:
                 standing = self._standing[partition] = _Standing(step, offset)
-                known = self._in_order.get(step)
-                if known is None:
-                    self._stand(partition, standing, allowed)
-                    continue
-                known.times += 1
-                if known.broken:
-                    self._break_again(known, partition, offset)
+                self._stand(partition, standing, allowed)
         for broker, offset in self._new_incarnations:
             self._on_reborn(broker, offset)
         for broker, directory, offset in self._lost_now:
@@ -290,7 +251,7 @@ class Memberships:
         self._brokers, self._new_incarnations, self._lost_now = {}, [], []
 
     def _stand(self, partition: Partition, standing: _Standing, allowed: frozenset[int]) -> None:
-        """Judge a partition beside the brokers; one in order is like all others with its step."""
+        """Judge a partition beside the brokers."""
         step, after = standing.step, standing.step.after
         inactive: Ids = ()
         if not allowed.issuperset(after.isr):
@@ -306,13 +267,7 @@ class Memberships:
             leader_is_inactive=standing.leader_inactive,
             directories=directories,
         )
-        is_in_order = not inactive and not standing.leader_inactive
-        if is_in_order and not any(is_lost for _, is_lost, _ in directories):
-            known = self._in_order[step] = self._remembered(state)
-            known.times += 1
-            self._break_again(known, partition, standing.offset)
-        else:
-            self._take(state, partition, standing.offset)
+        self._take_known(partition, standing.offset, state)
 
     def _directories(
         self, partition: Partition, standing: _Standing
@@ -389,8 +344,9 @@ class Memberships:
         )
         self._take(election, partition, offset)
 
-    def _break_again(self, known: Remembered, partition: Partition, offset: int) -> None:
-        self._judge.break_again(known, offset, partition.name, partition.number)
+    def _take_known(self, partition: Partition, offset: int, *steps: object) -> None:
+        """Take steps that many partitions make."""
+        self._judge.take_known(steps, offset, partition.name, partition.number)
 
     def _take(self, step: object, partition: Partition, offset: int) -> None:
         self._judge.take(step, offset, partition.name, partition.number)

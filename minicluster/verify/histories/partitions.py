@@ -9,7 +9,7 @@ yields                    ``PartitionStep``, for each record and partition
 The records of a log differ in their partition and offset, and little else: a cluster that restarts
 its brokers repeats the same few changes in all of its partitions. So a state is one object for all
 partitions that are in it, a step one object for all records that do the same, and the rules about
-steps are asked once (``Judge.remembered``): a million records take 8 s less of one core.
+steps are asked once (``Judge.take_known``): a million records take 8 s less of one core.
 """
 
 from __future__ import annotations
@@ -265,21 +265,18 @@ OnStep = Callable[[Partition, PartitionStep], None]
 class PartitionHistories:
     """Folds the records of partitions, each into one step.
 
-    Shapes:  on_step: gets each step once it is applied. forget: called when the steps that are
-             remembered are dropped.
+    Shapes:  on_step: gets each step once it is applied.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         on_step: OnStep,
-        forget: Callable[[], None],
     ) -> None:
         # By ``partition_key``: to hash the UUID of every record takes longer than to judge most.
         self.partitions: dict[bytes, Partition] = {}
         self._cluster = cluster
         self._on_step = on_step
-        self._forget = forget
         self._sets: dict[tuple[Any, ...], Sets] = {}
         self._states: dict[tuple[Any, ...], PartitionState] = {}
         self._steps: dict[tuple[Any, ...], PartitionStep] = {}
@@ -374,7 +371,6 @@ class PartitionHistories:
             if len(self._steps) >= _KEPT_MIN + _KEPT_PER_PARTITION * len(self.partitions):
                 self._steps.clear()
                 self._states.clear()
-                self._forget()
             step = self._steps[key] = self._step(*key)
         partition.state = step.after
         offset = partition.offset = cluster.offset
